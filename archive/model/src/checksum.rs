@@ -1,0 +1,268 @@
+//! Checksums of whole archive files.
+//!
+//! [`Root`] decides: it is the BLAKE3 hash of the file and at the same time the root of the tree that locates damage.
+//! [`Digests`] carries what the field's other tools compare (SHA-256, MD5); they are recorded, never believed over the root.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The BLAKE3 root of an archive file: 32 bytes, written as 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Root([u8; 32]);
+
+impl Root {
+    /// A root from its 32 bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Root({self})")
+    }
+}
+
+impl FromStr for Root {
+    type Err = InvalidChecksum;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        decode_hex(text).map(Self)
+    }
+}
+
+impl TryFrom<&[u8]> for Root {
+    type Error = InvalidChecksum;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        bytes.try_into().map(Self).or(Err(InvalidChecksum::Length {
+            expected: 32,
+            found: bytes.len(),
+        }))
+    }
+}
+
+impl Serialize for Root {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Root {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            String::deserialize(deserializer)?
+                .parse()
+                .map_err(serde::de::Error::custom)
+        } else {
+            <[u8; 32]>::deserialize(deserializer).map(Self)
+        }
+    }
+}
+
+/// The algorithms a depositor may bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChecksumAlgorithm {
+    /// BLAKE3, 32 bytes: the archive's own.
+    Blake3,
+    /// SHA-256 (FIPS 180-4), 32 bytes.
+    Sha256,
+    /// MD5 (RFC 1321), 16 bytes: what older archives recorded; never proof of anything.
+    Md5,
+}
+
+impl ChecksumAlgorithm {
+    /// The length of a checksum, in bytes.
+    pub const fn length(self) -> usize {
+        match self {
+            Self::Blake3 | Self::Sha256 => 32,
+            Self::Md5 => 16,
+        }
+    }
+}
+
+impl fmt::Display for ChecksumAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blake3 => "blake3",
+            Self::Sha256 => "sha256",
+            Self::Md5 => "md5",
+        })
+    }
+}
+
+/// One checksum of a whole file; `algorithm:hex` as text.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Checksum {
+    algorithm: ChecksumAlgorithm,
+    bytes: Vec<u8>,
+}
+
+impl Checksum {
+    /// A checksum whose bytes have the length of its algorithm.
+    pub fn new(algorithm: ChecksumAlgorithm, bytes: &[u8]) -> Result<Self, InvalidChecksum> {
+        if bytes.len() != algorithm.length() {
+            return Err(InvalidChecksum::Length {
+                expected: algorithm.length(),
+                found: bytes.len(),
+            });
+        }
+        Ok(Self {
+            algorithm,
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    /// Which algorithm.
+    pub const fn algorithm(&self) -> ChecksumAlgorithm {
+        self.algorithm
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.algorithm, hex::encode(&self.bytes))
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checksum({self})")
+    }
+}
+
+/// What is recorded of a file beside its root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digests {
+    /// SHA-256 of the whole file, computed by the repository at ingest.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "optional_hex"
+    )]
+    pub sha256: Option<[u8; 32]>,
+    /// MD5 of the whole file, only where the depositor gave it or the settings ask for it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "optional_hex"
+    )]
+    pub md5: Option<[u8; 16]>,
+}
+
+mod optional_hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(
+        clippy::ref_option,
+        reason = "the signature that serde's `with` asks for"
+    )]
+    pub(super) fn serialize<S: Serializer, const N: usize>(
+        bytes: &Option<[u8; N]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match bytes {
+            Some(bytes) => serializer.serialize_str(&hex::encode(bytes)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
+        deserializer: D,
+    ) -> Result<Option<[u8; N]>, D::Error> {
+        Option::<String>::deserialize(deserializer)?
+            .map(|text| super::decode_hex(&text).map_err(serde::de::Error::custom))
+            .transpose()
+    }
+}
+
+fn decode_hex<const N: usize>(text: &str) -> Result<[u8; N], InvalidChecksum> {
+    let mut bytes = [0; N];
+    hex::decode_to_slice(text, &mut bytes).map_err(|error| match error {
+        hex::FromHexError::InvalidHexCharacter { .. } => InvalidChecksum::NotHex,
+        hex::FromHexError::OddLength | hex::FromHexError::InvalidStringLength => {
+            InvalidChecksum::Length {
+                expected: N,
+                found: text.len() / 2,
+            }
+        }
+    })?;
+    Ok(bytes)
+}
+
+/// Why something is no checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidChecksum {
+    /// Not the length of the algorithm, in bytes.
+    #[error("a checksum of {expected} bytes was expected, {found} were given")]
+    Length {
+        /// What the algorithm yields.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+    /// A character that is no hex digit.
+    #[error("a checksum is written in hexadecimal digits")]
+    NotHex,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_reads_what_it_writes() {
+        let root = Root::from_bytes([0xa5; 32]);
+        assert_eq!(root.to_string().parse(), Ok(root));
+        assert_eq!(
+            serde_json::from_str::<Root>(&serde_json::to_string(&root).unwrap()).unwrap(),
+            root
+        );
+        assert_eq!(
+            "a5".parse::<Root>(),
+            Err(InvalidChecksum::Length {
+                expected: 32,
+                found: 1
+            })
+        );
+        assert_eq!(
+            "zz".repeat(32).parse::<Root>(),
+            Err(InvalidChecksum::NotHex)
+        );
+    }
+
+    #[test]
+    fn digests_leave_out_what_is_not_known() {
+        let digests = Digests {
+            sha256: None,
+            md5: Some([1; 16]),
+        };
+        let text = serde_json::to_string(&digests).unwrap();
+        assert_eq!(text, r#"{"md5":"01010101010101010101010101010101"}"#);
+        assert_eq!(serde_json::from_str::<Digests>(&text).unwrap(), digests);
+        assert!(serde_json::from_str::<Digests>(r#"{"md5":"01"}"#).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! What can go wrong with a request to the archive, sorted by what the caller does next.
+
+use crate::{FileName, InvalidFileName, ReplicaId, Root, StoreFailure};
+
+/// Why the archive did not do what was asked. Each variant is another next step for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveError {
+    /// The request breaks a rule: correct it and ask again.
+    #[error("invalid request: {0}")]
+    Invalid(String),
+    /// The name breaks the rule of names: rename the file.
+    #[error("{name:?} is no name for an archive file: {reason}")]
+    Name {
+        /// What was given.
+        name: String,
+        /// Which part of the rule it breaks.
+        reason: InvalidFileName,
+    },
+    /// Nothing of that name is known.
+    #[error("{0} is not in the archive")]
+    NotFound(String),
+    /// The name is bound to other bytes, for ever: store under another name.
+    #[error("{name} is already archived with other content (root {archived})")]
+    Exists {
+        /// The name.
+        name: FileName,
+        /// What it is bound to.
+        archived: Root,
+    },
+    /// Another upload of this name is under way: wait, then ask again.
+    #[error("{0} is being stored by another upload; try again when that one has ended")]
+    Busy(FileName),
+    /// The bytes are not what was announced: read the source again.
+    #[error("{name}: {what} announced as {announced}, received {received}")]
+    Mismatch {
+        /// The name.
+        name: FileName,
+        /// `size`, `blake3`, `sha256` or `md5`.
+        what: &'static str,
+        /// What the depositor said.
+        announced: String,
+        /// What arrived.
+        received: String,
+    },
+    /// Stored, but not yet in every required replica: keep the source, ask again later.
+    #[error("{name} is not yet in every required replica: {}", reasons(.failures))]
+    NotEnoughReplicas {
+        /// The name.
+        name: FileName,
+        /// Who failed, and why.
+        failures: Vec<(ReplicaId, StoreFailure)>,
+    },
+    /// No replica holds these bytes intact: the rest can be salvaged.
+    #[error("{name}: bytes {start}-{} are intact in no replica", .end - 1)]
+    Damaged {
+        /// The name.
+        name: FileName,
+        /// First damaged byte.
+        start: u64,
+        /// One past the last damaged byte.
+        end: u64,
+    },
+    /// The certificate does not carry a role that may do this.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// There is no room: free some, then ask again.
+    #[error("no space: {0}")]
+    NoSpace(String),
+    /// A part could not be reached or is not ready: try again.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+    /// A waiting limit passed: try again.
+    #[error("timed out while {0}")]
+    TimedOut(String),
+    /// The medium failed or lies: an operator must look.
+    #[error("storage failure: {0}")]
+    Storage(String),
+}
+
+fn reasons(failures: &[(ReplicaId, StoreFailure)]) -> String {
+    failures
+        .iter()
+        .map(|(replica, reason)| format!("{replica}: {reason}"))
+        .collect::<Vec<_>>()
+        .join("; ")
+}

@@ -1,0 +1,29 @@
+//! The nouns of the archive.
+//!
+//! Owns the types that every part of the archive speaks of: names, checksums, replicas, states, damage.
+//! They are plain values: nothing here opens a file, reads a clock, or can await. What is valid is decided
+//! once, in the constructor, so that a [`FileName`] in hand is a name that may be archived.
+//!
+//! Not promised: a wire or disk format. Those live in `proto-archive` and beside the code that writes a file.
+//!
+//! ```
+//! use archive_model::FileName;
+//! assert!(FileName::new("12-34-20260101-00001.warc.gz").is_ok());
+//! assert!(FileName::new("../escape").is_err());
+//! ```
+
+pub mod anomaly;
+pub mod checksum;
+pub mod error;
+pub mod file_name;
+pub mod groups;
+pub mod replica;
+pub mod store_state;
+
+pub use anomaly::{Anomaly, AnomalyKind};
+pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
+pub use error::ArchiveError;
+pub use file_name::{FileName, InvalidFileName};
+pub use groups::{GROUP_SIZE, Groups};
+pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId};
+pub use store_state::{ReplicaState, StoreFailure};

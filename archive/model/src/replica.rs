@@ -1,0 +1,160 @@
+//! Who keeps a copy: replicas, their nodes, the volumes of a node; and the id of one upload.
+//!
+//! All ids are plain text, chosen by people (replicas, nodes) or made once and for ever (volumes, uploads).
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a string is no id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no {kind} id: 1–64 characters of a–z, 0–9 and inner `-` are")]
+pub struct InvalidId {
+    kind: &'static str,
+    text: String,
+}
+
+/// Lower-case letters, digits and inner hyphens: safe in a path, a certificate's URI, a metric label and a shell.
+fn is_id(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Accepts 1–64 characters of `a–z`, `0–9` and inner `-`.
+            pub fn new(text: &str) -> Result<Self, InvalidId> {
+                if is_id(text) {
+                    Ok(Self(text.into()))
+                } else {
+                    Err(InvalidId { kind: $kind, text: text.chars().take(80).collect() })
+                }
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0.as_ref().to_owned()
+            }
+        }
+    };
+}
+
+id!(
+    /// One complete copy of the archive in one place.
+    ReplicaId,
+    "replica"
+);
+id!(
+    /// One machine of a replica.
+    NodeId,
+    "node"
+);
+id!(
+    /// One disk (file system) of a node, named for ever when it was initialised.
+    VolumeId,
+    "volume"
+);
+id!(
+    /// One attempt to store one file, from its first byte to its admission.
+    UploadId,
+    "upload"
+);
+
+/// What a replica keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplicaKind {
+    /// The bytes, on one or many nodes.
+    Bitarchive,
+    /// Names and checksums only, computed from the transferred bytes.
+    Checksum,
+}
+
+impl fmt::Display for ReplicaKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bitarchive => "bitarchive",
+            Self::Checksum => "checksum",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_safe_everywhere() {
+        for good in ["one", "kb-3", "0", &"x".repeat(64)] {
+            assert!(ReplicaId::new(good).is_ok(), "{good:?}");
+        }
+        for bad in [
+            "",
+            "-a",
+            "a-",
+            "One",
+            "a b",
+            "a/b",
+            "ä",
+            "a\n",
+            &"x".repeat(65),
+        ] {
+            assert!(ReplicaId::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_says_what_was_asked_for() {
+        let error = NodeId::new("Kb 3").unwrap_err().to_string();
+        assert!(
+            error.contains("node id") && error.contains("Kb 3"),
+            "{error}"
+        );
+    }
+}

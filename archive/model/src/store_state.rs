@@ -1,0 +1,69 @@
+//! How far one file has come into one replica.
+//!
+//! The four states are NetarchiveSuite's (spec/archive.md §1.4); the failure carries its reason, which theirs lost.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The state of one file in one replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplicaState {
+    /// A node was chosen; bytes may be on their way.
+    UploadStarted,
+    /// The bytes are there; they have not been read back yet.
+    DataUploaded,
+    /// Read back past the cache, equal to the root, under the final name.
+    UploadCompleted,
+    /// Not stored there, and why. A later completion still counts.
+    UploadFailed(StoreFailure),
+}
+
+impl ReplicaState {
+    /// Whether this copy counts.
+    pub const fn is_completed(&self) -> bool {
+        matches!(self, Self::UploadCompleted)
+    }
+}
+
+impl fmt::Display for ReplicaState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UploadStarted => f.write_str("upload started"),
+            Self::DataUploaded => f.write_str("data uploaded"),
+            Self::UploadCompleted => f.write_str("upload completed"),
+            Self::UploadFailed(reason) => write!(f, "upload failed: {reason}"),
+        }
+    }
+}
+
+/// Why a file is not in a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreFailure {
+    /// No node of the replica could be reached.
+    #[error("unreachable: {0}")]
+    Unreachable(String),
+    /// No node has room for it.
+    #[error("no node has room for it")]
+    NoSpace,
+    /// No byte was accepted for the stall limit.
+    #[error("stalled: no byte accepted for {0} s")]
+    Stalled(u64),
+    /// What the node read back is not what was admitted.
+    #[error("read back differs from what was sent")]
+    ReadBackDiffers,
+    /// The node has other bytes under this name.
+    #[error("the replica holds other bytes under this name")]
+    Conflict,
+    /// The disk failed.
+    #[error("disk error: {0}")]
+    Disk(String),
+    /// A waiting limit passed.
+    #[error("timed out while {0}")]
+    TimedOut(String),
+    /// The node refuses to take files (read-only, draining).
+    #[error("not accepting files: {0}")]
+    NotAccepting(String),
+}
