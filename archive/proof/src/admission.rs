@@ -1,0 +1,219 @@
+//! The admission: what the archive took in, said once and signed.
+//!
+//! Owns `holdfast-admission/1`, the payload that fixes the root of a file for ever. It is signed by the repository when
+//! the last byte has passed, and kept verbatim beside every copy.
+//!
+//! Not promised: that any copy exists. That is the [receipt](crate::receipt).
+
+use archive_model::{Digests, FileName, Root, UploadId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::Envelope;
+use crate::key::SigningKey;
+use crate::trust::{TrustFile, VerifyError};
+use crate::version::{self, UnknownVersion};
+
+/// The payload type of an admission in its envelope.
+pub const PAYLOAD_TYPE: &str = "application/vnd.holdfast.admission+json";
+
+const VERSION: &str = "holdfast-admission/1";
+
+/// What was admitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// The archive that admits.
+    pub archive: String,
+    /// The name, bound to these bytes for ever.
+    pub name: FileName,
+    /// The size in bytes.
+    pub size: u64,
+    /// The BLAKE3 root: what decides about every copy.
+    pub root: Root,
+    /// What other tools compare.
+    pub digests: Digests,
+    /// Who deposited it: the name in the certificate.
+    pub depositor: String,
+    /// When.
+    pub admitted: Timestamp,
+    /// The upload that brought the bytes.
+    pub upload: UploadId,
+}
+
+/// The payload as it is signed.
+#[derive(Serialize)]
+struct Payload<'a> {
+    version: &'static str,
+    #[serde(flatten)]
+    admission: &'a Admission,
+}
+
+impl Admission {
+    /// Signs the admission. Fails only if it cannot be written as JSON.
+    pub fn sign(&self, key: &SigningKey) -> Result<Envelope, AdmissionError> {
+        let payload = serde_json::to_vec(&Payload {
+            version: VERSION,
+            admission: self,
+        })?;
+        Ok(Envelope::sign(PAYLOAD_TYPE, &payload, key))
+    }
+
+    /// Reads the admission in `envelope`, if a key that `trust` lists for its archive and its time signed it.
+    ///
+    /// Fields it does not know are tolerated; an unknown major version is refused.
+    pub fn verify(envelope: &Envelope, trust: &TrustFile) -> Result<Self, AdmissionError> {
+        let verified = trust.verify(envelope, PAYLOAD_TYPE)?;
+        let admission: Self = version::parse::<_, AdmissionError>(verified.payload, VERSION)?;
+        verified.accept(&admission.archive, admission.admitted)?;
+        Ok(admission)
+    }
+}
+
+/// Why an envelope is no valid admission.
+#[derive(Debug, thiserror::Error)]
+pub enum AdmissionError {
+    /// The signature does not count.
+    #[error("the admission is not valid: {0}")]
+    Signature(#[from] VerifyError),
+    /// Written by a newer archive.
+    #[error("the admission cannot be read: {0}")]
+    Version(#[from] UnknownVersion),
+    /// Signed, yet not an admission.
+    #[error("the admission cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::trust::TrustedKey;
+
+    pub(crate) fn key() -> SigningKey {
+        SigningKey::from_seed([1; 32])
+    }
+
+    pub(crate) fn trust() -> TrustFile {
+        let from = "2026-01-01T00:00:00Z".parse().unwrap();
+        let key = |archive: &str, seed| TrustedKey {
+            archive: archive.to_owned(),
+            public_key: SigningKey::from_seed([seed; 32]).public_key(),
+            from,
+            until: None,
+        };
+        TrustFile::new(vec![key("kb", 1), key("sb", 2)]).unwrap()
+    }
+
+    pub(crate) fn admission() -> Admission {
+        Admission {
+            archive: "kb".to_owned(),
+            name: FileName::new("Måned-1.warc.gz").unwrap(),
+            size: u64::MAX,
+            root: Root::from_bytes([0xab; 32]),
+            digests: Digests {
+                sha256: Some([0xcd; 32]),
+                md5: None,
+            },
+            depositor: "harvester-1".to_owned(),
+            admitted: "2026-03-04T05:06:07.123456789Z".parse().unwrap(),
+            upload: UploadId::new("u-17").unwrap(),
+        }
+    }
+
+    fn signed(json: &str) -> Envelope {
+        Envelope::sign(PAYLOAD_TYPE, json.as_bytes(), &key())
+    }
+
+    fn json() -> String {
+        let envelope = admission().sign(&key()).unwrap();
+        String::from_utf8(
+            trust()
+                .verify(&envelope, PAYLOAD_TYPE)
+                .unwrap()
+                .payload
+                .to_vec(),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_payload_is_what_is_documented() {
+        let (ab, cd) = ("ab".repeat(32), "cd".repeat(32));
+        let expected = format!(
+            r#"{{"version":"holdfast-admission/1","archive":"kb","name":"Måned-1.warc.gz","size":18446744073709551615,"root":"{ab}","digests":{{"sha256":"{cd}"}},"depositor":"harvester-1","admitted":"2026-03-04T05:06:07.123456789Z","upload":"u-17"}}"#
+        );
+        assert_eq!(json(), expected);
+    }
+
+    #[test]
+    fn what_was_signed_is_what_is_read() {
+        let envelope = admission().sign(&key()).unwrap();
+        assert_eq!(Admission::verify(&envelope, &trust()).unwrap(), admission());
+    }
+
+    #[test]
+    fn newer_fields_are_tolerated_and_newer_meanings_are_not() {
+        let newer = json().replace("admission/1\"", "admission/1.4\",\"more\":{\"a\":[1]}");
+        assert_eq!(
+            Admission::verify(&signed(&newer), &trust()).unwrap(),
+            admission()
+        );
+        for version in [
+            "holdfast-admission/2",
+            "holdfast-admission/10",
+            "holdfast-admission/1.",
+            "holdfast-admission/1.x",
+            "holdfast-receipt/1",
+            "",
+        ] {
+            let other = json().replace("holdfast-admission/1", version);
+            let error = Admission::verify(&signed(&other), &trust()).unwrap_err();
+            assert!(
+                matches!(error, AdmissionError::Version(_)),
+                "{version}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_signed_payload_that_breaks_a_rule_is_refused() {
+        for (good, bad) in [
+            ("Måned-1.warc.gz", "../escape"),
+            ("18446744073709551615", "-1"),
+            ("18446744073709551615", "18446744073709551616"),
+            ("\"u-17\"", "\"U 17\""),
+            ("abab", "ab"),
+            ("2026-03-04T05:06:07.123456789Z", "yesterday"),
+            ("\"depositor\":", "\"deposited\":"),
+            ("\"size\":", "\"size\":1,\"size\":"),
+        ] {
+            let error =
+                Admission::verify(&signed(&json().replacen(good, bad, 1)), &trust()).unwrap_err();
+            assert!(matches!(error, AdmissionError::Json(_)), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn who_signs_for_another_archive_or_time_does_not_count() {
+        let other = admission().sign(&SigningKey::from_seed([2; 32])).unwrap();
+        let error = Admission::verify(&other, &trust()).unwrap_err();
+        assert!(matches!(
+            error,
+            AdmissionError::Signature(VerifyError::OtherArchive { .. })
+        ));
+        let early = Admission {
+            admitted: "2025-12-31T00:00:00Z".parse().unwrap(),
+            ..admission()
+        };
+        let error = Admission::verify(&early.sign(&key()).unwrap(), &trust()).unwrap_err();
+        assert!(matches!(
+            error,
+            AdmissionError::Signature(VerifyError::OutsideTerm { .. })
+        ));
+        let receipt = Envelope::sign(crate::receipt::PAYLOAD_TYPE, json().as_bytes(), &key());
+        let error = Admission::verify(&receipt, &trust()).unwrap_err();
+        assert!(matches!(
+            error,
+            AdmissionError::Signature(VerifyError::OtherType { .. })
+        ));
+    }
+}

@@ -1,0 +1,72 @@
+//! The pairs of an outboard, read in blocks.
+//!
+//! Owns how an outboard is read during a walk: the pairs of a subtree lie together, so the pairs of a subtree of up to
+//! 1024 groups are read at once (64 KiB), those above one by one. What is absent, cut off or unreadable reads as zeros,
+//! which hash to no value above them.
+//!
+//! Not promised: that a pair is right. Whoever asks holds it against the value above.
+
+use crate::chaining::Pair;
+use crate::outboard::{PAIR_SIZE, Subtree};
+use crate::read_at::{ReadAt, fill};
+
+/// The largest subtree, in groups, whose pairs are read at once.
+const BLOCK: u64 = 1024;
+
+/// Reads pairs and remembers the block it read last.
+pub(crate) struct Pairs<'a> {
+    source: Option<&'a dyn ReadAt>,
+    block: Vec<u8>,
+    /// Where `block` starts in the outboard, in bytes.
+    start: u64,
+}
+
+impl<'a> Pairs<'a> {
+    pub(crate) fn new(source: Option<&'a dyn ReadAt>) -> Self {
+        Self {
+            source,
+            block: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// The pair of `node`, which has children.
+    pub(crate) fn of(&mut self, node: Subtree) -> Pair {
+        let pairs = node.pairs();
+        let own = pairs.end.saturating_sub(PAIR_SIZE);
+        if self.remembered(own).is_none() {
+            self.read(
+                if node.count() <= BLOCK {
+                    pairs.start
+                } else {
+                    own
+                },
+                pairs.end,
+            );
+        }
+        self.remembered(own).unwrap_or_default()
+    }
+
+    fn remembered(&self, position: u64) -> Option<Pair> {
+        let start = usize::try_from(position.checked_sub(self.start)?).ok()?;
+        let (left, rest) = self.block.get(start..)?.split_first_chunk()?;
+        Some((*left, *rest.first_chunk()?))
+    }
+
+    fn read(&mut self, start: u64, end: u64) {
+        let Some(source) = self.source else { return };
+        self.start = start;
+        self.block.clear();
+        self.block
+            .resize(usize::try_from(end - start).unwrap_or_default(), 0);
+        let (filled, error) = fill(source, start, &mut self.block);
+        self.block.get_mut(filled..).unwrap_or_default().fill(0);
+        if error.is_some() {
+            // A bad sector hides its own pairs, not those around it.
+            for (position, pair) in (start..).step_by(64).zip(self.block.chunks_mut(64)) {
+                let (filled, _unreadable_is_zeros) = fill(source, position, pair);
+                pair.get_mut(filled..).unwrap_or_default().fill(0);
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Positioned reads: how this crate sees a file.
+//!
+//! Owns the one trait through which stored bytes are read. Whoever opens the file decides how it is read (through
+//! the page cache or past it); nothing here opens, writes or remembers a position.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that can be read at any offset, without a shared position.
+pub trait ReadAt {
+    /// Reads at `offset` (bytes from the start) into `buffer` and says how many bytes were read.
+    ///
+    /// It may read less than asked; 0 for a non-empty buffer means that the end was reached.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Fills `buffer` from `offset`, or fails with [`io::ErrorKind::UnexpectedEof`] when the bytes end before.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match fill(self, offset, buffer) {
+            (filled, None) if filled == buffer.len() => Ok(()),
+            (_, None) => Err(io::ErrorKind::UnexpectedEof.into()),
+            (_, Some(error)) => Err(error),
+        }
+    }
+}
+
+/// Reads until `buffer` is full, the bytes end, or a read fails; says how many bytes are good in each case.
+pub(crate) fn fill<R: ReadAt + ?Sized>(
+    source: &R,
+    offset: u64,
+    buffer: &mut [u8],
+) -> (usize, Option<io::Error>) {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match source.read_at(offset + filled as u64, rest) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Some(error)),
+        }
+    }
+    (filled, None)
+}
+
+impl ReadAt for [u8] {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.get(start..))
+            .unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        Ok(count)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.as_slice().read_at(offset, buffer)
+    }
+}
+
+impl ReadAt for File {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for &T {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        (**self).read_at(offset, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn check(source: &dyn ReadAt) {
+        let mut buffer = [0; 4];
+        source.read_exact_at(3, &mut buffer).unwrap();
+        assert_eq!(&buffer, b"defg");
+        assert_eq!(source.read_at(8, &mut buffer).unwrap(), 2);
+        assert_eq!(&buffer[..2], b"ij");
+        assert_eq!(source.read_at(10, &mut buffer).unwrap(), 0);
+        assert_eq!(source.read_at(1 << 40, &mut buffer).unwrap(), 0);
+        assert_eq!(
+            source.read_exact_at(8, &mut buffer).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        source.read_exact_at(10, &mut []).unwrap();
+    }
+
+    #[test]
+    fn slices_vectors_and_files_read_alike() {
+        let bytes = b"abcdefghij";
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        check(&bytes.as_slice());
+        check(&bytes.to_vec());
+        check(&file);
+        check(&&file);
+    }
+
+    /// Reads one byte at a time, is interrupted before each, and fails at `bad`.
+    struct Reluctant {
+        bad: u64,
+        interrupted: Cell<bool>,
+    }
+
+    impl ReadAt for Reluctant {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            if !self.interrupted.replace(!self.interrupted.get()) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if offset == self.bad {
+                return Err(io::Error::other("bad sector"));
+            }
+            buffer[..1].fill(7);
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn short_and_interrupted_reads_go_on_and_errors_keep_what_was_read() {
+        let source = Reluctant {
+            bad: 5,
+            interrupted: Cell::new(false),
+        };
+        let mut buffer = [0; 8];
+        source.read_exact_at(0, &mut buffer[..5]).unwrap();
+        let (filled, error) = fill(&source, 2, &mut buffer);
+        assert_eq!(
+            (filled, error.unwrap().to_string().as_str()),
+            (3, "bad sector")
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! The custody receipt: which replicas hold a file, said to its depositor and signed.
+//!
+//! Owns `holdfast-receipt/1`. It carries the signed admission verbatim, so one file, a trust file and the bytes are all
+//! that is needed to prove, offline, what was deposited, when, and where it was durable.
+//!
+//! Not promised: that the copies are still there. It tells what was true when it was issued.
+
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::admission::{Admission, AdmissionError};
+use crate::envelope::Envelope;
+use crate::key::SigningKey;
+use crate::trust::{TrustFile, VerifyError};
+use crate::version::{self, UnknownVersion};
+
+/// The payload type of a receipt in its envelope.
+pub const PAYLOAD_TYPE: &str = "application/vnd.holdfast.receipt+json";
+
+const VERSION: &str = "holdfast-receipt/1";
+
+/// What is receipted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The signed admission, byte for byte; in JSON a string.
+    pub admission: Envelope,
+    /// Every replica that holds the file, each once.
+    pub replicas: Vec<Custody>,
+    /// When the receipt was issued.
+    pub issued: Timestamp,
+}
+
+/// One replica's completion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Custody {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// What it keeps: the bytes, or the checksum only.
+    pub kind: ReplicaKind,
+    /// When its copy was read back, equal and durable.
+    pub completed: Timestamp,
+    /// The machine that holds it.
+    pub node: NodeId,
+    /// The volume that holds it; absent for a checksum replica.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+}
+
+/// The payload as it is signed.
+#[derive(Serialize)]
+struct Payload<'a> {
+    version: &'static str,
+    #[serde(flatten)]
+    receipt: &'a Receipt,
+}
+
+impl Receipt {
+    /// Signs the receipt. Fails only if it cannot be written as JSON.
+    pub fn sign(&self, key: &SigningKey) -> Result<Envelope, ReceiptError> {
+        let payload = serde_json::to_vec(&Payload {
+            version: VERSION,
+            receipt: self,
+        })?;
+        Ok(Envelope::sign(PAYLOAD_TYPE, &payload, key))
+    }
+
+    /// Reads the receipt in `envelope` and the admission in it, if trusted keys of one and the same archive signed both.
+    pub fn verify(
+        envelope: &Envelope,
+        trust: &TrustFile,
+    ) -> Result<(Self, Admission), ReceiptError> {
+        let verified = trust.verify(envelope, PAYLOAD_TYPE)?;
+        let receipt: Self = version::parse::<_, ReceiptError>(verified.payload, VERSION)?;
+        let admission = Admission::verify(&receipt.admission, trust)?;
+        verified.accept(&admission.archive, receipt.issued)?;
+        if receipt.replicas.is_empty() {
+            return Err(ReceiptError::NoReplica);
+        }
+        for (index, custody) in receipt.replicas.iter().enumerate() {
+            if receipt
+                .replicas
+                .iter()
+                .skip(index + 1)
+                .any(|other| other.replica == custody.replica)
+            {
+                return Err(ReceiptError::Twice(custody.replica.clone()));
+            }
+        }
+        Ok((receipt, admission))
+    }
+}
+
+/// Why an envelope is no valid receipt.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiptError {
+    /// The signature does not count.
+    #[error("the receipt is not valid: {0}")]
+    Signature(#[from] VerifyError),
+    /// The admission in it does not count.
+    #[error("in the receipt, {0}")]
+    Admission(#[from] AdmissionError),
+    /// Written by a newer archive.
+    #[error("the receipt cannot be read: {0}")]
+    Version(#[from] UnknownVersion),
+    /// Signed, yet not a receipt.
+    #[error("the receipt cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It promises nothing.
+    #[error("the receipt names no replica: keep the source, and ask the archive for a new receipt")]
+    NoReplica,
+    /// It counts a replica twice.
+    #[error(
+        "the receipt names replica {0} twice: keep the source, and ask the archive for a new receipt"
+    )]
+    Twice(ReplicaId),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::tests::{admission, key, trust};
+
+    fn custody(replica: &str) -> Custody {
+        Custody {
+            replica: ReplicaId::new(replica).unwrap(),
+            kind: ReplicaKind::Bitarchive,
+            completed: "2026-03-04T05:06:09Z".parse().unwrap(),
+            node: NodeId::new("node-1").unwrap(),
+            volume: Some(VolumeId::new("volume-1").unwrap()),
+        }
+    }
+
+    fn receipt() -> Receipt {
+        let three = Custody {
+            kind: ReplicaKind::Checksum,
+            volume: None,
+            ..custody("three")
+        };
+        Receipt {
+            admission: admission().sign(&key()).unwrap(),
+            replicas: vec![custody("one"), custody("two"), three],
+            issued: "2026-03-04T05:06:10Z".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_receipt_proves_itself_and_its_admission() {
+        let envelope = receipt().sign(&key()).unwrap();
+        let file = Envelope::parse(envelope.as_str().as_bytes()).unwrap();
+        assert_eq!(
+            Receipt::verify(&file, &trust()).unwrap(),
+            (receipt(), admission())
+        );
+    }
+
+    #[test]
+    fn a_changed_bit_anywhere_fails_or_changes_nothing() {
+        let trust = trust();
+        let whole = Receipt::verify(&receipt().sign(&key()).unwrap(), &trust).unwrap();
+        let bytes = receipt().sign(&key()).unwrap().as_str().as_bytes().to_vec();
+        let mut passed = 0;
+        for position in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[position] ^= 1 << bit;
+                let Ok(envelope) = Envelope::parse(&changed) else {
+                    continue;
+                };
+                if let Ok(read) = Receipt::verify(&envelope, &trust) {
+                    assert_eq!(read, whole, "byte {position}, bit {bit}");
+                    passed += 1;
+                }
+            }
+        }
+        assert_eq!(passed, 0, "in the form we write, not one bit is free");
+    }
+
+    #[test]
+    fn both_signatures_must_be_of_one_archive() {
+        let other = SigningKey::from_seed([2; 32]);
+        let error = Receipt::verify(&receipt().sign(&other).unwrap(), &trust()).unwrap_err();
+        assert!(matches!(
+            error,
+            ReceiptError::Signature(VerifyError::OtherArchive { .. })
+        ));
+        let foreign = Receipt {
+            admission: admission().sign(&other).unwrap(),
+            ..receipt()
+        };
+        let error = Receipt::verify(&foreign.sign(&key()).unwrap(), &trust()).unwrap_err();
+        assert!(matches!(
+            error,
+            ReceiptError::Admission(AdmissionError::Signature(VerifyError::OtherArchive { .. }))
+        ));
+        let stranger = Receipt {
+            admission: admission().sign(&SigningKey::from_seed([9; 32])).unwrap(),
+            ..receipt()
+        };
+        let error = Receipt::verify(&stranger.sign(&key()).unwrap(), &trust()).unwrap_err();
+        assert!(matches!(
+            error,
+            ReceiptError::Admission(AdmissionError::Signature(VerifyError::UnknownKey { .. }))
+        ));
+    }
+
+    #[test]
+    fn a_receipt_that_promises_nothing_or_twice_is_refused() {
+        let none = Receipt {
+            replicas: Vec::new(),
+            ..receipt()
+        };
+        let error = Receipt::verify(&none.sign(&key()).unwrap(), &trust()).unwrap_err();
+        assert!(matches!(error, ReceiptError::NoReplica));
+        let twice = Receipt {
+            replicas: vec![custody("one"), custody("two"), custody("one")],
+            ..receipt()
+        };
+        let error = Receipt::verify(&twice.sign(&key()).unwrap(), &trust()).unwrap_err();
+        assert!(matches!(error, ReceiptError::Twice(_)));
+        let admission_only = admission().sign(&key()).unwrap();
+        assert!(matches!(
+            Receipt::verify(&admission_only, &trust()),
+            Err(ReceiptError::Signature(_))
+        ));
+    }
+}

@@ -1,0 +1,334 @@
+//! The tree of a file, built while its bytes pass.
+//!
+//! Owns the writing of outboards: bytes go in, in slices of any length; the pairs come out in post-order and the root
+//! at the end. Memory: one group, one value per level, a write buffer.
+//!
+//! Not promised: that the sink is durable. It is handed back; whoever opened it syncs it.
+
+use std::io::{self, BufWriter, IntoInnerError, Write};
+
+use archive_model::Root;
+
+use crate::chaining::{self, GROUP, Value};
+use crate::outboard::outboard_size;
+use crate::read_at::{ReadAt, fill};
+
+/// How much of a file is read at once when its outboard is rebuilt.
+const READ: usize = 1024 * 1024;
+
+/// Hashes bytes as they pass and streams the outboard into `W`.
+///
+/// After an error of the sink the builder is of no more use: part of a pair may have been written.
+#[derive(Debug)]
+pub struct TreeBuilder<W: Write> {
+    sink: BufWriter<W>,
+    size: u64,
+    /// The last 1 to 16384 bytes: the last group is only known to be last, or not, when more bytes come.
+    last: Vec<u8>,
+    /// Values of complete subtrees, largest first: one for each one bit of the number of hashed groups.
+    stack: Vec<Value>,
+}
+
+/// What a [`TreeBuilder`] leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree<W> {
+    /// The BLAKE3 root of all bytes.
+    pub root: Root,
+    /// How many bytes there were.
+    pub size: u64,
+    /// How many bytes of outboard the sink has received: 64 for each group but the first.
+    pub outboard_size: u64,
+    /// The sink, with every pair in it, not synced.
+    pub sink: W,
+}
+
+impl<W: Write> TreeBuilder<W> {
+    /// Starts with no bytes. The sink is written in blocks; it needs no buffer of its own.
+    pub fn new(sink: W) -> Self {
+        Self {
+            sink: BufWriter::with_capacity(READ / 16, sink),
+            size: 0,
+            last: Vec::new(),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes. Fails only when the sink does.
+    pub fn update(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.size += bytes.len() as u64;
+        if let Some((head, rest)) = bytes
+            .split_at_checked(GROUP - self.last.len())
+            .filter(|(_, rest)| !rest.is_empty())
+        {
+            self.last.extend_from_slice(head);
+            let full = std::mem::take(&mut self.last);
+            let hashed = (self.size - rest.len() as u64).div_ceil(GROUP as u64) - 1;
+            self.push(hashed, &full)?;
+            self.last = full;
+            self.last.clear();
+            bytes = rest;
+            while let Some((group, rest)) = bytes
+                .split_at_checked(GROUP)
+                .filter(|(_, rest)| !rest.is_empty())
+            {
+                let index = (self.size - bytes.len() as u64) / GROUP as u64;
+                self.push(index, group)?;
+                bytes = rest;
+            }
+        }
+        self.last.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// How many bytes have passed.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The root of the bytes so far, as if they were all: what both ends of a resumed upload compare.
+    pub fn root_so_far(&self) -> Root {
+        let mut value = self.last_value();
+        for (depth, left) in self.stack.iter().enumerate().rev() {
+            value = chaining::merge(&(*left, value), depth == 0);
+        }
+        Root::from_bytes(value)
+    }
+
+    /// Ends the tree: writes the pairs that were waiting and hands the sink back.
+    pub fn finish(mut self) -> io::Result<Tree<W>> {
+        let mut value = self.last_value();
+        while let Some(left) = self.stack.pop() {
+            let pair = (left, value);
+            write_pair(&mut self.sink, &pair)?;
+            value = chaining::merge(&pair, self.stack.is_empty());
+        }
+        Ok(Tree {
+            root: Root::from_bytes(value),
+            size: self.size,
+            outboard_size: outboard_size(self.size),
+            sink: self.sink.into_inner().map_err(IntoInnerError::into_error)?,
+        })
+    }
+
+    /// The value of the last group; the root if it is the only one.
+    fn last_value(&self) -> Value {
+        let index = archive_model::groups::count(self.size) - 1;
+        chaining::of_bytes(index, &self.last, index == 0)
+    }
+
+    /// Takes a group that is not the last: every subtree it completes is an inner one.
+    fn push(&mut self, index: u64, group: &[u8]) -> io::Result<()> {
+        let mut value = chaining::of_bytes(index, group, false);
+        for _ in 0..(index + 1).trailing_zeros() {
+            let Some(left) = self.stack.pop() else { break };
+            let pair = (left, value);
+            write_pair(&mut self.sink, &pair)?;
+            value = chaining::merge(&pair, false);
+        }
+        self.stack.push(value);
+        Ok(())
+    }
+}
+
+fn write_pair(sink: &mut impl Write, (left, right): &chaining::Pair) -> io::Result<()> {
+    sink.write_all(left)?;
+    sink.write_all(right)
+}
+
+/// Computes the outboard of `data` (`size` bytes, root `root`) anew and writes it into `sink`.
+///
+/// Only an `Ok` is an outboard: on an error the sink holds nothing of use.
+pub fn rebuild_outboard<W: Write>(
+    data: &(impl ReadAt + ?Sized),
+    root: Root,
+    size: u64,
+    sink: W,
+) -> Result<Tree<W>, RebuildError> {
+    let mut builder = TreeBuilder::new(sink);
+    let mut buffer = vec![0; READ];
+    while builder.size() < size {
+        let offset = builder.size();
+        let want = usize::try_from(size - offset).unwrap_or(READ).min(READ);
+        let (filled, error) = fill(data, offset, buffer.get_mut(..want).unwrap_or_default());
+        if let Some(source) = error {
+            return Err(RebuildError::Read {
+                offset: offset + filled as u64,
+                source,
+            });
+        }
+        if filled == 0 {
+            break;
+        }
+        builder
+            .update(buffer.get(..filled).unwrap_or_default())
+            .map_err(RebuildError::Sink)?;
+    }
+    let tree = builder.finish().map_err(RebuildError::Sink)?;
+    if tree.root != root {
+        return Err(RebuildError::OtherRoot {
+            expected: root,
+            found: tree.root,
+        });
+    }
+    Ok(tree)
+}
+
+/// Why no outboard could be computed.
+#[derive(Debug, thiserror::Error)]
+pub enum RebuildError {
+    /// The data cannot be read: repair it first.
+    #[error("the data cannot be read at byte {offset}; repair the file before its outboard")]
+    Read {
+        /// The first byte that could not be read.
+        offset: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The data is not what the root says (also when it is too short): repair it first.
+    #[error("the data has root {found} instead of {expected}; repair the file before its outboard")]
+    OtherRoot {
+        /// What was asked for.
+        expected: Root,
+        /// What the bytes hash to.
+        found: Root,
+    },
+    /// The outboard could not be written.
+    #[error("the outboard cannot be written: {0}")]
+    Sink(#[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use bao_tree::BlockSize;
+    use bao_tree::io::outboard::PostOrderMemOutboard;
+
+    use super::*;
+    use crate::testing::{EDGES, noise};
+
+    fn build(data: &[u8], slice: usize) -> Tree<Vec<u8>> {
+        let mut builder = TreeBuilder::new(Vec::new());
+        for slice in data.chunks(slice) {
+            builder.update(slice).unwrap();
+        }
+        builder.finish().unwrap()
+    }
+
+    #[test]
+    fn root_and_outboard_are_those_of_blake3_and_bao_tree() {
+        for size in EDGES {
+            let data = noise(size, 1);
+            let theirs = PostOrderMemOutboard::create(&data, BlockSize::from_chunk_log(4));
+            for slice in [1000, 1024, 16383, 16384, 16385, 40_000, 1 << 20, usize::MAX] {
+                let tree = build(&data, slice);
+                assert_eq!(
+                    tree.root.as_bytes(),
+                    blake3::hash(&data).as_bytes(),
+                    "{size} by {slice}"
+                );
+                assert_eq!(tree.sink, theirs.data, "{size} by {slice}");
+                assert_eq!(
+                    (tree.size, tree.outboard_size),
+                    (size as u64, tree.sink.len() as u64)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn any_slicing_gives_the_same_tree() {
+        let data = noise(16384 * 9 + 5, 2);
+        let whole = build(&data, data.len());
+        assert_eq!(build(&data, 1), whole);
+        for seed in 0..200 {
+            let lengths = noise(64, seed);
+            let mut builder = TreeBuilder::new(Vec::new());
+            let mut rest = data.as_slice();
+            for length in lengths.iter().cycle() {
+                let (head, tail) =
+                    rest.split_at(rest.len().min(usize::from(*length) * usize::from(*length)));
+                builder.update(head).unwrap();
+                rest = tail;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(builder.finish().unwrap(), whole, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn the_root_so_far_is_the_root_of_the_prefix() {
+        let data = noise(16384 * 40, 3);
+        let mut builder = TreeBuilder::new(std::io::sink());
+        for (index, slice) in data.chunks(1024 * 5).enumerate() {
+            builder.update(slice).unwrap();
+            let prefix = &data[..data.len().min((index + 1) * 1024 * 5)];
+            assert_eq!(builder.size(), prefix.len() as u64);
+            assert_eq!(
+                builder.root_so_far().as_bytes(),
+                blake3::hash(prefix).as_bytes()
+            );
+        }
+        assert_eq!(builder.root_so_far(), builder.finish().unwrap().root);
+        assert_eq!(
+            TreeBuilder::new(Vec::new()).root_so_far().as_bytes(),
+            blake3::hash(b"").as_bytes()
+        );
+    }
+
+    /// Takes `room` bytes, then fails.
+    struct Full {
+        room: usize,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room);
+            self.room -= count;
+            if count == 0 {
+                Err(io::ErrorKind::StorageFull.into())
+            } else {
+                Ok(count)
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_sink_is_an_error_and_never_a_short_outboard() {
+        let data = noise(16384 * 8, 4);
+        for room in 0..=64 * 7 {
+            let mut builder = TreeBuilder::new(Full { room });
+            let result = builder.update(&data).and_then(|()| builder.finish());
+            match result {
+                Ok(tree) => assert_eq!((room, tree.sink.room), (64 * 7, 0)),
+                Err(error) => assert!(
+                    room < 64 * 7 && error.kind() == io::ErrorKind::StorageFull,
+                    "{room}: {error}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn rebuilding_refuses_data_that_is_not_the_files() {
+        let data = noise(3 << 20, 5);
+        let tree = build(&data, 1 << 20);
+        let again = rebuild_outboard(&data, tree.root, tree.size, Vec::new()).unwrap();
+        assert_eq!(again, tree);
+        let mut flipped = data.clone();
+        flipped[2 << 20] ^= 1;
+        let short = &data[..data.len() - 1];
+        for bad in [flipped.as_slice(), short] {
+            let error = rebuild_outboard(bad, tree.root, tree.size, Vec::new()).unwrap_err();
+            assert!(
+                matches!(error, RebuildError::OtherRoot { expected, .. } if expected == tree.root)
+            );
+        }
+        let error = rebuild_outboard(&data, tree.root, tree.size - 1, Vec::new()).unwrap_err();
+        assert!(matches!(error, RebuildError::OtherRoot { .. }));
+    }
+}

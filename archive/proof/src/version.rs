@@ -1,0 +1,47 @@
+//! The version that every signed or kept document of this crate begins with: `holdfast-<kind>/<major>[.<minor>]`.
+//!
+//! A new minor version may add fields: they are tolerated. A new major version may change what a field means: it is
+//! refused, by name.
+
+use serde::Deserialize;
+
+/// A document of another kind or major version than this build reads.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the document is `{found}`; this build reads `{expected}`: use a build that knows it")]
+pub struct UnknownVersion {
+    /// What the document calls itself; at most 80 characters of it.
+    pub found: String,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: String,
+}
+
+/// Parses `json` as a `T` if its `version` is `expected` (with any minor version), else says why not.
+pub(crate) fn parse<'de, T, E>(json: &'de [u8], expected: &'static str) -> Result<T, E>
+where
+    T: Deserialize<'de>,
+    E: From<UnknownVersion> + From<serde_json::Error>,
+{
+    let Versioned { version } = serde_json::from_slice(json)?;
+    let minor = version.strip_prefix(expected).and_then(|rest| {
+        if rest.is_empty() {
+            Some("0")
+        } else {
+            rest.strip_prefix('.')
+        }
+    });
+    if !minor
+        .is_some_and(|minor| !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return Err(UnknownVersion {
+            found: version.chars().take(80).collect(),
+            expected,
+        }
+        .into());
+    }
+    Ok(serde_json::from_slice(json)?)
+}

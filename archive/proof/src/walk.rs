@@ -1,0 +1,315 @@
+//! The walk: which 16 KiB groups of a file are good, damaged, unreadable. The scrub's engine.
+//!
+//! Owns the judgement over one copy of one file, given its root. The tree is believed from the root downward and only
+//! as far as it hashes; so a rotten outboard never blames good data, and rotten data never passes. Every group that is
+//! not reported was read and proven. Memory is bounded at any size: one read, one block of pairs, one path of the tree,
+//! and the report itself.
+//!
+//! Where a pair of the outboard does not hash, its values are looked for in the pairs below it and in the data, and
+//! each combination is held against the value above. So one flipped bit in the outboard hides nothing, and with the
+//! whole outboard gone good data is still proven good. Only where the outboard *and* the data under it are damaged can
+//! groups be impossible to tell apart: they are then all reported damaged. Unproven is damaged.
+//!
+//! Not promised: that a file is not longer than `size`. The caller asks the file system, before.
+
+use std::io;
+use std::ops::ControlFlow;
+
+use archive_model::{Groups, Root};
+
+use crate::chaining::{self, GROUP, Value};
+use crate::outboard::Subtree;
+use crate::pairs::Pairs;
+use crate::read_at::{ReadAt, fill};
+
+/// How many groups are read at once: 1 MiB.
+const BATCH: u64 = 64;
+
+/// What a walk found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Groups whose bytes are missing (a short file), wrong, or impossible to prove.
+    pub damaged: Groups,
+    /// Groups that could not be read. Disjoint from `damaged`.
+    pub unreadable: Groups,
+    /// The first read error, as the operating system words it; present when `unreadable` has groups.
+    pub read_error: Option<String>,
+    /// What the outboard is worth.
+    pub outboard: OutboardState,
+    /// Whether `progress` stopped the walk: what is reported is true, but the rest of the file is not known.
+    pub stopped: bool,
+}
+
+impl Walk {
+    /// Whether every byte of the file was read and proven. Says nothing of the outboard.
+    pub fn is_intact(&self) -> bool {
+        !self.stopped && self.damaged.is_empty() && self.unreadable.is_empty()
+    }
+}
+
+/// What an outboard is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutboardState {
+    /// All of it hashes to the root – or none is needed: the file is one group.
+    Good,
+    /// There is none: rebuild it once the data is good.
+    Absent,
+    /// Some of it is wrong, missing, too much or unreadable: rebuild it once the data is good.
+    Damaged,
+}
+
+/// Reads all of a file's `size` bytes from `data` and proves each group against `root`, with the help of `outboard`.
+///
+/// `progress` is told how many bytes of data were just read (at most 1 MiB; parts of a damaged file are read twice, so
+/// the sum may exceed `size`) and may wait, to throttle, or stop the walk.
+///
+/// Errors are findings: what cannot be read is reported and the walk goes on with the next group.
+pub fn walk(
+    data: &(impl ReadAt + ?Sized),
+    outboard: Option<&(impl ReadAt + ?Sized)>,
+    root: Root,
+    size: u64,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Walk {
+    let whole = Subtree::whole(size);
+    let source = outboard.as_ref().map(|outboard| outboard as &dyn ReadAt);
+    let state = match source {
+        None if whole.count() > 1 => OutboardState::Absent,
+        Some(outboard) if !ends_at(outboard, whole.pairs().end) => OutboardState::Damaged,
+        None | Some(_) => OutboardState::Good,
+    };
+    let mut walker = Walker {
+        data: &data,
+        pairs: Pairs::new(source),
+        progress,
+        size,
+        whole,
+        end: size,
+        buffer: Vec::new(),
+        loaded: None,
+        lost: Groups::none(),
+        walk: Walk {
+            damaged: Groups::none(),
+            unreadable: Groups::none(),
+            read_error: None,
+            outboard: state,
+            stopped: false,
+        },
+    };
+    walker.check(whole, *root.as_bytes());
+    let mut walk = walker.walk;
+    walk.damaged = walk.damaged.difference(&walk.unreadable);
+    walk
+}
+
+/// Whether there is nothing at `end`; what is missing before it is found by the walk.
+fn ends_at(outboard: &dyn ReadAt, end: u64) -> bool {
+    matches!(fill(outboard, end, &mut [0]), (0, None))
+}
+
+struct Walker<'a> {
+    data: &'a dyn ReadAt,
+    pairs: Pairs<'a>,
+    progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    size: u64,
+    whole: Subtree,
+    /// Where the data is known to end; `size` until a read came short.
+    end: u64,
+    /// The bytes of `loaded`.
+    buffer: Vec<u8>,
+    loaded: Option<Subtree>,
+    /// Groups of `loaded` that are not in `buffer`.
+    lost: Groups,
+    walk: Walk,
+}
+
+impl Walker<'_> {
+    /// Proves the groups of `node`, whose value is known to be `expected`.
+    fn check(&mut self, node: Subtree, expected: Value) {
+        if self.walk.stopped {
+            return;
+        }
+        if node.count() <= BATCH && !self.is_loaded(node) && self.data_value(node) == Some(expected)
+        {
+            // All of it at one stroke; the usual case. Its pairs are only looked at for their own sake.
+            self.check_pairs(node, expected);
+        } else {
+            self.locate(node, expected);
+        }
+    }
+
+    /// Proves the groups of `node` one child at a time.
+    fn locate(&mut self, node: Subtree, expected: Value) {
+        let Some((left, right)) = node.children() else {
+            if self.data_value(node) != Some(expected) {
+                self.blame(node);
+            }
+            return;
+        };
+        let is_root = node == self.whole;
+        let stored = self.pairs.of(node);
+        if chaining::merge(&stored, is_root) == expected {
+            self.check(left, stored.0);
+            self.check(right, stored.1);
+            return;
+        }
+        self.blame_outboard();
+        let mut lefts = vec![stored.0];
+        let mut rights = vec![stored.1];
+        lefts.extend(self.value_from_pairs(left));
+        rights.extend(self.value_from_pairs(right));
+        if let Some((l, r)) = matching(&lefts, &rights, expected, is_root) {
+            self.check(left, l);
+            self.check(right, r);
+            return;
+        }
+        let (from_left, from_right) = (self.data_value(left), self.data_value(right));
+        lefts.extend(from_left);
+        rights.extend(from_right);
+        match matching(&lefts, &rights, expected, is_root) {
+            _ if self.walk.stopped => {}
+            None => self.blame(node),
+            Some((l, r)) => {
+                if from_left != Some(l) {
+                    self.check(left, l);
+                }
+                if from_right != Some(r) {
+                    self.check(right, r);
+                }
+            }
+        }
+    }
+
+    /// Looks at the pairs under `node`, whose data is good.
+    fn check_pairs(&mut self, node: Subtree, expected: Value) {
+        if let (Some((left, right)), OutboardState::Good) = (node.children(), self.walk.outboard) {
+            let pair = self.pairs.of(node);
+            if chaining::merge(&pair, node == self.whole) == expected {
+                self.check_pairs(left, pair.0);
+                self.check_pairs(right, pair.1);
+            } else {
+                self.blame_outboard();
+            }
+        }
+    }
+
+    /// What the pair of `node` hashes to; nothing is said of whether it is right.
+    fn value_from_pairs(&mut self, node: Subtree) -> Option<Value> {
+        node.children()?;
+        let pair = self.pairs.of(node);
+        Some(chaining::merge(&pair, false))
+    }
+
+    /// What the data of `node` hashes to; none if some of it is missing or cannot be read, or the walk was stopped.
+    fn data_value(&mut self, node: Subtree) -> Option<Value> {
+        let is_root = node == self.whole;
+        let range = node.bytes(self.size);
+        if self.walk.stopped || range.start > self.end {
+            return None;
+        }
+        if let (true, Some((left, right))) = (node.count() > BATCH, node.children()) {
+            // Both, in any case: the read errors of the right one are wanted too.
+            let pair = (self.data_value(left), self.data_value(right));
+            return Some(chaining::merge(&(pair.0?, pair.1?), is_root));
+        }
+        if !self.is_loaded(node) {
+            self.load(node);
+        }
+        if self.walk.stopped || node.groups().any(|group| self.lost.contains(group)) {
+            return None;
+        }
+        let start = range.start - self.loaded?.bytes(self.size).start;
+        let bytes = self
+            .buffer
+            .get(length(start)..length(start + (range.end - range.start)))?;
+        Some(chaining::of_bytes(node.first(), bytes, is_root))
+    }
+
+    fn is_loaded(&self, node: Subtree) -> bool {
+        self.loaded.is_some_and(|loaded| loaded.contains(node))
+    }
+
+    /// Reads the bytes of `node`, in one read where the disk lets us.
+    fn load(&mut self, node: Subtree) {
+        let range = node.bytes(self.size);
+        self.buffer.resize(length(range.end - range.start), 0);
+        self.loaded = Some(node);
+        self.lost = Groups::none();
+        let (filled, error) = fill(self.data, range.start, &mut self.buffer);
+        if error.is_some() {
+            self.load_by_group(node);
+        } else if filled < self.buffer.len() {
+            self.end = range.start + filled as u64;
+            self.lost
+                .insert(node.first() + (filled / GROUP) as u64..node.groups().end);
+            self.advance(filled);
+        } else {
+            self.advance(filled);
+        }
+    }
+
+    /// Reads the bytes of `node` group by group, so that only those that cannot be read are blamed.
+    fn load_by_group(&mut self, node: Subtree) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for (group, bytes) in (node.first()..).zip(buffer.chunks_mut(GROUP)) {
+            let (filled, error) = fill(self.data, group * GROUP as u64, bytes);
+            if filled < bytes.len() {
+                self.lost.insert_one(group);
+            }
+            if let Some(error) = error {
+                self.note_unreadable(group, &error);
+            }
+            self.advance(filled);
+            if self.walk.stopped {
+                break;
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    fn note_unreadable(&mut self, group: u64, error: &io::Error) {
+        self.walk.unreadable.insert_one(group);
+        self.walk
+            .read_error
+            .get_or_insert_with(|| error.to_string());
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.walk.stopped |= (self.progress)(bytes as u64).is_break();
+    }
+
+    fn blame(&mut self, node: Subtree) {
+        if !self.walk.stopped {
+            self.walk.damaged.insert(node.groups());
+        }
+    }
+
+    fn blame_outboard(&mut self) {
+        if self.walk.outboard == OutboardState::Good {
+            self.walk.outboard = OutboardState::Damaged;
+        }
+    }
+}
+
+/// The pair, made of one of `lefts` and one of `rights`, that hashes to `expected`.
+fn matching(
+    lefts: &[Value],
+    rights: &[Value],
+    expected: Value,
+    is_root: bool,
+) -> Option<chaining::Pair> {
+    let pairs = lefts
+        .iter()
+        .flat_map(|left| rights.iter().map(|right| (*left, *right)));
+    pairs
+        .into_iter()
+        .find(|pair| chaining::merge(pair, is_root) == expected)
+}
+
+/// A length that fits in memory: a batch never exceeds 1 MiB.
+fn length(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;
