@@ -1,0 +1,193 @@
+//! The system calls of this crate, one thin function each: named in errors, and a point for `fault`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::error::DiskError;
+
+type Result<T> = std::result::Result<T, DiskError>;
+
+fn named<T>(
+    operation: &'static str,
+    path: &Path,
+    call: impl FnOnce() -> io::Result<T>,
+) -> Result<T> {
+    fault_point(operation, path)
+        .and_then(|()| call())
+        .map_err(|error| DiskError::new(operation, path, error))
+}
+
+#[cfg(feature = "faults")]
+fn fault_point(operation: &'static str, path: &Path) -> io::Result<()> {
+    crate::fault::point(operation, path).map(|_| ())
+}
+
+#[cfg(not(feature = "faults"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "fails only with the feature `faults`"
+)]
+fn fault_point(_operation: &'static str, _path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes a file that was not there; refuses if the name is taken.
+pub(crate) fn create(path: &Path) -> Result<File> {
+    named("create", path, || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .custom_flags(flags(OFlags::NOFOLLOW))
+            .open(path)
+    })
+}
+
+/// Opens an unfinished file to go on with it.
+pub(crate) fn reopen(path: &Path) -> Result<File> {
+    named("open", path, || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags(OFlags::NOFOLLOW))
+            .open(path)
+    })
+}
+
+/// Opens a regular file for reading; never follows a symbolic link, never blocks on a device or pipe.
+pub(crate) fn open(path: &Path) -> Result<File> {
+    named("open", path, || {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
+            .open(path)?;
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ))
+        }
+    })
+}
+
+fn flags(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).unwrap_or_default()
+}
+
+/// Writes all of `bytes` at the file's position, however many calls that takes.
+pub(crate) fn write_all(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
+    #[cfg(feature = "faults")]
+    match crate::fault::point("write", path) {
+        Ok(crate::fault::Verdict::Go) => {}
+        Ok(crate::fault::Verdict::GoHalfThenDie) => {
+            let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
+            file.write_all(half)
+                .map_err(|error| DiskError::new("write", path, error))?;
+            std::process::abort();
+        }
+        Err(error) => return Err(DiskError::new("write", path, error)),
+    }
+    file.write_all(bytes)
+        .map_err(|error| DiskError::new("write", path, error))
+}
+
+/// Reserves room for the file's first `size` bytes without changing its length. `false`: the file system cannot.
+pub(crate) fn reserve(file: &File, path: &Path, size: u64) -> Result<bool> {
+    if size == 0 {
+        return Ok(true);
+    }
+    let result = named("fallocate", path, || {
+        Ok(rustix::fs::fallocate(
+            file,
+            FallocateFlags::KEEP_SIZE,
+            0,
+            size,
+        )?)
+    });
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.source.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Cuts the file (and what was reserved past its end) to `size` bytes.
+pub(crate) fn truncate(file: &File, path: &Path, size: u64) -> Result<()> {
+    named("ftruncate", path, || file.set_len(size))
+}
+
+/// Makes the file's bytes and length durable.
+pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
+    named("fsync", path, || file.sync_all())
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<()> {
+    named("fsync directory", path, || {
+        Ok(rustix::fs::fsync(open_directory(path)?)?)
+    })
+}
+
+fn open_directory(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// Gives the file a second name; refuses if that is taken.
+pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
+    named("linkat", to, || {
+        Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?)
+    })
+}
+
+/// Moves a name; refuses if the new one is taken.
+pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
+    named("renameat2", to, || {
+        Ok(rustix::fs::renameat_with(
+            CWD,
+            from,
+            CWD,
+            to,
+            RenameFlags::NOREPLACE,
+        )?)
+    })
+}
+
+/// Moves a name over another: only `replace` may.
+pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
+    named("renameat", to, || {
+        Ok(rustix::fs::renameat(CWD, from, CWD, to)?)
+    })
+}
+
+/// Takes a name away.
+pub(crate) fn unlink(path: &Path) -> Result<()> {
+    named("unlinkat", path, || Ok(rustix::fs::unlink(path)?))
+}
+
+/// Makes the file read-only for everyone: an archived file is never written again.
+pub(crate) fn seal_mode(file: &File, path: &Path) -> Result<()> {
+    named("fchmod", path, || {
+        Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(0o444))?)
+    })
+}
+
+/// Makes a directory.
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
+    named("mkdirat", path, || {
+        Ok(rustix::fs::mkdir(path, Mode::from_raw_mode(0o755))?)
+    })
+}

@@ -1,0 +1,112 @@
+//! Directories: made durable, listed without following links, names moved within them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
+
+use crate::call;
+use crate::error::DiskError;
+
+/// Makes a directory and makes it durable in its parent. One that is there already is fine.
+pub fn make(path: &Path) -> Result<(), DiskError> {
+    make_unsynced(path)?;
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .map_or(Ok(()), sync)
+}
+
+/// Makes a directory that was not there, durably; refuses if the name is taken.
+pub fn make_new(path: &Path) -> Result<(), DiskError> {
+    call::make_directory(path)?;
+    path.parent().map_or(Ok(()), sync)
+}
+
+/// Makes a directory; the caller makes it durable with [`sync`] on its parent. One that is there already is fine.
+pub fn make_unsynced(path: &Path) -> Result<(), DiskError> {
+    match call::make_directory(path) {
+        Err(error) if error.is_taken() => Ok(()),
+        other => other,
+    }
+}
+
+/// Makes the names in a directory durable.
+pub fn sync(path: &Path) -> Result<(), DiskError> {
+    call::sync_directory(path)
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name; may be no UTF-8.
+    pub name: OsString,
+    /// What bears the name.
+    pub kind: EntryKind,
+}
+
+/// What bears a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file of this many bytes, last changed at this many seconds since 1970, with this many names.
+    File {
+        /// Its length in bytes.
+        size: u64,
+        /// Last change, in seconds since 1970.
+        changed: i64,
+        /// How many hard links it has.
+        links: u64,
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link, device, pipe or socket: never opened.
+    Other,
+}
+
+/// Every name in a directory, in no order. An entry that cannot be looked at is an error, never left out.
+pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
+    use std::os::unix::fs::MetadataExt;
+    let failed = |error| DiskError::new("getdents", path, error);
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let metadata = match entry.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            other => other.map_err(|error| DiskError::new("statx", &entry.path(), error))?,
+        };
+        let kind = if metadata.is_file() {
+            EntryKind::File {
+                size: metadata.len(),
+                changed: metadata.mtime(),
+                links: metadata.nlink(),
+            }
+        } else if metadata.is_dir() {
+            EntryKind::Directory
+        } else {
+            EntryKind::Other
+        };
+        entries.push(Entry {
+            name: entry.file_name(),
+            kind,
+        });
+    }
+    Ok(entries)
+}
+
+/// Opens a regular file for reading; a symbolic link is refused.
+pub fn open(path: &Path) -> Result<File, DiskError> {
+    call::open(path)
+}
+
+/// Moves a name to another, which must be free; both directories are made durable.
+pub fn move_new(from: &Path, to: &Path) -> Result<(), DiskError> {
+    call::move_new(from, to)?;
+    to.parent().map_or(Ok(()), call::sync_directory)?;
+    from.parent().map_or(Ok(()), call::sync_directory)
+}
+
+/// Takes a name away; one that is gone already is fine. Not made durable: a crash may bring it back.
+pub fn remove_name(path: &Path) -> Result<(), DiskError> {
+    match call::unlink(path) {
+        Err(error) if error.is_absent() => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,81 @@
+//! A system call that failed: which, on what, and what it means for the disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+/// A failed system call, with its path.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} {}: {source}", .path.display())]
+pub struct DiskError {
+    /// The system call, as in `strace`.
+    pub operation: &'static str,
+    /// What it was called on.
+    pub path: PathBuf,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+/// What a failed call says about the disk it was made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// No room: this disk takes no more for now, and is otherwise well.
+    NoSpace,
+    /// The disk fails, or something fails beneath it: nothing more may be written to it until a human has looked.
+    Disk,
+    /// This one request cannot be done (the name is taken, the file is gone, a limit was reached).
+    Request,
+}
+
+impl DiskError {
+    /// Notes that `operation` on `path` failed.
+    pub fn new(operation: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self {
+            operation,
+            path: path.to_owned(),
+            source: source.into(),
+        }
+    }
+
+    /// Whether the name was taken already.
+    pub fn is_taken(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AlreadyExists
+    }
+
+    /// Whether nothing of that name is there.
+    pub fn is_absent(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+
+    /// What it means. A failed sync always means the disk: the kernel may have dropped the dirty pages already, so
+    /// that the next sync would lie (preservation.md §3.2).
+    pub fn severity(&self) -> Severity {
+        let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
+        match errno {
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Severity::NoSpace,
+            _ if self.operation.starts_with("fsync") => Severity::Disk,
+            Some(
+                Errno::IO | Errno::ROFS | Errno::NODEV | Errno::NXIO | Errno::UCLEAN | Errno::STALE,
+            ) => Severity::Disk,
+            _ => Severity::Request,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_sync_blames_the_disk_and_a_full_disk_does_not() {
+        let severity =
+            |operation, errno: Errno| DiskError::new(operation, Path::new("/x"), errno).severity();
+        assert_eq!(severity("write", Errno::NOSPC), Severity::NoSpace);
+        assert_eq!(severity("fsync", Errno::NOSPC), Severity::NoSpace);
+        assert_eq!(severity("fsync", Errno::INVAL), Severity::Disk);
+        assert_eq!(severity("write", Errno::IO), Severity::Disk);
+        assert_eq!(severity("linkat", Errno::ROFS), Severity::Disk);
+        assert_eq!(severity("linkat", Errno::EXIST), Severity::Request);
+    }
+}

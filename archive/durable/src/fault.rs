@@ -1,0 +1,80 @@
+//! Makes the nth system call of this crate fail, or the process die there (feature `faults`, tests only).
+//!
+//! The plan is one per process: crash tests run what they test in a child process of their own.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::Errno;
+
+/// What happens when the armed call is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The process dies before the call, as by a kill.
+    Abort,
+    /// Half of a write is done, then the process dies; before any other call it just dies.
+    Torn,
+    /// The call fails with this error, once.
+    Fail(Errno),
+    /// The call and all after it fail with this error: a dead or full disk.
+    FailFromHere(Errno),
+}
+
+/// When what happens.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The call to hit, counted from 0 among those that match.
+    pub at: u64,
+    /// Only calls of this name count; all, if none is given.
+    pub operation: Option<&'static str>,
+    /// What happens there.
+    pub fault: Fault,
+}
+
+#[derive(Debug)]
+struct State {
+    plan: Option<Plan>,
+    seen: u64,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    plan: None,
+    seen: 0,
+});
+
+/// Starts counting from 0, with or without a plan.
+pub fn arm(plan: Option<Plan>) {
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { plan, seen: 0 };
+}
+
+/// How many matching calls were made since [`arm`].
+pub fn seen() -> u64 {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner).seen
+}
+
+/// What a call has to do before it is made.
+pub(crate) enum Verdict {
+    Go,
+    GoHalfThenDie,
+}
+
+pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(plan) = state.plan.clone() else {
+        state.seen += 1;
+        return Ok(Verdict::Go);
+    };
+    if plan.operation.is_some_and(|only| only != operation) {
+        return Ok(Verdict::Go);
+    }
+    let now = state.seen;
+    state.seen += 1;
+    match plan.fault {
+        Fault::Torn if now == plan.at && operation == "write" => Ok(Verdict::GoHalfThenDie),
+        Fault::Abort | Fault::Torn if now == plan.at => std::process::abort(),
+        Fault::Fail(errno) if now == plan.at => Err(errno.into()),
+        Fault::FailFromHere(errno) if now >= plan.at => Err(errno.into()),
+        Fault::Abort | Fault::Torn | Fault::Fail(_) | Fault::FailFromHere(_) => Ok(Verdict::Go),
+    }
+}

@@ -1,0 +1,38 @@
+//! The only crate that opens a file for writing.
+//!
+//! Owns the order of system calls that makes bytes durable on Linux, and nothing else: a [`Stage`] receives bytes
+//! beside their destination, hashes them on the way, syncs, reads them back past the page cache and links them under
+//! their final name without ever replacing what is there. [`volume`] knows which disk is which, [`sidecar`] what is
+//! known of a file, [`space`] how much room is left.
+//!
+//! Invariants:
+//! - a final name never bears bytes that were not synced and read back;
+//! - nothing is replaced, except a small state file by [`replace()`], which is old or new and never neither;
+//! - a system call that fails is reported with its name and path, and is never tried again.
+//!
+//! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
+//!
+//! The protocol is preservation.md §3.1; what each step guards against was measured there. With the feature `faults`,
+//! every system call of this crate is a point at which a test can make it fail, or the process die.
+
+pub mod append;
+mod call;
+pub mod directory;
+pub mod error;
+#[cfg(feature = "faults")]
+pub mod fault;
+pub mod replace;
+pub mod sidecar;
+pub mod space;
+pub mod stage;
+pub mod verify;
+pub mod volume;
+
+pub use append::AppendFile;
+pub use error::{DiskError, Severity};
+pub use replace::{read_state, replace};
+pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
+pub use space::Space;
+pub use stage::{PublishError, Received, Sealed, Stage, Target, Verified};
+pub use verify::UncachedFile;
+pub use volume::{Expected, Identity, VolumeProblem};

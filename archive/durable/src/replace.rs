@@ -1,0 +1,78 @@
+//! Small state files that are replaced as a whole: old or new after a crash, never neither.
+//!
+//! This is the one place that renames over a name, and it is never used for an archived file.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::call;
+use crate::error::DiskError;
+
+/// The longest state file that is read, in bytes: more is damage, not state.
+const MAX_STATE: u64 = 64 * 1024 * 1024;
+
+/// Puts `bytes` under `path`, durably. Two writers of one path at once are the caller's mistake: the second fails.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let new = beside(path);
+    match call::unlink(&new) {
+        Err(error) if !error.is_absent() => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = call::create(&new)?;
+    call::write_all(&mut file, &new, bytes)?;
+    call::sync(&file, &new)?;
+    call::move_over(&new, path)?;
+    path.parent().map_or(Ok(()), call::sync_directory)
+}
+
+/// Reads a state file; `None` if there is none.
+pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
+    let file = match call::open(path) {
+        Err(error) if error.is_absent() => return Ok(None),
+        other => other?,
+    };
+    let mut bytes = Vec::new();
+    file.take(MAX_STATE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| DiskError::new("read", path, error))?;
+    if bytes.len() as u64 > MAX_STATE {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            "too long for a state file",
+        );
+        return Err(DiskError::new("read", path, error));
+    }
+    Ok(Some(bytes))
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_write_wins_and_a_torn_one_does_not_hinder() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.json");
+        assert_eq!(read_state(&path).unwrap(), None);
+        replace(&path, b"one").unwrap();
+        std::fs::write(beside(&path), b"torn").unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!(read_state(&path).unwrap().unwrap(), b"two");
+        assert!(!beside(&path).try_exists().unwrap());
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_state() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(read_state(directory.path()).is_err());
+        std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();
+        assert!(read_state(&directory.path().join("link")).is_err());
+    }
+}

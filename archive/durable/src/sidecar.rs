@@ -1,0 +1,187 @@
+//! What is known of a file, beside the file: `holdfast-sidecar/1`.
+//!
+//! Plain JSON, written once. The admission is kept verbatim, because its signature covers its exact bytes; fields that
+//! this build does not know are kept. The checksum over the body tells a rotten sidecar from a good one; it proves
+//! nothing about the file: only the signed admission does.
+//!
+//! ```json
+//! {"format":"holdfast-sidecar/1","checksum":"<BLAKE3 of the exact text of body>","body":{"admission":{…},…}}
+//! ```
+
+use std::collections::BTreeMap;
+
+use archive_model::{Root, VolumeId};
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+const FORMAT: &str = "holdfast-sidecar/1";
+
+/// The outboard of a file, as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboardRecord {
+    /// Its size in bytes.
+    pub size: u64,
+    /// The BLAKE3 hash of its bytes.
+    pub digest: Root,
+}
+
+/// A sidecar.
+#[derive(Clone, Debug)]
+pub struct Sidecar {
+    /// The signed admission: a DSSE envelope, verbatim.
+    pub admission: Box<RawValue>,
+    /// The outboard; none up to one group.
+    pub outboard: Option<OutboardRecord>,
+    /// The volume that the file was stored on.
+    pub volume: VolumeId,
+    /// When it was stored there.
+    pub stored: Timestamp,
+    /// What a later build wrote and this one does not know.
+    pub unknown: BTreeMap<String, Box<RawValue>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document<'a> {
+    format: &'a str,
+    checksum: Root,
+    #[serde(borrow)]
+    body: &'a RawValue,
+}
+
+/// Why a sidecar cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SidecarError {
+    /// Cut, flipped, or no sidecar at all.
+    #[error("the sidecar is damaged: {0}")]
+    Damaged(String),
+    /// Of a format that this build does not read.
+    #[error("the sidecar has the format {0}; this build reads {FORMAT}")]
+    UnknownFormat(String),
+}
+
+impl Sidecar {
+    /// The sidecar as it is written.
+    pub fn to_json(&self) -> Result<Vec<u8>, SidecarError> {
+        let mut fields = self.unknown.clone();
+        fields.insert("admission".to_owned(), self.admission.clone());
+        fields.insert("stored".to_owned(), to_raw_value(&self.stored)?);
+        fields.insert("volume".to_owned(), to_raw_value(&self.volume)?);
+        if let Some(outboard) = &self.outboard {
+            fields.insert("outboard".to_owned(), to_raw_value(outboard)?);
+        }
+        let body = to_raw_value(&fields)?;
+        let mut text = serde_json::to_vec(&Document {
+            format: FORMAT,
+            checksum: hash(&body),
+            body: &body,
+        })?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Reads what [`Sidecar::to_json`] wrote; any other byte is damage.
+    pub fn from_json(text: &[u8]) -> Result<Self, SidecarError> {
+        let document: Document<'_> = serde_json::from_slice(text)?;
+        if document.format != FORMAT {
+            return Err(if document.format.starts_with("holdfast-sidecar/") {
+                SidecarError::UnknownFormat(document.format.to_owned())
+            } else {
+                SidecarError::Damaged(format!("format {:?}", document.format))
+            });
+        }
+        if hash(document.body) != document.checksum {
+            return Err(SidecarError::Damaged(
+                "its checksum does not match".to_owned(),
+            ));
+        }
+        let mut fields: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_str(document.body.get())?;
+        Ok(Self {
+            admission: fields
+                .remove("admission")
+                .ok_or_else(|| SidecarError::Damaged("it has no admission".to_owned()))?,
+            outboard: take(&mut fields, "outboard")?,
+            volume: take(&mut fields, "volume")?,
+            stored: take(&mut fields, "stored")?,
+            unknown: fields,
+        })
+    }
+}
+
+fn hash(body: &RawValue) -> Root {
+    Root::from_bytes(*blake3::hash(body.get().as_bytes()).as_bytes())
+}
+
+/// Takes a field out; one that is not there reads as `null`.
+fn take<T: DeserializeOwned>(
+    fields: &mut BTreeMap<String, Box<RawValue>>,
+    name: &str,
+) -> Result<T, SidecarError> {
+    let value = fields.remove(name);
+    Ok(serde_json::from_str(
+        value.as_deref().map_or("null", RawValue::get),
+    )?)
+}
+
+impl From<serde_json::Error> for SidecarError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sidecar() -> Sidecar {
+        Sidecar {
+            admission: RawValue::from_string(r#"{ "payload" : "e30=" ,"n":1.0}"#.to_owned())
+                .unwrap(),
+            outboard: Some(OutboardRecord {
+                size: 64,
+                digest: Root::from_bytes([1; 32]),
+            }),
+            volume: VolumeId::new("v1").unwrap(),
+            stored: Timestamp::UNIX_EPOCH,
+            unknown: BTreeMap::from_iter([("colour".to_owned(), to_raw_value("blue").unwrap())]),
+        }
+    }
+
+    #[test]
+    fn it_reads_what_it_writes_and_keeps_what_it_does_not_know() {
+        let text = sidecar().to_json().unwrap();
+        let read = Sidecar::from_json(&text).unwrap();
+        assert_eq!(read.admission.get(), sidecar().admission.get(), "verbatim");
+        assert_eq!(read.unknown["colour"].get(), "\"blue\"");
+        assert_eq!(read.to_json().unwrap(), text);
+    }
+
+    #[test]
+    fn every_flip_and_every_cut_is_noticed() {
+        let text = sidecar().to_json().unwrap();
+        for at in 0..text.len() - 1 {
+            assert!(Sidecar::from_json(&text[..at]).is_err(), "cut at {at}");
+            for bit in 0..8 {
+                let mut flipped = text.clone();
+                flipped[at] ^= 1 << bit;
+                let same =
+                    Sidecar::from_json(&flipped).is_ok_and(|read| read.to_json().unwrap() == text);
+                assert!(
+                    same || Sidecar::from_json(&flipped).is_err(),
+                    "flip of bit {bit} at {at} passed"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_later_format_is_refused_by_name() {
+        let text = r#"{"format":"holdfast-sidecar/2","checksum":"0000000000000000000000000000000000000000000000000000000000000000","body":{}}"#;
+        assert_eq!(
+            Sidecar::from_json(text.as_bytes()).unwrap_err(),
+            SidecarError::UnknownFormat("holdfast-sidecar/2".to_owned())
+        );
+    }
+}

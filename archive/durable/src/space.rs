@@ -1,0 +1,53 @@
+//! How much room a volume has, with a reserve that is never touched.
+
+use std::path::Path;
+
+use crate::error::DiskError;
+
+/// The room on a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Its size.
+    pub total: u64,
+    /// What an ordinary user may still write.
+    pub free: u64,
+}
+
+impl Space {
+    /// Asks the file system that `path` is on.
+    pub fn of(path: &Path) -> Result<Self, DiskError> {
+        let found =
+            rustix::fs::statvfs(path).map_err(|error| DiskError::new("statvfs", path, error))?;
+        Ok(Self {
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+        })
+    }
+
+    /// What may be used when `reserve` bytes are to stay free.
+    pub const fn usable(&self, reserve: u64) -> u64 {
+        self.free.saturating_sub(reserve)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_not_for_use() {
+        let space = Space {
+            total: 100,
+            free: 30,
+        };
+        assert_eq!(space.usable(10), 20);
+        assert_eq!(space.usable(31), 0);
+        let here = Space::of(Path::new(".")).unwrap();
+        assert!(here.free <= here.total && here.total > 0);
+        assert!(
+            Space::of(Path::new("/no/such/place"))
+                .unwrap_err()
+                .is_absent()
+        );
+    }
+}

@@ -1,0 +1,479 @@
+//! One file on its way from the wire to its final name.
+//!
+//! The steps are types, so that none can be left out: a [`Stage`] takes bytes, [`Received`] knows its root, [`Sealed`]
+//! is synced, [`Verified`] was read back, and only that can be published. Dropping any of them leaves what was written
+//! in `incoming/`, to be resumed or reaped.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use archive_model::{GROUP_SIZE, Root};
+use archive_proof::TreeBuilder;
+
+use crate::call;
+use crate::error::DiskError;
+use crate::sidecar::OutboardRecord;
+use crate::verify::UncachedFile;
+
+/// The three names of one upload in `incoming/`.
+#[derive(Clone, Debug)]
+struct Paths {
+    data: PathBuf,
+    sidecar: PathBuf,
+    outboard: PathBuf,
+}
+
+impl Paths {
+    fn new(incoming: &Path, id: &str) -> Self {
+        Self {
+            data: incoming.join(id),
+            sidecar: incoming.join(format!("{id}.json")),
+            outboard: incoming.join(format!("{id}.bao")),
+        }
+    }
+}
+
+/// A file that is being received.
+#[derive(Debug)]
+pub struct Stage {
+    paths: Paths,
+    file: File,
+    length: u64,
+    tree: TreeBuilder<OutboardSink>,
+}
+
+impl Stage {
+    /// Starts a new upload in the directory `incoming`; refuses an `id` that is there already.
+    pub fn create(incoming: &Path, id: &str) -> Result<Self, DiskError> {
+        let paths = Paths::new(incoming, id);
+        let file = call::create(&paths.data)?;
+        Self::with(paths, file, 0)
+    }
+
+    /// Goes on with an upload that was cut: keeps the whole groups that are there, makes them durable and hashes them
+    /// again. They are only as good as [`Stage::root_so_far`] says: a crash may have left anything.
+    pub fn resume(incoming: &Path, id: &str) -> Result<Self, DiskError> {
+        let paths = Paths::new(incoming, id);
+        let mut file = call::reopen(&paths.data)?;
+        let failed = |operation| {
+            move |error| DiskError::new(operation, &Paths::new(incoming, id).data, error)
+        };
+        let found = file.metadata().map_err(failed("fstat"))?.len();
+        let length = found - found % GROUP_SIZE;
+        call::truncate(&file, &paths.data, length)?;
+        call::sync(&file, &paths.data)?;
+        let mut stage = Self::with(paths, file.try_clone().map_err(failed("dup"))?, length)?;
+        let mut block = vec![0; 1024 * 1024];
+        loop {
+            let read = file.read(&mut block).map_err(failed("read"))?;
+            let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                break;
+            };
+            stage
+                .tree
+                .update(bytes)
+                .map_err(from_sink(&stage.paths.outboard))?;
+        }
+        Ok(stage)
+    }
+
+    fn with(paths: Paths, file: File, length: u64) -> Result<Self, DiskError> {
+        for old in [&paths.outboard, &paths.sidecar] {
+            crate::directory::remove_name(old)?;
+        }
+        let sink = OutboardSink {
+            path: paths.outboard.clone(),
+            file: None,
+            hasher: blake3::Hasher::new(),
+        };
+        Ok(Self {
+            paths,
+            file,
+            length,
+            tree: TreeBuilder::new(sink),
+        })
+    }
+
+    /// Reserves room for a file of `size` bytes, so that a full disk shows now and not at the last byte. `false`: the
+    /// file system cannot reserve, and the bytes will have to find out.
+    pub fn reserve(&self, size: u64) -> Result<bool, DiskError> {
+        call::reserve(&self.file, &self.paths.data, size)
+    }
+
+    /// Takes the next bytes.
+    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        call::write_all(&mut self.file, &self.paths.data, bytes)?;
+        self.length += bytes.len() as u64;
+        self.tree
+            .update(bytes)
+            .map_err(from_sink(&self.paths.outboard))
+    }
+
+    /// How many bytes were taken.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The root of the bytes taken so far.
+    pub fn root_so_far(&self) -> Root {
+        self.tree.root_so_far()
+    }
+
+    /// Makes durable what was taken so far.
+    pub fn sync(&self) -> Result<(), DiskError> {
+        call::sync(&self.file, &self.paths.data)
+    }
+
+    /// Ends the bytes: size and root are known now, nothing is durable yet.
+    pub fn finish(self) -> Result<Received, DiskError> {
+        let Self {
+            paths,
+            file,
+            length,
+            tree,
+        } = self;
+        let tree = tree.finish().map_err(from_sink(&paths.outboard))?;
+        Ok(Received {
+            paths,
+            file,
+            size: length,
+            root: tree.root,
+            outboard: tree.sink,
+        })
+    }
+
+    /// Gives the upload up and frees its room.
+    pub fn discard(self) -> Result<(), DiskError> {
+        remove_all(&self.paths)
+    }
+}
+
+/// A file whose bytes are all here. Compare its size and root with the admission before going on.
+#[derive(Debug)]
+pub struct Received {
+    paths: Paths,
+    file: File,
+    size: u64,
+    root: Root,
+    outboard: OutboardSink,
+}
+
+impl Received {
+    /// The size in bytes.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The root of the bytes as they were received.
+    pub const fn root(&self) -> Root {
+        self.root
+    }
+
+    /// The outboard that was written beside the file; none up to one group.
+    pub fn outboard(&self) -> Option<OutboardRecord> {
+        self.outboard.record()
+    }
+
+    /// Writes the sidecar beside the file and makes all three durable and read-only.
+    pub fn seal(self, sidecar: &[u8]) -> Result<Sealed, DiskError> {
+        let Self {
+            paths,
+            file,
+            size,
+            root,
+            outboard,
+        } = self;
+        let has_outboard = outboard.file.is_some();
+        let mut sidecar_file = call::create(&paths.sidecar)?;
+        call::write_all(&mut sidecar_file, &paths.sidecar, sidecar)?;
+        call::seal_mode(&sidecar_file, &paths.sidecar)?;
+        call::truncate(&file, &paths.data, size)?;
+        call::seal_mode(&file, &paths.data)?;
+        call::sync(&file, &paths.data)?;
+        call::sync(&sidecar_file, &paths.sidecar)?;
+        if let Some((outboard, _)) = &outboard.file {
+            call::seal_mode(outboard, &paths.outboard)?;
+            call::sync(outboard, &paths.outboard)?;
+        }
+        Ok(Sealed {
+            paths,
+            size,
+            root,
+            has_outboard,
+        })
+    }
+
+    /// Gives the upload up and frees its room.
+    pub fn discard(self) -> Result<(), DiskError> {
+        remove_all(&self.paths)
+    }
+}
+
+/// A file that is durable beside its destination.
+#[derive(Debug)]
+pub struct Sealed {
+    paths: Paths,
+    size: u64,
+    root: Root,
+    has_outboard: bool,
+}
+
+impl Sealed {
+    /// Reads the file back past the page cache. `Err(None)`: it is not what was received.
+    pub fn verify(self) -> Result<Verified, Option<DiskError>> {
+        let file = UncachedFile::open(&self.paths.data)?;
+        if file.size()? == self.size && file.root()? == self.root {
+            Ok(Verified(self))
+        } else {
+            Err(None)
+        }
+    }
+
+    /// Gives the upload up and frees its room.
+    pub fn discard(self) -> Result<(), DiskError> {
+        remove_all(&self.paths)
+    }
+}
+
+/// A file that was read back and is what was received.
+#[derive(Debug)]
+pub struct Verified(Sealed);
+
+/// The final names of one file.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// In `files/`.
+    pub file: PathBuf,
+    /// In `meta/`.
+    pub sidecar: PathBuf,
+    /// In `meta/`.
+    pub outboard: PathBuf,
+}
+
+/// Why a file did not get its final name.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// Something bears one of the final names already; nothing was replaced.
+    #[error("{} is taken", .0.display())]
+    Taken(PathBuf),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl Verified {
+    /// Links sidecar and outboard, then the file, under their final names. When this returns, the file is stored; when
+    /// the process dies on the way, either the final name of the file is there, with all of it, or it is not.
+    pub fn publish(self, target: &Target) -> Result<(), PublishError> {
+        let Sealed {
+            paths,
+            has_outboard,
+            ..
+        } = self.0;
+        link(&paths.sidecar, &target.sidecar)?;
+        if has_outboard {
+            link(&paths.outboard, &target.outboard)?;
+        }
+        target
+            .sidecar
+            .parent()
+            .map_or(Ok(()), call::sync_directory)?;
+        link(&paths.data, &target.file)?;
+        target.file.parent().map_or(Ok(()), call::sync_directory)?;
+        Ok(remove_all(&paths)?)
+    }
+}
+
+fn link(from: &Path, to: &Path) -> Result<(), PublishError> {
+    call::link(from, to).map_err(|error| {
+        if error.is_taken() {
+            PublishError::Taken(to.to_owned())
+        } else {
+            PublishError::Disk(error)
+        }
+    })
+}
+
+fn remove_all(paths: &Paths) -> Result<(), DiskError> {
+    [&paths.sidecar, &paths.outboard, &paths.data]
+        .into_iter()
+        .try_for_each(|path| crate::directory::remove_name(path))
+}
+
+/// Where the tree writes its outboard: a file that is made at the first pair, hashed on the way.
+#[derive(Debug)]
+struct OutboardSink {
+    path: PathBuf,
+    file: Option<(File, u64)>,
+    hasher: blake3::Hasher,
+}
+
+impl OutboardSink {
+    fn record(&self) -> Option<OutboardRecord> {
+        let (_, size) = self.file.as_ref()?;
+        Some(OutboardRecord {
+            size: *size,
+            digest: Root::from_bytes(*self.hasher.finalize().as_bytes()),
+        })
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        let (mut file, size) = match self.file.take() {
+            Some(open) => open,
+            None => (call::create(&self.path)?, 0),
+        };
+        call::write_all(&mut file, &self.path, bytes)?;
+        self.file = Some((file, size + bytes.len() as u64));
+        self.hasher.update(bytes);
+        Ok(())
+    }
+}
+
+impl Write for OutboardSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.take(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Finds the failed system call in what came back through the tree.
+fn from_sink(path: &Path) -> impl FnOnce(io::Error) -> DiskError + use<'_> {
+    move |error| match error.downcast::<DiskError>() {
+        Ok(disk) => disk,
+        Err(error) => DiskError::new("write", path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        directory: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            for name in ["incoming", "files", "meta"] {
+                std::fs::create_dir(directory.path().join(name)).unwrap();
+            }
+            Self { directory }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        fn target(&self, name: &str) -> Target {
+            Target {
+                file: self.path("files").join(name),
+                sidecar: self.path("meta").join(format!("{name}.json")),
+                outboard: self.path("meta").join(format!("{name}.bao")),
+            }
+        }
+
+        fn store(&self, id: &str, bytes: &[u8], target: &Target) -> Result<(), PublishError> {
+            let mut stage = Stage::create(&self.path("incoming"), id).unwrap();
+            stage.reserve(bytes.len() as u64).unwrap();
+            stage.write_all(bytes).unwrap();
+            let received = stage.finish().unwrap();
+            assert_eq!(received.root().as_bytes(), blake3::hash(bytes).as_bytes());
+            received
+                .seal(b"{}")
+                .unwrap()
+                .verify()
+                .unwrap()
+                .publish(target)
+        }
+    }
+
+    #[test]
+    fn a_file_gets_its_name_whole_and_read_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = Place::new();
+        for size in [0, 1, 16384, 16385, 3_000_001] {
+            let bytes = vec![7; size];
+            let target = place.target(&format!("f{size}"));
+            place.store("u1", &bytes, &target).unwrap();
+            assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
+            assert_eq!(target.outboard.try_exists().unwrap(), size > 16384);
+            assert_eq!(
+                std::fs::metadata(&target.file)
+                    .unwrap()
+                    .permissions()
+                    .mode()
+                    & 0o777,
+                0o444
+            );
+            assert_eq!(
+                std::fs::read_dir(place.path("incoming")).unwrap().count(),
+                0
+            );
+        }
+    }
+
+    #[test]
+    fn a_taken_name_is_never_replaced() {
+        let place = Place::new();
+        let target = place.target("a");
+        place.store("u1", b"first", &target).unwrap();
+        std::fs::remove_file(&target.sidecar).unwrap();
+        assert!(
+            matches!(place.store("u2", b"second", &target), Err(PublishError::Taken(path)) if path == target.file)
+        );
+        assert_eq!(std::fs::read(&target.file).unwrap(), b"first");
+    }
+
+    #[test]
+    fn a_cut_upload_goes_on_at_a_whole_group() {
+        let place = Place::new();
+        let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
+        let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
+        stage.reserve(1_000_000).unwrap();
+        stage.write_all(&bytes[..50_000]).unwrap();
+        drop(stage);
+        let mut stage = Stage::resume(&place.path("incoming"), "u1").unwrap();
+        assert_eq!(stage.length(), 49_152);
+        assert_eq!(
+            stage.root_so_far().as_bytes(),
+            blake3::hash(&bytes[..49_152]).as_bytes()
+        );
+        stage.write_all(&bytes[49_152..]).unwrap();
+        let target = place.target("a");
+        stage
+            .finish()
+            .unwrap()
+            .seal(b"{}")
+            .unwrap()
+            .verify()
+            .unwrap()
+            .publish(&target)
+            .unwrap();
+        assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
+    }
+
+    #[test]
+    fn bytes_that_changed_on_the_medium_are_not_published() {
+        use std::os::unix::fs::FileExt;
+        let place = Place::new();
+        let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
+        stage.write_all(&vec![1; 40_000]).unwrap();
+        let sealed = stage.finish().unwrap().seal(b"{}").unwrap();
+        let path = place.path("incoming/u1");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .unwrap();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .write_all_at(&[2], 39_999)
+            .unwrap();
+        assert!(matches!(sealed.verify(), Err(None)));
+    }
+}

@@ -1,0 +1,142 @@
+//! Reading what is on the medium, not what is in memory.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use archive_model::Root;
+use archive_proof::ReadAt;
+use rustix::fs::Advice;
+use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::call;
+use crate::error::DiskError;
+
+/// How much is read at a time, in bytes.
+const BLOCK: usize = 1024 * 1024;
+
+/// `RWF_DONTCACHE` (Linux 6.14): the pages of this read do not stay in the page cache.
+const DONT_CACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+
+/// A file that is read past the page cache.
+///
+/// What the cache held of it was dropped when it was opened (dirty pages cannot be: sync first), and what is read
+/// does not stay. Where the kernel cannot read so, each block is dropped after it was read.
+#[derive(Debug)]
+pub struct UncachedFile {
+    file: File,
+    path: PathBuf,
+    dont_cache: AtomicBool,
+}
+
+impl UncachedFile {
+    /// Opens a regular file; a symbolic link is refused.
+    pub fn open(path: &Path) -> Result<Self, DiskError> {
+        let file = call::open(path)?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|error| DiskError::new("fadvise", path, error))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            dont_cache: AtomicBool::new(true),
+        })
+    }
+
+    /// The file's length in bytes.
+    pub fn size(&self) -> Result<u64, DiskError> {
+        Ok(self
+            .file
+            .metadata()
+            .map_err(|error| DiskError::new("fstat", &self.path, error))?
+            .len())
+    }
+
+    /// The BLAKE3 root of all that is there.
+    pub fn root(&self) -> Result<Root, DiskError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut block = vec![0; BLOCK];
+        let mut offset = 0;
+        loop {
+            let read = self
+                .read_at(offset, &mut block)
+                .map_err(|error| DiskError::new("read", &self.path, error))?;
+            let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                break;
+            };
+            hasher.update(bytes);
+            offset += read as u64;
+        }
+        Ok(Root::from_bytes(*hasher.finalize().as_bytes()))
+    }
+
+    fn read_without_caching(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.dont_cache.load(Ordering::Relaxed) {
+            match rustix::io::preadv2(
+                &self.file,
+                &mut [IoSliceMut::new(buffer)],
+                offset,
+                DONT_CACHE,
+            ) {
+                Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
+                    self.dont_cache.store(false, Ordering::Relaxed)
+                }
+                other => return Ok(other?),
+            }
+        }
+        let read = rustix::io::pread(&self.file, &mut *buffer, offset)?;
+        let length = std::num::NonZeroU64::new(read as u64);
+        if length.is_some() {
+            rustix::fs::fadvise(&self.file, offset, length, Advice::DontNeed)?;
+        }
+        Ok(read)
+    }
+}
+
+impl ReadAt for UncachedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        #[cfg(feature = "faults")]
+        crate::fault::point("read", &self.path)?;
+        loop {
+            match self.read_without_caching(offset, buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_what_is_there_with_and_without_the_flag() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let bytes: Vec<u8> = (0..BLOCK * 2 + 77)
+            .map(|n| u8::try_from(n % 251).unwrap())
+            .collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let root = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
+        let file = UncachedFile::open(&path).unwrap();
+        assert_eq!(file.size().unwrap(), bytes.len() as u64);
+        assert_eq!(file.root().unwrap(), root);
+        file.dont_cache.store(false, Ordering::Relaxed);
+        assert_eq!(file.root().unwrap(), root);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();
+        for bad in [
+            directory.path().join("link"),
+            directory.path().to_owned(),
+            directory.path().join("none"),
+        ] {
+            assert!(UncachedFile::open(&bad).is_err(), "{}", bad.display());
+        }
+    }
+}

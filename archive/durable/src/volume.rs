@@ -1,0 +1,275 @@
+//! Which disk is this: the label of a volume, and every way in which a path is not the volume that was expected.
+//!
+//! A label is written once by [`label`] and again only by [`relabel`], when people move a disk. A path without the
+//! expected label is never written to: an empty mount point must not look like mass loss.
+
+use std::path::Path;
+
+use archive_model::{NodeId, ReplicaId, VolumeId};
+use serde::{Deserialize, Serialize};
+
+use crate::error::DiskError;
+use crate::replace::{read_state, replace};
+
+/// The file that bears the label.
+pub const LABEL_NAME: &str = "holdfast-volume.json";
+
+const FORMAT: &str = "holdfast-volume/1";
+
+/// What a volume is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The volume, for ever.
+    pub volume: VolumeId,
+    /// The node it belongs to.
+    pub node: NodeId,
+    /// The replica of that node.
+    pub replica: ReplicaId,
+    /// Raised each time the volume is moved: an older copy of the disk bears a lower one.
+    pub generation: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Label {
+    format: String,
+    #[serde(flatten)]
+    identity: Identity,
+}
+
+/// What a node expects at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The node.
+    pub node: NodeId,
+    /// Its replica.
+    pub replica: ReplicaId,
+    /// The volume seen here before and its generation then; none for a path that is new to the node.
+    pub seen: Option<(VolumeId, u64)>,
+}
+
+/// Why a path is not the volume that was expected there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeProblem {
+    /// Nothing is there, or it is no directory.
+    #[error("the directory is absent; mount the disk")]
+    Absent,
+    /// There is no label: an empty mount point, or a disk of something else.
+    #[error(
+        "there is no {LABEL_NAME}; mount the right disk, or label a new one with `holdfast volume init`"
+    )]
+    Unlabelled,
+    /// The label cannot be read as one.
+    #[error("{LABEL_NAME} is damaged ({0}); restore it from another record of this volume")]
+    DamagedLabel(String),
+    /// The label is of a later format.
+    #[error("{LABEL_NAME} has the format {0}; this build reads {FORMAT}")]
+    UnknownFormat(String),
+    /// The volume of another node or replica.
+    #[error(
+        "this is volume {volume} of node {node} in replica {replica}; move it here with `holdfast volume adopt`"
+    )]
+    Foreign {
+        /// The volume found.
+        volume: VolumeId,
+        /// Whose it is.
+        node: NodeId,
+        /// In which replica.
+        replica: ReplicaId,
+    },
+    /// Another volume of this node: two disks were swapped.
+    #[error("volume {found} is mounted where {expected} belongs; mount each disk where it was")]
+    Swapped {
+        /// What is there.
+        found: VolumeId,
+        /// What was there.
+        expected: VolumeId,
+    },
+    /// An older copy of the disk.
+    #[error(
+        "this is generation {found} of the volume, and generation {seen} was seen here; mount the newer disk"
+    )]
+    OlderGeneration {
+        /// What is there.
+        found: u64,
+        /// What was there.
+        seen: u64,
+    },
+    /// The disk does not answer.
+    #[error("{0}")]
+    Disk(String),
+    /// Writing to it failed, so that nothing on it can be trusted until it was looked at.
+    #[error("a write failed ({0}); look at the disk, then `holdfast volume clear`")]
+    Poisoned(String),
+    /// People took it out of service for good.
+    #[error("retired")]
+    Retired,
+}
+
+/// Labels a new volume. Refuses a path that is labelled already.
+pub fn label(path: &Path, identity: &Identity) -> Result<(), DiskError> {
+    let label = path.join(LABEL_NAME);
+    if read_state(&label)?.is_some() {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::AlreadyExists,
+            "the volume is labelled already",
+        );
+        return Err(DiskError::new("label", &label, error));
+    }
+    relabel(path, identity)
+}
+
+/// Writes the label of a volume that people move to another node or path.
+pub fn relabel(path: &Path, identity: &Identity) -> Result<(), DiskError> {
+    let label = Label {
+        format: FORMAT.to_owned(),
+        identity: identity.clone(),
+    };
+    let mut text = serde_json::to_vec_pretty(&label)
+        .map_err(|error| DiskError::new("label", path, std::io::Error::other(error)))?;
+    text.push(b'\n');
+    replace(&path.join(LABEL_NAME), &text)
+}
+
+/// Reads the label at `path`.
+pub fn identify(path: &Path) -> Result<Identity, VolumeProblem> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(VolumeProblem::Absent);
+        }
+        Err(error) => {
+            return Err(VolumeProblem::Disk(
+                DiskError::new("stat", path, error).to_string(),
+            ));
+        }
+        Ok(metadata) if !metadata.is_dir() => return Err(VolumeProblem::Absent),
+        Ok(_) => {}
+    }
+    let text = read_state(&path.join(LABEL_NAME))
+        .map_err(|error| VolumeProblem::Disk(error.to_string()))?
+        .ok_or(VolumeProblem::Unlabelled)?;
+    let damaged = |error: serde_json::Error| VolumeProblem::DamagedLabel(error.to_string());
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+    match value.get("format").and_then(serde_json::Value::as_str) {
+        Some(FORMAT) => {}
+        Some(other) if other.starts_with("holdfast-volume/") => {
+            return Err(VolumeProblem::UnknownFormat(other.to_owned()));
+        }
+        _ => return Err(VolumeProblem::DamagedLabel("no format".to_owned())),
+    }
+    serde_json::from_value::<Label>(value)
+        .map(|label| label.identity)
+        .map_err(damaged)
+}
+
+/// Reads the label at `path` and holds it against what the node expects there.
+pub fn recognise(path: &Path, expected: &Expected) -> Result<Identity, VolumeProblem> {
+    let found = identify(path)?;
+    if found.node != expected.node || found.replica != expected.replica {
+        return Err(VolumeProblem::Foreign {
+            volume: found.volume,
+            node: found.node,
+            replica: found.replica,
+        });
+    }
+    match &expected.seen {
+        Some((volume, _)) if *volume != found.volume => Err(VolumeProblem::Swapped {
+            found: found.volume,
+            expected: volume.clone(),
+        }),
+        Some((_, seen)) if found.generation < *seen => Err(VolumeProblem::OlderGeneration {
+            found: found.generation,
+            seen: *seen,
+        }),
+        _ => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(volume: &str, generation: u64) -> Identity {
+        Identity {
+            volume: VolumeId::new(volume).unwrap(),
+            node: NodeId::new("n1").unwrap(),
+            replica: ReplicaId::new("one").unwrap(),
+            generation,
+        }
+    }
+
+    fn expected(seen: Option<(&str, u64)>) -> Expected {
+        Expected {
+            node: NodeId::new("n1").unwrap(),
+            replica: ReplicaId::new("one").unwrap(),
+            seen: seen.map(|(volume, generation)| (VolumeId::new(volume).unwrap(), generation)),
+        }
+    }
+
+    #[test]
+    fn a_labelled_disk_is_recognised_and_labelled_once() {
+        let disk = tempfile::tempdir().unwrap();
+        label(disk.path(), &identity("v1", 1)).unwrap();
+        assert_eq!(
+            recognise(disk.path(), &expected(None)),
+            Ok(identity("v1", 1))
+        );
+        assert_eq!(
+            recognise(disk.path(), &expected(Some(("v1", 1)))),
+            Ok(identity("v1", 1))
+        );
+        assert!(
+            label(disk.path(), &identity("v2", 1))
+                .unwrap_err()
+                .is_taken()
+        );
+    }
+
+    #[test]
+    fn every_other_disk_is_told_apart() {
+        use VolumeProblem as P;
+        let disk = tempfile::tempdir().unwrap();
+        let path = disk.path();
+        assert_eq!(
+            recognise(&path.join("none"), &expected(None)),
+            Err(P::Absent)
+        );
+        assert_eq!(recognise(path, &expected(None)), Err(P::Unlabelled));
+        label(path, &identity("v1", 2)).unwrap();
+        assert_eq!(
+            recognise(&path.join(LABEL_NAME), &expected(None)),
+            Err(P::Absent)
+        );
+        assert!(matches!(
+            recognise(path, &expected(Some(("v0", 1)))),
+            Err(P::Swapped { .. })
+        ));
+        assert_eq!(
+            recognise(path, &expected(Some(("v1", 3)))),
+            Err(P::OlderGeneration { found: 2, seen: 3 })
+        );
+        let other = Expected {
+            node: NodeId::new("n2").unwrap(),
+            ..expected(None)
+        };
+        assert!(matches!(recognise(path, &other), Err(P::Foreign { .. })));
+        for (text, is_format) in [
+            ("", false),
+            ("{", false),
+            ("{}", false),
+            (r#"{"format":"holdfast-volume/9"}"#, true),
+        ] {
+            replace(&path.join(LABEL_NAME), text.as_bytes()).unwrap();
+            let problem = recognise(path, &expected(None)).unwrap_err();
+            assert_eq!(
+                matches!(problem, P::UnknownFormat(_)),
+                is_format,
+                "{text} {problem}"
+            );
+            assert_eq!(
+                matches!(problem, P::DamagedLabel(_)),
+                !is_format,
+                "{text} {problem}"
+            );
+        }
+    }
+}
