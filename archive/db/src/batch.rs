@@ -1,0 +1,101 @@
+//! Changes to any tables of one database, committed together.
+
+use std::sync::Arc;
+
+use rocksdb::{WriteBatch, WriteOptions};
+
+use crate::database::Inner;
+use crate::error::DbError;
+use crate::key::{Key, to_bytes};
+use crate::table::Table;
+use crate::value::{self, Value};
+
+/// Changes that are committed all or not at all. Later changes of one key win over earlier ones.
+///
+/// It is held in memory: whoever has many rows commits every few thousand, or uses a [`crate::Load`].
+#[must_use = "nothing is written before `commit`"]
+pub struct Batch {
+    inner: Arc<Inner>,
+    writes: WriteBatch,
+}
+
+impl Batch {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self {
+            inner,
+            writes: WriteBatch::default(),
+        }
+    }
+
+    /// Sets the row of `key`, whether there was one or not.
+    pub fn put<K: Key, V: Value>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        value: &V,
+    ) -> Result<(), DbError> {
+        let value = value::encode(value).map_err(|what| DbError::Unwritable {
+            table: table.name().to_owned(),
+            what,
+        })?;
+        self.writes
+            .put_cf(table.family_in(&self.inner)?, to_bytes(key), value);
+        Ok(())
+    }
+
+    /// Removes the row of `key`, if there is one.
+    pub fn delete<K: Key, V: Value>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+    ) -> Result<(), DbError> {
+        self.writes
+            .delete_cf(table.family_in(&self.inner)?, to_bytes(key));
+        Ok(())
+    }
+
+    /// Removes every row that `table` has now, at the price of one; rows put afterwards stay.
+    pub fn clear<K: Key, V: Value>(&mut self, table: &Table<K, V>) -> Result<(), DbError> {
+        let family = table.family_in(&self.inner)?;
+        if let Some(mut end) = self.inner.last_key(table.name())? {
+            // The range excludes its end; a zero byte makes the end the next possible key.
+            end.push(0);
+            self.writes.delete_range_cf(family, Vec::new(), end);
+        }
+        Ok(())
+    }
+
+    /// How many bytes the changes take.
+    pub fn size(&self) -> usize {
+        self.writes.size_in_bytes()
+    }
+
+    /// Writes the changes and syncs them; gives [`crate::Database::sequence`] as it is then.
+    ///
+    /// After an error the changes may be there or not after the next opening, but never some of them.
+    pub fn commit(self) -> Result<u64, DbError> {
+        if !self.writes.is_empty() {
+            let mut options = WriteOptions::default();
+            options.set_sync(true);
+            self.inner
+                .db
+                .write_opt(self.writes, &options)
+                .map_err(|error| self.inner.failed(&error))?;
+        }
+        Ok(self.inner.db.latest_sequence_number())
+    }
+
+    /// Writes the changes without a log: they are durable only once the tables are flushed.
+    pub(crate) fn write_unlogged(self) -> Result<(), DbError> {
+        self.inner
+            .db
+            .write_without_wal(self.writes)
+            .map_err(|error| self.inner.failed(&error))
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Batch({} changes)", self.writes.len())
+    }
+}

@@ -1,0 +1,335 @@
+//! One database: a directory of RocksDB with named tables.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Env, ReadOptions};
+
+use crate::key::Key;
+use crate::value::Value;
+use crate::{Batch, DbError, Load, Options, Table, version};
+
+/// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
+/// tables is gone.
+#[derive(Clone, Debug)]
+pub struct Database {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the handles share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) db: DB,
+    path: PathBuf,
+    /// All of them, those that this build does not name included.
+    tables: Vec<String>,
+}
+
+impl Database {
+    /// Opens the database in the directory `path`; makes it if there is none and none was said to have been.
+    ///
+    /// Files of a database without the file that names the others are damage, never a reason to begin anew.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, DbError> {
+        let is_new = !is_there(path)?;
+        Self::open_in(path, options, None, is_new)
+    }
+
+    /// The same on disk (`env` is none) or elsewhere; `is_new` as the caller found out.
+    pub(crate) fn open_in(
+        path: &Path,
+        options: &Options,
+        env: Option<&Env>,
+        is_new: bool,
+    ) -> Result<Self, DbError> {
+        let behind = |found| DbError::Behind {
+            path: path.to_path_buf(),
+            stamp: options.at_least,
+            found,
+        };
+        if is_new && options.at_least > 0 {
+            return Err(behind(0));
+        }
+        let rocksdb = options.to_rocksdb(env);
+        let mut inner = Inner::open(path, &rocksdb, is_new)?;
+        let sequence = inner.db.latest_sequence_number();
+        if sequence < options.at_least {
+            return Err(behind(sequence));
+        }
+        // Where nothing was ever written, a creation was cut off at most: it goes on.
+        let found = if sequence == 0 {
+            None
+        } else {
+            Some(version::read(&inner, options)?)
+        };
+        // Nothing is written before the version is known to be ours.
+        inner.create_missing(&options.tables, &rocksdb)?;
+        inner.create_missing(&[version::META], &rocksdb)?;
+        let database = Self {
+            inner: Arc::new(inner),
+        };
+        match found {
+            None => version::write(&database, options)?,
+            Some(found) => version::migrate(&database, options, found)?,
+        }
+        Ok(database)
+    }
+
+    /// Removes the database in the directory `path` for ever: for caches, before they are rebuilt.
+    pub fn destroy(path: &Path) -> Result<(), DbError> {
+        DB::destroy(&rocksdb::Options::default(), path)
+            .map_err(|error| DbError::from_rocksdb(path, &error))
+    }
+
+    /// The table `name`, which is one of [`Options::new`]'s.
+    ///
+    /// A table has one type of key and of value for ever; asking with another yields unreadable rows.
+    pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
+        self.inner.family(name)?;
+        Ok(Table::new(Arc::clone(&self.inner), name))
+    }
+
+    /// A batch of changes to any of the tables.
+    pub fn batch(&self) -> Batch {
+        Batch::new(Arc::clone(&self.inner))
+    }
+
+    /// Begins a bulk load: many rows, fast, durable only when it is finished.
+    pub fn load(&self) -> Result<Load, DbError> {
+        Load::begin(self)
+    }
+
+    /// The sequence number of the last committed change: never falls while the database is whole.
+    ///
+    /// Whoever keeps it elsewhere after a commit can tell by [`Options::at_least`] whether a commit was lost.
+    pub fn sequence(&self) -> u64 {
+        self.inner.db.latest_sequence_number()
+    }
+
+    /// Reads every table to its end, past the cache, with every checksum; gives the number of rows.
+    ///
+    /// It tells that what is stored can be read, not that rows decode: a scan of each table does that.
+    pub fn verify(&self) -> Result<u64, DbError> {
+        let mut rows: u64 = 0;
+        for name in &self.inner.tables {
+            rows = rows.saturating_add(self.inner.count(name)?);
+        }
+        Ok(rows)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+}
+
+impl Inner {
+    /// Opens it with the tables that it has.
+    fn open(path: &Path, options: &rocksdb::Options, is_new: bool) -> Result<Self, DbError> {
+        let failed = |error: rocksdb::Error| DbError::from_rocksdb(path, &error);
+        let tables = if is_new {
+            vec!["default".to_owned()]
+        } else {
+            DB::list_cf(options, path).map_err(failed)?
+        };
+        let descriptors = tables
+            .iter()
+            .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
+        let db = DB::open_cf_descriptors(options, path, descriptors).map_err(failed)?;
+        Ok(Self {
+            db,
+            path: path.to_path_buf(),
+            tables,
+        })
+    }
+
+    fn create_missing(
+        &mut self,
+        tables: &[&str],
+        options: &rocksdb::Options,
+    ) -> Result<(), DbError> {
+        for table in tables {
+            if !self.has_table(table) {
+                self.db
+                    .create_cf(table, options)
+                    .map_err(|error| self.failed(&error))?;
+                self.tables.push((*table).to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this build or another one made a table of this name.
+    pub(crate) fn has_table(&self, table: &str) -> bool {
+        self.tables.iter().any(|name| name == table)
+    }
+
+    pub(crate) fn family(&self, table: &str) -> Result<&ColumnFamily, DbError> {
+        self.db.cf_handle(table).ok_or_else(|| DbError::NoTable {
+            path: self.path.clone(),
+            table: table.to_owned(),
+        })
+    }
+
+    /// Puts what is only in memory and in logs into tables on disk, synced.
+    pub(crate) fn flush(&self) -> Result<(), DbError> {
+        for table in &self.tables {
+            self.db
+                .flush_cf(self.family(table)?)
+                .map_err(|error| self.failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a whole table past the cache and counts its rows.
+    pub(crate) fn count(&self, table: &str) -> Result<u64, DbError> {
+        let mut rows = self
+            .db
+            .raw_iterator_cf_opt(self.family(table)?, scan_options());
+        let mut count: u64 = 0;
+        rows.seek_to_first();
+        while rows.valid() {
+            count = count.saturating_add(1);
+            rows.next();
+        }
+        // `valid` turns false at damage as it does at the end.
+        rows.status().map_err(|error| self.failed(&error))?;
+        Ok(count)
+    }
+
+    pub(crate) fn failed(&self, error: &rocksdb::Error) -> DbError {
+        DbError::from_rocksdb(&self.path, error)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// How whole tables are read: checked, read ahead, and without pushing everything else out of the cache.
+pub(crate) fn scan_options() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_verify_checksums(true);
+    options.fill_cache(false);
+    options.set_readahead_size(1 << 20);
+    options
+}
+
+/// Whether a database is in this directory.
+///
+/// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
+fn is_there(path: &Path) -> Result<bool, DbError> {
+    let io = |error: io::Error| DbError::Io {
+        path: path.to_path_buf(),
+        what: error.to_string(),
+    };
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(io(error)),
+    };
+    let mut rows = None;
+    for entry in entries {
+        let name = entry.map_err(io)?.file_name();
+        if name == "CURRENT" {
+            return Ok(true);
+        }
+        if Path::new(&name)
+            .extension()
+            .is_some_and(|kind| kind == "sst" || kind == "blob" || kind == "log")
+        {
+            rows = Some(name);
+        }
+    }
+    match rows {
+        None => Ok(false),
+        Some(name) => Err(DbError::Damaged {
+            path: path.to_path_buf(),
+            what: format!("{} is there and CURRENT is not", name.display()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    /// Two logs are alive: the older one, closed, has the rows of `a`; the newer one those of `b`.
+    fn two_logs(directory: &Path) -> (Vec<PathBuf>, u64, Options) {
+        let options = Options::new("test", 1, &["a", "b"]);
+        let database = Database::open(&directory.join("live"), &options).unwrap();
+        let (a, b) = (
+            database.table::<u64, u64>("a").unwrap(),
+            database.table::<u64, u64>("b").unwrap(),
+        );
+        let put = |table: &Table<u64, u64>, number| {
+            let mut batch = database.batch();
+            batch.put(table, &number, &number).unwrap();
+            batch.commit().unwrap()
+        };
+        for number in 0..10 {
+            put(&a, number);
+        }
+        put(&b, 1);
+        database
+            .inner
+            .db
+            .flush_cf(database.inner.family("b").unwrap())
+            .unwrap();
+        let sequence = put(&b, 2);
+        let image = directory.join("image");
+        fs::create_dir(&image).unwrap();
+        let mut logs = Vec::new();
+        for entry in fs::read_dir(directory.join("live")).unwrap() {
+            let copy = image.join(entry.as_ref().unwrap().file_name());
+            fs::copy(entry.unwrap().path(), &copy).unwrap();
+            if copy.extension().is_some_and(|kind| kind == "log") {
+                logs.push(copy);
+            }
+        }
+        logs.sort();
+        (logs, sequence, options)
+    }
+
+    #[test]
+    fn a_closed_log_that_was_cut_or_is_gone_is_damage_though_the_sequence_is_right() {
+        for cut in [None, Some(1), Some(40)] {
+            let directory = tempfile::tempdir().unwrap();
+            let (logs, sequence, options) = two_logs(directory.path());
+            let [older, _] = logs.as_slice() else {
+                panic!("{logs:?}")
+            };
+            match cut {
+                None => fs::remove_file(older).unwrap(),
+                Some(bytes) => {
+                    let length = fs::metadata(older).unwrap().len();
+                    OpenOptions::new()
+                        .write(true)
+                        .open(older)
+                        .unwrap()
+                        .set_len(length - bytes)
+                        .unwrap();
+                }
+            }
+            let result =
+                Database::open(&directory.path().join("image"), &options.at_least(sequence));
+            assert!(
+                matches!(result, Err(DbError::Damaged { .. })),
+                "{cut:?}: {result:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_whole_logs_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_, sequence, options) = two_logs(directory.path());
+        let database =
+            Database::open(&directory.path().join("image"), &options.at_least(sequence)).unwrap();
+        assert_eq!(database.table::<u64, u64>("a").unwrap().count(), Ok(10));
+        assert_eq!(database.table::<u64, u64>("b").unwrap().count(), Ok(2));
+    }
+}

@@ -1,0 +1,140 @@
+//! What can go wrong with a database, by what its user does next.
+
+use std::path::{Path, PathBuf};
+
+use rocksdb::ErrorKind;
+
+use crate::key::InvalidKey;
+use crate::value::InvalidValue;
+
+/// Why a database did not do what it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DbError {
+    /// Its files contradict themselves or each other. A cache is destroyed and rebuilt, a record is restored.
+    #[error("database {} is damaged: {what}; rebuild it or restore it", path.display())]
+    Damaged {
+        /// Its directory.
+        path: PathBuf,
+        /// What was found, in RocksDB's words where it found it.
+        what: String,
+    },
+    /// It holds less than its user knows to have been committed: a log vanished, or an old copy was put back.
+    #[error("database {} ends at sequence {found}, but {stamp} was committed; restore it", path.display())]
+    Behind {
+        /// Its directory.
+        path: PathBuf,
+        /// What [`crate::Options::at_least`] asked for.
+        stamp: u64,
+        /// Where it ends; 0 where there is none.
+        found: u64,
+    },
+    /// Another process, or another handle in this one, has it open.
+    #[error("database {} is in use; stop the process that holds it", path.display())]
+    Busy {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// Not a database of this name, or of a version that this build does not read.
+    #[error("{} holds {found}; this build reads {readable}", path.display())]
+    Format {
+        /// Its directory.
+        path: PathBuf,
+        /// Name and version found, such as `catalog version 7`.
+        found: String,
+        /// Name and versions wanted, such as `catalog version 1–5`.
+        readable: String,
+    },
+    /// A row whose key or value this build cannot read. Never a default in its place.
+    #[error("table `{table}` of {}: key {key}: {what}", path.display())]
+    Unreadable {
+        /// The directory of the database.
+        path: PathBuf,
+        /// The table.
+        table: String,
+        /// The key, its bytes escaped.
+        key: String,
+        /// What is wrong with it.
+        what: InvalidRow,
+    },
+    /// A value that could not be read back if it were written. Nothing was written.
+    #[error("table `{table}`: a value cannot be written: {what}")]
+    Unwritable {
+        /// The table.
+        table: String,
+        /// Why not.
+        what: InvalidValue,
+    },
+    /// The database has no such table, or the table handle belongs to another database.
+    #[error("database {} has no table `{table}`", path.display())]
+    NoTable {
+        /// The directory of the database.
+        path: PathBuf,
+        /// The table.
+        table: String,
+    },
+    /// The operating system refused: no space, no permission, a failing disk. The database itself may be well.
+    #[error("database {}: {what}", path.display())]
+    Io {
+        /// The directory of the database.
+        path: PathBuf,
+        /// What failed, in RocksDB's or the system's words.
+        what: String,
+    },
+}
+
+/// Which half of a row cannot be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRow {
+    /// The key.
+    #[error("its key: {0}")]
+    Key(#[from] InvalidKey),
+    /// The value.
+    #[error("its value: {0}")]
+    Value(#[from] InvalidValue),
+}
+
+impl DbError {
+    /// Sorts what RocksDB said, which is only text, into what the caller does next.
+    pub(crate) fn from_rocksdb(path: &Path, error: &rocksdb::Error) -> Self {
+        let path = path.to_path_buf();
+        let what = error.as_ref().to_owned();
+        if [
+            "While lock file",
+            "lock hold by current process",
+            "lock is already held",
+        ]
+        .iter()
+        .any(|s| what.contains(s))
+        {
+            return Self::Busy { path };
+        }
+        // A file that the manifest names and that is not there is damage, not a failing disk.
+        let missing = what.contains("No such file or directory");
+        match error.kind() {
+            ErrorKind::Corruption | ErrorKind::NotFound => Self::Damaged { path, what },
+            ErrorKind::IOError | ErrorKind::Unknown if missing => Self::Damaged { path, what },
+            ErrorKind::IOError
+            | ErrorKind::Unknown
+            | ErrorKind::NotSupported
+            | ErrorKind::InvalidArgument
+            | ErrorKind::MergeInProgress
+            | ErrorKind::Incomplete
+            | ErrorKind::ShutdownInProgress
+            | ErrorKind::TimedOut
+            | ErrorKind::Aborted
+            | ErrorKind::Busy
+            | ErrorKind::Expired
+            | ErrorKind::TryAgain
+            | ErrorKind::CompactionTooLarge
+            | ErrorKind::ColumnFamilyDropped => Self::Io { path, what },
+        }
+    }
+
+    /// Whether destroying the database and filling it again from elsewhere would help.
+    pub const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Damaged { .. } | Self::Behind { .. } | Self::Unreadable { .. }
+        )
+    }
+}

@@ -1,0 +1,56 @@
+//! Typed, synced tables on RocksDB: the only crate that links it.
+//!
+//! Owns how keys and values become bytes, what is synced when, which version of a database this build reads, and
+//! the difference between *there is no such row* and *I cannot tell*. What is stored in a table, and whether the
+//! database is a cache or a record, is its user's business.
+//!
+//! Promised:
+//! - a [`Batch`] that was committed is synced, in all its tables or in none;
+//! - no read is silently short: damage is an `Err`, as the last item of an iteration if need be;
+//! - a database of another name or version, or whose bulk [`Load`] was cut off, is refused at [`Database::open`];
+//! - memory stays within [`Options::memory`] and what a caller holds in batches, at any number of rows.
+//!
+//! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
+//! database with fewer rows. Its users either compare with the disk (a cache) or keep [`Database::sequence`] in a
+//! second place and open with [`Options::at_least`] (a record).
+//!
+//! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
+//!
+//! ```
+//! use archive_db::{Memory, Options, Value};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize, Debug, PartialEq)]
+//! struct Row { size: u64 }
+//! impl Value for Row {}
+//!
+//! # fn main() -> Result<(), archive_db::DbError> {
+//! let database = Memory::new()?.open(&Options::new("example", 1, &["files"]))?;
+//! let files = database.table::<String, Row>("files")?;
+//! let mut batch = database.batch();
+//! batch.put(&files, &"a.warc".to_owned(), &Row { size: 7 })?;
+//! batch.commit()?;
+//! assert_eq!(files.get(&"a.warc".to_owned())?, Some(Row { size: 7 }));
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod batch;
+pub mod database;
+pub mod error;
+pub mod key;
+pub mod load;
+pub mod memory;
+pub mod options;
+pub mod table;
+pub mod value;
+mod version;
+
+pub use batch::Batch;
+pub use database::Database;
+pub use error::DbError;
+pub use key::{InvalidKey, Key, StartsWith, Text};
+pub use load::Load;
+pub use memory::Memory;
+pub use options::{Migration, Options};
+pub use table::{Rows, Table};
+pub use value::{InvalidValue, Value};

@@ -1,0 +1,102 @@
+//! Many rows at once: without a log, and marked as unfinished until all of it is on disk.
+
+use crate::batch::Batch;
+use crate::database::Database;
+use crate::error::DbError;
+use crate::key::Key;
+use crate::table::Table;
+use crate::value::Value;
+use crate::version;
+
+/// Rows are handed to RocksDB when there are this many bytes of them.
+const CHUNK: usize = 1 << 20;
+
+/// A bulk load into a new or cleared database: a rebuild.
+///
+/// A database whose load was dropped or cut off before [`Load::finish`] is damaged: it cannot be opened again, and
+/// no second load of it begins. It is destroyed and the rebuild begun anew.
+#[derive(Debug)]
+#[must_use = "a load that is not finished leaves a damaged database"]
+pub struct Load {
+    database: Database,
+    chunk: Batch,
+}
+
+impl Load {
+    pub(crate) fn begin(database: &Database) -> Result<Self, DbError> {
+        version::refuse_unfinished_load(&database.inner)?;
+        version::set_loading(database, true)?;
+        Ok(Self {
+            database: database.clone(),
+            chunk: database.batch(),
+        })
+    }
+
+    /// Sets the row of `key`. Keys come in any order; ascending is fastest.
+    pub fn put<K: Key, V: Value>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        value: &V,
+    ) -> Result<(), DbError> {
+        self.chunk.put(table, key, value)?;
+        if self.chunk.size() < CHUNK {
+            return Ok(());
+        }
+        std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
+    }
+
+    /// Puts everything on disk and takes the mark away; gives [`Database::sequence`] as it is then.
+    pub fn finish(self) -> Result<u64, DbError> {
+        self.chunk.write_unlogged()?;
+        self.database.inner.flush()?;
+        version::set_loading(&self.database, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Database, DbError, Memory, Options};
+
+    fn load(database: &Database, rows: u64) -> crate::Load {
+        let table = database.table::<u64, String>("rows").unwrap();
+        let mut load = database.load().unwrap();
+        for number in 0..rows {
+            load.put(&table, &number, &"x".repeat(100)).unwrap();
+        }
+        load
+    }
+
+    #[test]
+    fn a_finished_load_is_all_there() {
+        let memory = Memory::new().unwrap();
+        let options = Options::new("test", 1, &["rows"]);
+        let database = memory.open(&options).unwrap();
+        let sequence = load(&database, 50_000).finish().unwrap();
+        drop(database);
+        let database = memory.open(&options.at_least(sequence)).unwrap();
+        assert_eq!(
+            database.table::<u64, String>("rows").unwrap().count(),
+            Ok(50_000)
+        );
+        assert_eq!(
+            database.verify(),
+            Ok(50_001),
+            "the rows and the one that says what the database is"
+        );
+    }
+
+    #[test]
+    fn a_load_that_was_cut_off_is_damage() {
+        let memory = Memory::new().unwrap();
+        let options = Options::new("test", 1, &["rows"]);
+        let database = memory.open(&options).unwrap();
+        drop(load(&database, 50_000));
+        assert!(
+            matches!(database.load(), Err(DbError::Damaged { .. })),
+            "a second one would hide the first"
+        );
+        drop(database);
+        assert!(memory.open(&options).unwrap_err().is_damage());
+    }
+}

@@ -1,0 +1,75 @@
+//! Databases in RocksDB's in-memory environment, for tests and simulation: the same code without a disk.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rocksdb::Env;
+
+use crate::{Database, DbError, Options};
+
+/// The directory, in an environment of its own.
+const PATH: &str = "/memory";
+
+/// A place in memory for one database. What was written stays while the place lives, so it can be opened again.
+pub struct Memory {
+    env: Env,
+    is_used: AtomicBool,
+}
+
+impl Memory {
+    /// An empty place.
+    pub fn new() -> Result<Self, DbError> {
+        let env = Env::mem_env().map_err(|error| DbError::from_rocksdb(Path::new(PATH), &error))?;
+        Ok(Self {
+            env,
+            is_used: AtomicBool::new(false),
+        })
+    }
+
+    /// Opens the database in this place, or makes it, as [`Database::open`] does on disk.
+    pub fn open(&self, options: &Options) -> Result<Database, DbError> {
+        let is_new = !self.is_used.load(Ordering::Acquire);
+        let database = Database::open_in(Path::new(PATH), options, Some(&self.env), is_new)?;
+        self.is_used.store(true, Ordering::Release);
+        Ok(database)
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Memory")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_committed_is_there_when_it_is_opened_again() {
+        let memory = Memory::new().unwrap();
+        let options = Options::new("test", 1, &["numbers"]);
+        let database = memory.open(&options).unwrap();
+        assert!(matches!(memory.open(&options), Err(DbError::Busy { .. })));
+        let numbers = database.table::<u64, u64>("numbers").unwrap();
+        let mut batch = database.batch();
+        batch.put(&numbers, &1, &2).unwrap();
+        let sequence = batch.commit().unwrap();
+        drop((database, numbers));
+
+        let database = memory.open(&options.clone().at_least(sequence)).unwrap();
+        assert_eq!(
+            database.table::<u64, u64>("numbers").unwrap().get(&1),
+            Ok(Some(2))
+        );
+        drop(database);
+        assert!(matches!(
+            memory.open(&options.at_least(sequence + 1)),
+            Err(DbError::Behind { .. })
+        ));
+        assert!(matches!(
+            memory.open(&Options::new("other", 1, &[])),
+            Err(DbError::Format { .. })
+        ));
+    }
+}

@@ -1,0 +1,132 @@
+//! What a database is: its name, version and tables; and how much memory it may use.
+
+use rocksdb::{
+    BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, LogLevel, WriteBufferManager,
+};
+
+use crate::{Database, DbError};
+
+/// One step from a version of a database to the next one.
+///
+/// It runs before anyone else sees the database. A crash may run it again from its beginning.
+pub type Migration = fn(&Database) -> Result<(), DbError>;
+
+/// What to open, for [`Database::open`].
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) name: &'static str,
+    pub(crate) version: u32,
+    pub(crate) tables: Vec<&'static str>,
+    pub(crate) migrations: Vec<Migration>,
+    pub(crate) at_least: u64,
+    memory: usize,
+}
+
+impl Options {
+    /// A database named `name`, of format version `version` (from 1), with these tables. Absent tables are created.
+    pub fn new(name: &'static str, version: u32, tables: &[&'static str]) -> Self {
+        Self {
+            name,
+            version,
+            tables: tables.to_vec(),
+            migrations: Vec::new(),
+            at_least: 0,
+            memory: 128 << 20,
+        }
+    }
+
+    /// Reads one version older than so far, by this step to the version after it.
+    ///
+    /// The first call gives the step to the current version, the next one the step before it, and so on.
+    #[must_use]
+    pub fn migration(mut self, step: Migration) -> Self {
+        self.migrations.push(step);
+        self
+    }
+
+    /// Refuses a database whose [`Database::sequence`] is below `sequence`, or that is not there: for records.
+    #[must_use]
+    pub const fn at_least(mut self, sequence: u64) -> Self {
+        self.at_least = sequence;
+        self
+    }
+
+    /// About how many bytes to use for cached blocks and unwritten rows together; 128 MiB unless said otherwise.
+    #[must_use]
+    pub const fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// The oldest version that this build reads.
+    pub(crate) fn oldest(&self) -> u32 {
+        let steps = u32::try_from(self.migrations.len()).unwrap_or(u32::MAX);
+        self.version.saturating_sub(steps).max(1)
+    }
+
+    /// The step that leads away from `version`.
+    pub(crate) fn step_from(&self, version: u32) -> Option<Migration> {
+        let back = self.version.checked_sub(version)?.checked_sub(1)?;
+        self.migrations.get(usize::try_from(back).ok()?).copied()
+    }
+
+    /// The same in RocksDB's terms; `env` for a database that is not on disk.
+    pub(crate) fn to_rocksdb(&self, env: Option<&Env>) -> rocksdb::Options {
+        let cache = Cache::new_lru_cache(self.memory);
+        // Charged to the cache: blocks and unwritten rows share one bound.
+        let buffers = WriteBufferManager::new_write_buffer_manager_with_cache(
+            self.memory / 2,
+            false,
+            cache.clone(),
+        );
+
+        let mut blocks = BlockBasedOptions::default();
+        blocks.set_block_cache(&cache);
+        blocks.set_block_size(16 << 10);
+        blocks.set_bloom_filter(10.0, false);
+        // Else indexes and filters stay in memory for every open file, beside the bound.
+        blocks.set_cache_index_and_filter_blocks(true);
+        blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+
+        let mut options = rocksdb::Options::default();
+        if let Some(env) = env {
+            options.set_env(env);
+        }
+        options.create_if_missing(true);
+        options.set_paranoid_checks(true);
+        // The strictest mode that opens after a kill. Damage before the tail is refused (spec/preservation.md §3.4).
+        options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+        // The tail of a log that was closed is not tolerated: its size is in the manifest.
+        options.set_track_and_verify_wals_in_manifest(true);
+        options.set_block_based_table_factory(&blocks);
+        options.set_write_buffer_manager(&buffers);
+        options.set_write_buffer_size((self.memory / 8).max(1 << 20));
+        options.set_max_total_wal_size(256 << 20);
+        options.set_compression_type(DBCompressionType::Lz4);
+        options.set_max_background_jobs(2);
+        options.set_max_open_files(512);
+        options.set_bytes_per_sync(1 << 20);
+        // RocksDB's own log file: small, and of little use when all is well.
+        options.set_log_level(LogLevel::Warn);
+        options.set_max_log_file_size(1 << 20);
+        options.set_keep_log_file_num(2);
+        options.set_stats_dump_period_sec(0);
+        options.set_stats_persist_period_sec(0);
+        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrations_count_back_from_the_current_version() {
+        let options = Options::new("catalog", 3, &[]).migration(|_| Ok(()));
+        assert_eq!(options.oldest(), 2);
+        assert!(options.step_from(2).is_some());
+        for version in [0, 1, 3, 4, u32::MAX] {
+            assert!(options.step_from(version).is_none(), "{version}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Values: one version byte, then the value in postcard's compact form.
+//!
+//! A version that is not known, and bytes that do not decode to the last one, are errors. Postcard has no field
+//! names, so a changed type is a new version, with an [`Value::upgrade`] from the old one.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What a table keeps under a key.
+pub trait Value: Serialize + DeserializeOwned {
+    /// The version that this build writes: the first byte of every value.
+    const VERSION: u8 = 1;
+
+    /// Reads the body of a value of another version, usually with [`decode_body`] of the old type.
+    ///
+    /// Refuses as it stands: a type overrides it for the older versions that it still reads.
+    fn upgrade(version: u8, _body: &[u8]) -> Result<Self, InvalidValue> {
+        Err(InvalidValue::Version {
+            found: version,
+            written: Self::VERSION,
+        })
+    }
+}
+
+impl Value for () {}
+impl Value for u64 {}
+impl Value for String {}
+
+/// Why bytes are no value of the type asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidValue {
+    /// Of a version that this build does not read.
+    #[error("it is of unknown version {found}; this build writes version {written}")]
+    Version {
+        /// The version found.
+        found: u8,
+        /// The version that this build writes.
+        written: u8,
+    },
+    /// Not even a version byte.
+    #[error("it is empty")]
+    Empty,
+    /// The body does not decode.
+    #[error("it does not decode: {0}")]
+    Undecodable(String),
+    /// The body is longer than the value.
+    #[error("{0} bytes are left over")]
+    Trailing(usize),
+    /// The type does not write what it reads.
+    #[error("its type is not written as it is read (no skipped or flattened fields): {0}")]
+    Asymmetric(String),
+}
+
+/// The bytes of a value: they have been read back once, so that a type that cannot be read is never written.
+pub(crate) fn encode<V: Value>(value: &V) -> Result<Vec<u8>, InvalidValue> {
+    let bytes = postcard::to_extend(value, vec![V::VERSION])
+        .map_err(|error| InvalidValue::Asymmetric(error.to_string()))?;
+    match decode::<V>(&bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(InvalidValue::Asymmetric(error.to_string())),
+    }
+}
+
+/// Reads a value that [`encode`] wrote, in this build or an older one.
+pub(crate) fn decode<V: Value>(bytes: &[u8]) -> Result<V, InvalidValue> {
+    match bytes.split_first() {
+        None => Err(InvalidValue::Empty),
+        Some((&version, body)) if version == V::VERSION => decode_body(body),
+        Some((&version, body)) => V::upgrade(version, body),
+    }
+}
+
+/// Reads all of `body`, the bytes after the version byte, as a `T`.
+pub fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, InvalidValue> {
+    match postcard::take_from_bytes(body) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(InvalidValue::Trailing(rest.len())),
+        Err(error) => Err(InvalidValue::Undecodable(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Old {
+        size: u64,
+    }
+    impl Value for Old {}
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct New {
+        size: u64,
+        note: Option<String>,
+    }
+    impl Value for New {
+        const VERSION: u8 = 2;
+        fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+            match version {
+                1 => decode_body(body).map(|Old { size }| Self { size, note: None }),
+                _ => Err(InvalidValue::Version {
+                    found: version,
+                    written: Self::VERSION,
+                }),
+            }
+        }
+    }
+
+    #[test]
+    fn an_old_value_is_upgraded_and_a_newer_one_refused() {
+        let old = encode(&Old { size: 300 }).unwrap();
+        assert_eq!(
+            decode(&old),
+            Ok(New {
+                size: 300,
+                note: None
+            })
+        );
+        let new = encode(&New {
+            size: 300,
+            note: Some("ü".into()),
+        })
+        .unwrap();
+        assert_eq!(
+            decode(&new),
+            Ok(New {
+                size: 300,
+                note: Some("ü".into())
+            })
+        );
+        assert_eq!(
+            decode::<Old>(&new),
+            Err(InvalidValue::Version {
+                found: 2,
+                written: 1
+            })
+        );
+    }
+
+    #[test]
+    fn cut_long_and_flipped_values_are_errors() {
+        let bytes = encode(&New {
+            size: 300,
+            note: Some("abc".into()),
+        })
+        .unwrap();
+        assert_eq!(decode::<New>(&[]), Err(InvalidValue::Empty));
+        for cut in 1..bytes.len() {
+            assert!(decode::<New>(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        assert_eq!(
+            decode::<New>(&[bytes.as_slice(), &[0]].concat()),
+            Err(InvalidValue::Trailing(1))
+        );
+        let mut huge = vec![1];
+        huge.extend([0xff; 9]);
+        assert!(
+            decode::<String>(&huge).is_err(),
+            "a length of nearly 2^64 is refused, not allocated"
+        );
+    }
+
+    #[test]
+    fn a_type_that_skips_fields_is_never_written() {
+        #[derive(Serialize, Deserialize)]
+        struct Skips {
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            note: Option<u64>,
+        }
+        impl Value for Skips {}
+        assert!(encode(&Skips { note: Some(1) }).is_ok());
+        assert!(matches!(
+            encode(&Skips { note: None }),
+            Err(InvalidValue::Asymmetric(_))
+        ));
+    }
+}

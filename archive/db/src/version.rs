@@ -1,0 +1,106 @@
+//! What a database says of itself, in a table beside its user's: name, version, and whether a load was cut off.
+
+use serde::{Deserialize, Serialize};
+
+use crate::database::Inner;
+use crate::value::Value;
+use crate::{Database, DbError, Options};
+
+/// The table that every database has. Users' tables cannot be named so: they are words.
+pub(crate) const META: &str = "holdfast-meta";
+/// The one row that every complete database has.
+const FORMAT: &str = "format";
+/// There while a bulk load runs.
+const LOADING: &str = "loading";
+
+/// A row of the meta table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Meta {
+    /// What the database is.
+    Format { name: String, version: u32 },
+    /// A bulk load has begun and has not ended.
+    Loading,
+}
+
+impl Value for Meta {}
+
+/// The version of an existing database, if this build reads it and it is complete.
+pub(crate) fn read(inner: &Inner, options: &Options) -> Result<u32, DbError> {
+    let refuse = |found: String| DbError::Format {
+        path: inner.path().to_path_buf(),
+        found,
+        readable: match (options.oldest(), options.version) {
+            (oldest, newest) if oldest == newest => format!("{} version {newest}", options.name),
+            (oldest, newest) => format!("{} version {oldest}–{newest}", options.name),
+        },
+    };
+    let format = if inner.has_table(META) {
+        inner.get(META, &FORMAT.to_owned())?
+    } else {
+        None
+    };
+    let Some(Meta::Format { name, version }) = format else {
+        return Err(refuse("a database that does not say what it is".to_owned()));
+    };
+    if name != options.name || !(options.oldest()..=options.version).contains(&version) {
+        return Err(refuse(format!("{name} version {version}")));
+    }
+    refuse_unfinished_load(inner)?;
+    Ok(version)
+}
+
+/// Refuses a database whose bulk load began and did not end: it may lack any of its rows.
+pub(crate) fn refuse_unfinished_load(inner: &Inner) -> Result<(), DbError> {
+    match inner.get::<String, Meta>(META, &LOADING.to_owned())? {
+        None => Ok(()),
+        Some(_) => Err(DbError::Damaged {
+            path: inner.path().to_path_buf(),
+            what: "a bulk load was not finished".to_owned(),
+        }),
+    }
+}
+
+/// Says what a new database is: the last act of creating one.
+pub(crate) fn write(database: &Database, options: &Options) -> Result<(), DbError> {
+    write_format(database, options.name, options.version)
+}
+
+/// Brings an older database to the version of this build, one step at a time; each is recorded when it is done.
+pub(crate) fn migrate(
+    database: &Database,
+    options: &Options,
+    mut version: u32,
+) -> Result<(), DbError> {
+    while let Some(step) = options.step_from(version) {
+        step(database)?;
+        version = version.saturating_add(1);
+        write_format(database, options.name, version)?;
+    }
+    Ok(())
+}
+
+fn write_format(database: &Database, name: &str, version: u32) -> Result<(), DbError> {
+    let mut batch = database.batch();
+    batch.put(
+        &database.table(META)?,
+        &FORMAT.to_owned(),
+        &Meta::Format {
+            name: name.to_owned(),
+            version,
+        },
+    )?;
+    batch.commit()?;
+    Ok(())
+}
+
+/// Records that a load begins, or that it ended.
+pub(crate) fn set_loading(database: &Database, loading: bool) -> Result<u64, DbError> {
+    let meta = database.table(META)?;
+    let mut batch = database.batch();
+    if loading {
+        batch.put(&meta, &LOADING.to_owned(), &Meta::Loading)?;
+    } else {
+        batch.delete(&meta, &LOADING.to_owned())?;
+    }
+    batch.commit()
+}

@@ -1,0 +1,179 @@
+//! Files that were cut, flipped or taken away while nobody looked: noticed, and never a short answer.
+
+use std::fs;
+use std::path::Path;
+
+use archive_db::{Database, DbError};
+
+use crate::files::{
+    Rows, assert_damaged, committed, crash_image, files, flip, loaded, options, rows, size,
+    truncate,
+};
+
+#[test]
+fn what_was_committed_survives_a_crash_and_a_close() {
+    let (_directory, path, database, sequence) = committed(50);
+    let image = crash_image(&path, "image");
+    let expected: Vec<u64> = (0..50).collect();
+    drop(database);
+    for path in [image, path] {
+        for _ in 0..3 {
+            let database = Database::open(&path, &options().at_least(sequence)).unwrap();
+            assert_eq!(rows(&database).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_torn_tail_costs_at_most_the_commit_it_tore() {
+    let (_directory, path, _database, sequence) = committed(20);
+    for cut in [1, 7, 50] {
+        let image = crash_image(&path, &format!("cut {cut}"));
+        let log = &files(&image, "", ".log")[0];
+        truncate(log, size(log) - cut);
+        let database = Database::open(&image, &options()).unwrap();
+        assert_eq!(
+            rows(&database).unwrap(),
+            (0..19).collect::<Vec<_>>(),
+            "{cut} bytes cut"
+        );
+        assert_eq!(database.sequence(), sequence - 1);
+    }
+}
+
+#[test]
+fn a_log_that_was_cut_or_vanished_is_behind_its_stamp() {
+    let (_directory, path, _database, sequence) = committed(100);
+    let cut = crash_image(&path, "cut");
+    let log = &files(&cut, "", ".log")[0];
+    truncate(log, size(log) * 2 / 3);
+    let gone = crash_image(&path, "gone");
+    for log in files(&gone, "", ".log") {
+        fs::remove_file(log).unwrap();
+    }
+    let absent = path.with_file_name("absent");
+    for image in [&cut, &gone, &absent] {
+        match Database::open(image, &options().at_least(sequence)) {
+            Err(DbError::Behind { stamp, found, .. }) => {
+                assert!(stamp == sequence && found < sequence);
+            }
+            other => panic!("{}: {other:?}", image.display()),
+        }
+    }
+    assert!(
+        !absent.try_exists().unwrap(),
+        "a database that should be there is not made anew"
+    );
+    // Without a stamp nothing tells; so a cache compares with the disk, and a record has a stamp.
+    let left = rows(&Database::open(&cut, &options()).unwrap()).unwrap();
+    assert_eq!(left, (0..left.len() as u64).collect::<Vec<_>>());
+    assert!(left.len() < 100);
+}
+
+#[test]
+fn a_flipped_bit_in_the_log_is_damage() {
+    let (_directory, path, _database, sequence) = committed(100);
+    let length = size(&files(&path, "", ".log")[0]);
+    for (number, position) in (0..length).step_by(997).enumerate() {
+        let image = crash_image(&path, &format!("flip {number}"));
+        flip(&files(&image, "", ".log")[0], position);
+        match Database::open(&image, &options().at_least(sequence)) {
+            Err(error) => assert!(error.is_damage(), "byte {position}: {error}"),
+            Ok(database) => panic!(
+                "byte {position}: opened with {:?}",
+                rows(&database).map(|rows| rows.len())
+            ),
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_table_is_an_error_and_never_a_short_listing() {
+    let (_directory, path) = loaded(20_000);
+    let table = &files(&path, "", ".sst")[0];
+    flip(table, size(table) / 2);
+    let database = Database::open(&path, &options()).unwrap();
+    let rows: Rows = database.table("rows").unwrap();
+
+    let listing: Vec<_> = rows.scan().unwrap().collect();
+    let (end, before) = listing.split_last().unwrap();
+    assert_damaged(end.clone(), "the last item");
+    assert!(
+        before.iter().all(Result::is_ok) && before.len() < 20_000,
+        "{}",
+        before.len()
+    );
+    assert_damaged(rows.count(), "count");
+    assert_damaged(database.verify(), "verify");
+    assert_damaged(
+        rows.range(..).unwrap().collect::<Result<Vec<_>, _>>(),
+        "a range",
+    );
+
+    let lost: Vec<u64> = (0..20_000)
+        .filter(|number| rows.get(number).is_err())
+        .collect();
+    assert!(
+        !lost.is_empty(),
+        "the rows of the damaged block cannot be told"
+    );
+    assert!(
+        (0..20_000)
+            .filter(|number| !lost.contains(number))
+            .all(|number| rows.get(&number).unwrap().is_some())
+    );
+}
+
+#[test]
+fn wherever_a_table_is_flipped_all_rows_are_read_or_an_error_is_given() {
+    let (_directory, path) = loaded(300);
+    let length = size(&files(&path, "", ".sst")[0]);
+    let mut noticed = 0;
+    for (number, position) in (0..length)
+        .step_by(usize::try_from(length).unwrap() / 60)
+        .enumerate()
+    {
+        let image = crash_image(&path, &format!("flip {number}"));
+        flip(&files(&image, "", ".sst")[0], position);
+        match Database::open(&image, &options()).and_then(|database| rows(&database)) {
+            Ok(rows) => assert_eq!(rows, (0..300).collect::<Vec<_>>(), "byte {position}"),
+            Err(error) => {
+                assert!(error.is_damage(), "byte {position}: {error}");
+                noticed += 1;
+            }
+        }
+    }
+    assert!(noticed > 10, "only {noticed} flips were noticed");
+}
+
+#[test]
+fn files_that_are_gone_cut_or_flipped_are_damage_and_never_a_new_database() {
+    type Deed = fn(&Path);
+    let deeds: [(&str, &str, &str, Deed); 8] = [
+        ("CURRENT", "", "gone", |file| fs::remove_file(file).unwrap()),
+        ("CURRENT", "", "empty", |file| truncate(file, 0)),
+        ("CURRENT", "", "flipped", |file| flip(file, 0)),
+        ("MANIFEST", "", "gone", |file| {
+            fs::remove_file(file).unwrap();
+        }),
+        ("MANIFEST", "", "empty", |file| truncate(file, 0)),
+        ("MANIFEST", "", "flipped", |file| flip(file, size(file) / 2)),
+        ("", ".sst", "gone", |file| fs::remove_file(file).unwrap()),
+        ("", ".sst", "cut", |file| truncate(file, size(file) / 2)),
+    ];
+    let (_directory, path) = loaded(300);
+    for (start, end, what, deed) in deeds {
+        let image = crash_image(&path, &format!("{start}{end} {what}"));
+        deed(&files(&image, start, end)[0]);
+        for attempt in 1..=2 {
+            assert_damaged(
+                Database::open(&image, &options()),
+                &format!("{start}{end} {what}, attempt {attempt}"),
+            );
+        }
+        // The way out for a cache.
+        Database::destroy(&image).unwrap();
+        let database = Database::open(&image, &options()).unwrap();
+        assert_eq!(rows(&database).unwrap(), []);
+    }
+}

@@ -1,0 +1,193 @@
+//! Which databases are opened, made, brought forward or refused.
+
+use std::fs;
+
+use archive_db::{Database, DbError, Options, Table};
+use tempfile::TempDir;
+
+use crate::files::{Rows, assert_damaged, committed, crash_image, files, options, rows, value};
+
+#[test]
+fn a_creation_that_was_cut_off_goes_on() {
+    let (_directory, path, database, _) = committed(0);
+    drop(database);
+    let image = crash_image(&path, "image");
+    for file in files(&image, "", "")
+        .iter()
+        .filter(|file| !file.ends_with("LOCK"))
+    {
+        fs::remove_file(file).unwrap();
+    }
+    assert_eq!(
+        rows(&Database::open(&image, &options()).unwrap()).unwrap(),
+        []
+    );
+}
+
+#[test]
+fn a_second_opening_is_told_who_is_in_the_way() {
+    let (_directory, path, database, _) = committed(1);
+    let table: Rows = database.table("rows").unwrap();
+    assert!(matches!(
+        Database::open(&path, &options()),
+        Err(DbError::Busy { .. })
+    ));
+    assert!(matches!(
+        Database::destroy(&path),
+        Err(DbError::Busy { .. })
+    ));
+    drop(database);
+    assert!(
+        matches!(Database::open(&path, &options()), Err(DbError::Busy { .. })),
+        "a table keeps it open"
+    );
+    assert_eq!(table.count(), Ok(1));
+    drop(table);
+    Database::open(&path, &options()).unwrap();
+}
+
+#[test]
+fn another_name_or_version_is_refused_and_left_alone() {
+    let (_directory, path, database, _) = committed(1);
+    drop(database);
+    let refused = |options: Options| match Database::open(&path, &options) {
+        Err(error @ DbError::Format { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let other = refused(Options::new("admin", 1, &["rows", "more"]));
+    assert!(
+        other.contains("holds catalog version 1; this build reads admin version 1"),
+        "{other}"
+    );
+    let newer = refused(
+        Options::new("catalog", 7, &["more"])
+            .migration(|_| Ok(()))
+            .migration(|_| Ok(())),
+    );
+    assert!(
+        newer.contains("this build reads catalog version 5–7"),
+        "{newer}"
+    );
+    let database = Database::open(&path, &options()).unwrap();
+    assert!(matches!(
+        database.table::<u64, String>("more"),
+        Err(DbError::NoTable { .. })
+    ));
+}
+
+#[test]
+fn somebody_elses_database_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("theirs");
+    let theirs = rocksdb::DB::open_default(&path).unwrap();
+    theirs.put("key", "value").unwrap();
+    drop(theirs);
+    assert!(matches!(
+        Database::open(&path, &options()),
+        Err(DbError::Format { .. })
+    ));
+    assert_eq!(
+        rocksdb::DB::open_default(&path)
+            .unwrap()
+            .get("key")
+            .unwrap()
+            .unwrap(),
+        b"value"
+    );
+}
+
+#[test]
+fn an_old_database_is_brought_forward_step_by_step() {
+    fn append(database: &Database, suffix: &str) -> Result<(), DbError> {
+        let table: Rows = database.table("rows")?;
+        let mut batch = database.batch();
+        for row in table.scan()? {
+            let (number, old) = row?;
+            batch.put(&table, &number, &format!("{old}{suffix}"))?;
+        }
+        batch.commit().map(drop)
+    }
+    let (_directory, path, database, _) = committed(1);
+    drop(database);
+    // The second step fails once: the first one is not undone and not done again.
+    let failing = Options::new("catalog", 3, &["rows"])
+        .migration(|database| {
+            Err(DbError::Io {
+                path: database.path().into(),
+                what: "a full disk".into(),
+            })
+        })
+        .migration(|database| append(database, " to 2"));
+    assert!(matches!(
+        Database::open(&path, &failing),
+        Err(DbError::Io { .. })
+    ));
+    let working = Options::new("catalog", 3, &["rows", "new"])
+        .migration(|database| append(database, " to 3"))
+        .migration(|database| append(database, " to 2"));
+    for _ in 0..2 {
+        let database = Database::open(&path, &working).unwrap();
+        let table: Rows = database.table("rows").unwrap();
+        assert_eq!(
+            table.get(&0).unwrap(),
+            Some(format!("{} to 2 to 3", value(0)))
+        );
+        database.table::<u64, u64>("new").unwrap();
+    }
+    assert!(
+        matches!(
+            Database::open(&path, &options()),
+            Err(DbError::Format { .. })
+        ),
+        "an older build refuses it"
+    );
+}
+
+#[test]
+fn a_load_that_a_crash_cut_off_is_damage() {
+    let (_directory, path, database, _) = committed(0);
+    let table: Rows = database.table("rows").unwrap();
+    let mut load = database.load().unwrap();
+    for number in 0..20_000 {
+        load.put(&table, &number, &value(number)).unwrap();
+    }
+    assert_damaged(
+        Database::open(&crash_image(&path, "image"), &options()),
+        "within the load",
+    );
+    let sequence = load.finish().unwrap();
+    let finished = Database::open(
+        &crash_image(&path, "finished"),
+        &options().at_least(sequence),
+    )
+    .unwrap();
+    assert_eq!(rows(&finished).unwrap().len(), 20_000);
+}
+
+#[test]
+fn batches_of_many_threads_are_whole() {
+    let (_directory, path, database, _) = committed(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let database = database.clone();
+            scope.spawn(move || {
+                let rows: Rows = database.table("rows").unwrap();
+                let other: Table<u64, u64> = database.table("other").unwrap();
+                for number in (thread..200).step_by(8) {
+                    let mut batch = database.batch();
+                    batch.put(&rows, &number, &value(number)).unwrap();
+                    batch.put(&other, &number, &thread).unwrap();
+                    let sequence = batch.commit().unwrap();
+                    assert!(database.sequence() >= sequence);
+                }
+            });
+        }
+    });
+    let image = crash_image(&path, "image");
+    let database = Database::open(&image, &options().at_least(database.sequence())).unwrap();
+    assert_eq!(rows(&database).unwrap(), (0..200).collect::<Vec<_>>());
+    assert_eq!(
+        database.table::<u64, u64>("other").unwrap().count(),
+        Ok(200)
+    );
+}
