@@ -1,0 +1,188 @@
+//! What the node knows of its files without looking: a cache over the volumes, in RocksDB.
+//!
+//! Deleted, stale or damaged, it comes back from files and sidecars ([`crate::reconcile`]). It is never believed over
+//! the disk, and a file that is gone never makes its row go: that row is the alarm (blueprint §1, promise 4).
+
+use std::path::{Path, PathBuf};
+
+use archive_db::{Database, DbError, Options, Table, Text, Value};
+use archive_model::{FileName, Groups, Root, VolumeId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+type Key = (Text<FileName>, Text<VolumeId>);
+
+/// One file on one volume of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The file.
+    pub name: FileName,
+    /// The volume it is on.
+    pub volume: VolumeId,
+    /// What is known of it.
+    pub row: Row,
+}
+
+/// What is known of one file on one volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The size in bytes: as admitted, or as found on disk where there is no admission.
+    pub size: u64,
+    /// The root as admitted; `None` for a file without a readable sidecar, until it was hashed.
+    pub root: Option<Root>,
+    /// When it was stored here, or found.
+    pub stored: Timestamp,
+    /// When it was last read whole and found intact; `None`: not since the catalog was built.
+    pub verified: Option<Timestamp>,
+    /// How it is.
+    pub condition: Condition,
+}
+
+/// How one file is, as far as the node has looked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Condition {
+    /// It is there, with the right size; its bytes were good when they were last read.
+    Present,
+    /// Its sidecar or its row is there, and it is not.
+    Missing {
+        /// When that was noticed.
+        since: Timestamp,
+    },
+    /// It is there and not what was admitted.
+    Damaged {
+        /// When that was noticed.
+        since: Timestamp,
+        /// Groups that are not what was admitted; empty: not located yet.
+        corrupt: Groups,
+        /// Groups that the disk cannot read.
+        unreadable: Groups,
+    },
+    /// It is there without a readable sidecar: the repository is to be asked.
+    Unexpected {
+        /// Why there is no sidecar to go by.
+        why: String,
+    },
+}
+
+impl Row {
+    /// Whether bytes can be served from it.
+    pub const fn is_readable(&self) -> bool {
+        matches!(
+            self.condition,
+            Condition::Present | Condition::Damaged { .. }
+        )
+    }
+}
+
+impl Value for Row {}
+
+/// The catalog of one node.
+#[derive(Debug)]
+pub struct Catalog {
+    database: Database,
+    files: Table<Key, Row>,
+}
+
+/// What opening the catalog found.
+#[derive(Debug)]
+pub struct Opened {
+    /// The catalog.
+    pub catalog: Catalog,
+    /// Why it begins empty and must be built from the volumes; `None`: it was there.
+    pub rebuild: Option<String>,
+}
+
+impl Catalog {
+    /// Opens the catalog in `path`. A damaged or foreign one is destroyed: nothing in it is worth keeping.
+    pub fn open(path: &Path) -> Result<Opened, DbError> {
+        let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
+        let options = Options::new("catalog", 1, &["files"]);
+        let checked = Database::open(path, &options).and_then(|database| {
+            database.verify()?;
+            Ok(database)
+        });
+        let (database, rebuild) = match checked {
+            Ok(database) => (database, (!was_there).then(|| "there was none".to_owned())),
+            Err(error) if error.is_damage() => {
+                Database::destroy(path)?;
+                (Database::open(path, &options)?, Some(error.to_string()))
+            }
+            Err(error) => return Err(error),
+        };
+        let files = database.table("files")?;
+        Ok(Opened {
+            catalog: Self { database, files },
+            rebuild,
+        })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> PathBuf {
+        self.database.path().to_owned()
+    }
+
+    /// The row of one file on one volume.
+    pub fn row(&self, name: &FileName, volume: &VolumeId) -> Result<Option<Row>, DbError> {
+        self.files.get(&(Text(name.clone()), Text(volume.clone())))
+    }
+
+    /// Every volume of this node that has, or had, a file of this name.
+    pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, DbError> {
+        self.files
+            .prefix(&Text(name.clone()))?
+            .map(to_entry)
+            .collect()
+    }
+
+    /// Every entry, sorted by name, then volume, from the first name after `after` on. Damage ends it with an error.
+    pub fn list(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<Entry, DbError>> + '_, DbError> {
+        let rows = match after {
+            None => self.files.scan()?,
+            Some(name) => self
+                .files
+                .range((Text(name.clone()), Text(least_volume()?))..)?,
+        };
+        let after = after.cloned();
+        let is_later = move |entry: &Result<Entry, DbError>| {
+            entry
+                .as_ref()
+                .map_or(true, |entry| Some(&entry.name) != after.as_ref())
+        };
+        Ok(rows.map(to_entry).filter(is_later))
+    }
+
+    /// Writes entries, all or none, durably.
+    pub fn put(&self, entries: &[Entry]) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        for entry in entries {
+            batch.put(
+                &self.files,
+                &(Text(entry.name.clone()), Text(entry.volume.clone())),
+                &entry.row,
+            )?;
+        }
+        batch.commit().map(|_| ())
+    }
+
+    /// Forgets a file that was withdrawn or moved away by people.
+    pub fn remove(&self, name: &FileName, volume: &VolumeId) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        batch.delete(&self.files, &(Text(name.clone()), Text(volume.clone())))?;
+        batch.commit().map(|_| ())
+    }
+}
+
+/// Sorts before or at every volume id.
+fn least_volume() -> Result<VolumeId, DbError> {
+    VolumeId::new("0").map_err(|error| DbError::Io {
+        path: PathBuf::new(),
+        what: error.to_string(),
+    })
+}
+
+fn to_entry(row: Result<(Key, Row), DbError>) -> Result<Entry, DbError> {
+    row.map(|((Text(name), Text(volume)), row)| Entry { name, volume, row })
+}

@@ -1,0 +1,130 @@
+//! Where everything lies on one volume. Names only; `FORMAT.md` draws it.
+
+use std::path::{Path, PathBuf};
+
+use archive_durable::{DiskError, Target, directory};
+use archive_model::file_name::MANIFEST_NAME;
+use archive_model::{FileName, UploadId};
+
+/// How many directories the files of a volume are spread over.
+pub const SHELVES: usize = 256;
+
+/// The paths of one volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+/// One of the 256 directories of a volume: the first byte of BLAKE3(name).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shelf(u8);
+
+impl Shelf {
+    /// The shelf that `name` belongs on.
+    pub fn of(name: &FileName) -> Self {
+        let [first, ..] = *blake3::hash(name.as_str().as_bytes()).as_bytes();
+        Self(first)
+    }
+
+    /// All shelves, in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..=u8::MAX).map(Self)
+    }
+
+    fn name(self) -> String {
+        format!("{:02x}", self.0)
+    }
+}
+
+impl Layout {
+    /// The layout below the directory `root`.
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
+
+    /// The volume's own directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where uploads are received.
+    pub fn incoming(&self) -> PathBuf {
+        self.root.join("incoming")
+    }
+
+    /// Where replaced and removed files, and leftovers, are kept.
+    pub fn attic(&self) -> PathBuf {
+        self.root.join("attic")
+    }
+
+    /// The directory of the archived files of one shelf.
+    pub fn files(&self, on: Shelf) -> PathBuf {
+        self.root.join("files").join(on.name())
+    }
+
+    /// The directory of the sidecars and outboards of one shelf.
+    pub fn meta(&self, on: Shelf) -> PathBuf {
+        self.root.join("meta").join(on.name())
+    }
+
+    /// The manifest of one shelf.
+    pub fn manifest(&self, on: Shelf) -> PathBuf {
+        self.files(on).join(MANIFEST_NAME)
+    }
+
+    /// The final names of one file.
+    pub fn target(&self, name: &FileName) -> Target {
+        let place = Shelf::of(name);
+        Target {
+            file: self.files(place).join(name.as_str()),
+            sidecar: self.meta(place).join(format!("{name}.json")),
+            outboard: self.meta(place).join(format!("{name}.bao")),
+        }
+    }
+
+    /// Where the bytes of an upload are received.
+    pub fn upload(&self, upload: &UploadId) -> PathBuf {
+        self.incoming().join(upload.as_str())
+    }
+
+    /// Makes every directory of the layout, durably. What is there already stays.
+    pub fn make(&self) -> Result<(), DiskError> {
+        for top in ["files", "meta", "incoming", "attic"] {
+            directory::make(&self.root.join(top))?;
+        }
+        for shelf in Shelf::all() {
+            directory::make_unsynced(&self.files(shelf))?;
+            directory::make_unsynced(&self.meta(shelf))?;
+        }
+        directory::sync(&self.root.join("files"))?;
+        directory::sync(&self.root.join("meta"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_its_place() {
+        let layout = Layout::new(Path::new("/v"));
+        let name = FileName::new("a.warc.gz").unwrap();
+        let shelf = &blake3::hash(b"a.warc.gz").to_hex()[..2];
+        let target = layout.target(&name);
+        assert_eq!(
+            target.file,
+            Path::new(&format!("/v/files/{shelf}/a.warc.gz"))
+        );
+        assert_eq!(
+            target.sidecar,
+            Path::new(&format!("/v/meta/{shelf}/a.warc.gz.json"))
+        );
+        assert_eq!(
+            target.outboard,
+            Path::new(&format!("/v/meta/{shelf}/a.warc.gz.bao"))
+        );
+        assert_eq!(Shelf::all().count(), SHELVES);
+    }
+}

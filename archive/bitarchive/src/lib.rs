@@ -1,0 +1,30 @@
+//! One node of a bitarchive replica: its volumes, its files and what is known of them.
+//!
+//! Owns the write path of blueprint §3 (what is acknowledged is durable, read back, and under its final name), the
+//! layout of a volume, the catalog, the manifests, the attic.
+//!
+//! Invariants:
+//! - a final name never bears bytes that are not those of a signed admission;
+//! - a file that is gone never makes its row go; a volume that is gone never makes its files *missing*;
+//! - a node never decides alone whether a file should be there: that is the repository's to say.
+//!
+//! Not promised: knowledge of other nodes. Where a name may be on two nodes, the monitor sees it.
+#![doc = include_str!("../FORMAT.md")]
+
+pub mod attic;
+pub mod catalog;
+pub mod error;
+pub mod layout;
+pub mod manifest;
+pub mod node;
+pub mod reconcile;
+pub mod upload;
+pub mod volumes;
+
+pub use catalog::{Catalog, Condition, Entry, Row};
+pub use error::NodeError;
+pub use layout::{Layout, Shelf};
+pub use node::{Node, NodeOptions, Reading};
+pub use reconcile::Reconciled;
+pub use upload::Upload;
+pub use volumes::{Mode, Volume, Volumes, VolumesError};

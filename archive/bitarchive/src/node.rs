@@ -1,0 +1,324 @@
+//! One node: what it has, what it is receiving, and the order of things.
+//!
+//! Everything here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_durable::{DiskError, UncachedFile, directory};
+use archive_model::{FileName, NodeId, ReplicaId, UploadId, VolumeId};
+use archive_proof::TrustFile;
+use jiff::Timestamp;
+
+use crate::catalog::{Catalog, Condition, Entry};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::reconcile::{self, Reconciled};
+use crate::upload::Upload;
+use crate::volumes::{Volume, Volumes};
+
+/// What a node is told when it starts.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// Who it is.
+    pub node: NodeId,
+    /// Whose it is.
+    pub replica: ReplicaId,
+    /// Where its catalog and its memory of volumes lie; not on a volume.
+    pub data: PathBuf,
+    /// Where its volumes are mounted.
+    pub volumes: Vec<PathBuf>,
+    /// What stays free on each volume, in bytes.
+    pub reserve: u64,
+    /// The keys whose admissions it believes.
+    pub trust: TrustFile,
+}
+
+/// A node. Shared by all who serve it.
+#[derive(Debug)]
+pub struct Node {
+    options: NodeOptions,
+    volumes: Volumes,
+    catalog: Catalog,
+    receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
+}
+
+impl Node {
+    /// Opens the volumes and the catalog and holds each against the other. Returns what that found.
+    pub fn open(options: NodeOptions, now: Timestamp) -> Result<(Self, Reconciled), NodeError> {
+        let volumes = Volumes::open(
+            &options.node,
+            &options.replica,
+            &options.data,
+            &options.volumes,
+            options.reserve,
+        )?;
+        let opened = Catalog::open(&options.data.join("catalog"))?;
+        if let Some(why) = &opened.rebuild {
+            tracing::warn!(why, "the catalog is built again from the volumes");
+        }
+        let node = Self {
+            options,
+            volumes,
+            catalog: opened.catalog,
+            receiving: Arc::default(),
+        };
+        let mut found = Reconciled::default();
+        for (id, layout) in node.volumes.online() {
+            found.add(node.reconcile(&id, &layout, now)?);
+        }
+        Ok((node, found))
+    }
+
+    /// Who it is.
+    pub const fn id(&self) -> &NodeId {
+        &self.options.node
+    }
+
+    /// Whose it is.
+    pub const fn replica(&self) -> &ReplicaId {
+        &self.options.replica
+    }
+
+    /// Its volumes, online or not.
+    pub fn volumes(&self) -> Vec<Volume> {
+        self.volumes.all()
+    }
+
+    /// The volumes themselves, for the verbs of operators.
+    pub const fn volume_set(&self) -> &Volumes {
+        &self.volumes
+    }
+
+    /// Looks at the disks again. A volume that came online is held against the catalog first.
+    pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
+        let mut found = Reconciled::default();
+        for id in self.volumes.refresh()? {
+            if let Some(layout) = self.volumes.find(&id).and_then(|volume| volume.layout()) {
+                found.add(self.reconcile(&id, &layout, now)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn reconcile(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        now: Timestamp,
+    ) -> Result<Reconciled, NodeError> {
+        match reconcile::volume(&self.catalog, &self.options.trust, id, layout, now) {
+            Err(NodeError::Disk(error)) => {
+                self.volumes.poison(id, &error)?;
+                Ok(Reconciled::default())
+            }
+            other => other,
+        }
+    }
+
+    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    pub fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Upload<'_>, NodeError> {
+        let claim = Claim::take(&self.receiving, name, upload)?;
+        for entry in self.catalog.find(name)? {
+            let is_free = matches!(entry.row.condition, Condition::Missing { .. })
+                && self.is_online(&entry.volume);
+            if !is_free {
+                return Err(NodeError::Taken {
+                    name: entry.name,
+                    volume: entry.volume,
+                    root: entry.row.root,
+                });
+            }
+        }
+        let unfinished = self.volumes.online().into_iter().find(|(_, layout)| {
+            matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
+        });
+        let (volume, layout) = match unfinished {
+            Some(place) => place,
+            None => self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?,
+        };
+        Upload::open(self, claim, upload.clone(), volume, layout, size)
+    }
+
+    /// Where a file is on this node; more than one place is for people to look at.
+    pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
+        Ok(self.catalog.find(name)?)
+    }
+
+    /// Every entry after the name `after`, sorted by name. Entries of offline volumes are among them.
+    pub fn list(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
+        Ok(self.catalog.list(after)?.map(|entry| Ok(entry?)))
+    }
+
+    /// Opens the bytes of a file that is here, for reading past the page cache, with its outboard where it has one.
+    pub fn open_file(&self, name: &FileName) -> Result<Reading, NodeError> {
+        let entries = self.catalog.find(name)?;
+        let mut problem = NodeError::NotFound(name.clone());
+        for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
+            match self.layout(&entry.volume) {
+                Err(offline) => problem = offline,
+                Ok(layout) => {
+                    let target = layout.target(name);
+                    let outboard = match UncachedFile::open(&target.outboard) {
+                        Err(error) if error.is_absent() => None,
+                        other => Some(other?),
+                    };
+                    return Ok(Reading {
+                        data: UncachedFile::open(&target.file)?,
+                        outboard,
+                        entry,
+                    });
+                }
+            }
+        }
+        Err(problem)
+    }
+
+    /// Removes what was received of uploads that nobody has touched since `before` (seconds since 1970).
+    pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
+        let mut reaped = 0;
+        let receiving: Vec<String> = self
+            .receiving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .map(|upload| upload.as_str().to_owned())
+            .collect();
+        for (_, layout) in self.volumes.online() {
+            for entry in directory::list(&layout.incoming())? {
+                let is_old = matches!(entry.kind, directory::EntryKind::File { changed, .. } if changed < before);
+                let name = entry.name.to_string_lossy();
+                let upload = name.split('.').next().unwrap_or_default();
+                if is_old && !receiving.iter().any(|active| active == upload) {
+                    directory::remove_name(&layout.incoming().join(&entry.name))?;
+                    reaped += 1;
+                }
+            }
+        }
+        Ok(reaped)
+    }
+
+    pub(crate) const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(crate) const fn trust(&self) -> &TrustFile {
+        &self.options.trust
+    }
+
+    /// Takes the volume offline if the error says that its disk fails, and hands the error on.
+    pub(crate) fn blame(&self, volume: &VolumeId, error: DiskError) -> NodeError {
+        match self.volumes.blame(volume, &error) {
+            Ok(()) => NodeError::Disk(error),
+            Err(worse) => NodeError::Disk(worse),
+        }
+    }
+
+    fn is_online(&self, volume: &VolumeId) -> bool {
+        self.volumes
+            .find(volume)
+            .is_some_and(|volume| volume.problem.is_none())
+    }
+
+    fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
+        let volume = self
+            .volumes
+            .find(id)
+            .ok_or_else(|| crate::volumes::VolumesError::Unknown(id.clone()))?;
+        match volume.problem {
+            None => Ok(Layout::new(&volume.path)),
+            Some(problem) => Err(NodeError::Offline {
+                volume: id.clone(),
+                problem,
+            }),
+        }
+    }
+}
+
+/// A file of this node, open.
+#[derive(Debug)]
+pub struct Reading {
+    /// Its bytes.
+    pub data: UncachedFile,
+    /// Its outboard.
+    pub outboard: Option<UncachedFile>,
+    /// What the catalog says of it.
+    pub entry: Entry,
+}
+
+/// The right to receive one name; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    names: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    pub(crate) name: FileName,
+}
+
+impl Claim {
+    fn take(
+        names: &Arc<Mutex<HashMap<FileName, UploadId>>>,
+        name: &FileName,
+        upload: &UploadId,
+    ) -> Result<Self, NodeError> {
+        let mut taken = names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = taken.get(name) {
+            return Err(NodeError::Busy {
+                name: name.clone(),
+                upload: other.clone(),
+            });
+        }
+        taken.insert(name.clone(), upload.clone());
+        Ok(Self {
+            names: Arc::clone(names),
+            name: name.clone(),
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.name);
+    }
+}
+
+/// Puts what lies under the final names of a file that is not there aside: leftovers of an upload that died between
+/// linking the sidecar and linking the file.
+pub(crate) fn put_leftovers_aside(
+    layout: &Layout,
+    name: &FileName,
+    id: &str,
+    now: Timestamp,
+    node: &NodeId,
+) -> Result<(), DiskError> {
+    let target = layout.target(name);
+    let is_there = |path: &Path| match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(DiskError::new("lstat", path, error)),
+    };
+    if is_there(&target.file)? || !(is_there(&target.sidecar)? || is_there(&target.outboard)?) {
+        return Ok(());
+    }
+    let who = format!("node {node}");
+    let reason = (
+        name,
+        now,
+        who.as_str(),
+        "leftover of an upload that was cut, or of a file that is missing",
+    );
+    crate::attic::put_aside(layout, id, reason, &[&target.sidecar, &target.outboard]).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,433 @@
+//! A node on a real disk with a real catalog: what it takes, what it refuses, what it finds when it starts again.
+#![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+
+use archive_model::{Digests, Root};
+use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
+
+use super::*;
+
+/// A node's machine: its disks and data directory survive the node.
+struct Machine {
+    directory: tempfile::TempDir,
+    key: SigningKey,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self {
+            directory: tempfile::tempdir().unwrap(),
+            key: SigningKey::from_seed([7; 32]),
+        };
+        for name in ["data", "disk"] {
+            std::fs::create_dir(machine.path(name)).unwrap();
+        }
+        machine
+            .start()
+            .0
+            .volume_set()
+            .init(&machine.path("disk"), &VolumeId::new("v1").unwrap())
+            .unwrap();
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn start(&self) -> (Node, Reconciled) {
+        let trusted = TrustedKey {
+            archive: "test".into(),
+            public_key: self.key.public_key(),
+            from: Timestamp::MIN,
+            until: None,
+        };
+        let options = NodeOptions {
+            node: NodeId::new("n1").unwrap(),
+            replica: ReplicaId::new("one").unwrap(),
+            data: self.path("data"),
+            volumes: vec![self.path("disk")],
+            reserve: 0,
+            trust: TrustFile::new(vec![trusted]).unwrap(),
+        };
+        Node::open(options, now()).unwrap()
+    }
+
+    fn target(&self, file: &str) -> archive_durable::Target {
+        Layout::new(&self.path("disk")).target(&name(file))
+    }
+
+    fn sign(&self, admission: &Admission) -> Envelope {
+        admission.sign(&self.key).unwrap()
+    }
+
+    fn store(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Entry, NodeError> {
+        let upload = format!("u-{file}");
+        let signed = self.sign(&admission(file, bytes, &upload));
+        let mut receiving = node.begin(
+            &UploadId::new(&upload).unwrap(),
+            &name(file),
+            bytes.len() as u64,
+        )?;
+        receiving.write_all(bytes)?;
+        receiving.commit(&signed, now())
+    }
+
+    fn incoming(&self) -> usize {
+        std::fs::read_dir(self.path("disk/incoming"))
+            .unwrap()
+            .count()
+    }
+}
+
+fn admission(file: &str, bytes: &[u8], upload: &str) -> Admission {
+    Admission {
+        archive: "test".into(),
+        name: name(file),
+        size: bytes.len() as u64,
+        root: Root::from_bytes(*blake3::hash(bytes).as_bytes()),
+        digests: Digests::default(),
+        depositor: "harvester/h1".into(),
+        admitted: now(),
+        upload: UploadId::new(upload).unwrap(),
+    }
+}
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+fn bytes(size: usize) -> Vec<u8> {
+    (0..size)
+        .map(|n| u8::try_from(n * 31 % 251).unwrap())
+        .collect()
+}
+
+fn listing(node: &Node) -> Vec<Entry> {
+    node.list(None).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn without_verified(mut entries: Vec<Entry>) -> Vec<Entry> {
+    for entry in &mut entries {
+        entry.row.verified = None;
+    }
+    entries
+}
+
+fn make_writable(path: &Path) {
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+}
+
+#[test]
+fn what_is_stored_is_there_after_a_restart() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for size in [0, 1, 16_384, 16_385, 200_000] {
+        machine
+            .store(&node, &format!("f{size}"), &bytes(size))
+            .unwrap();
+    }
+    let before = listing(&node);
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!(
+        found,
+        Reconciled {
+            unchanged: 5,
+            ..Reconciled::default()
+        }
+    );
+    assert_eq!(listing(&node), before);
+    let reading = node.open_file(&name("f200000")).unwrap();
+    assert_eq!(
+        reading.data.root().unwrap().as_bytes(),
+        blake3::hash(&bytes(200_000)).as_bytes()
+    );
+    assert!(reading.outboard.is_some());
+    assert_eq!(
+        node.list(Some(&name("f16384"))).unwrap().count(),
+        2,
+        "a listing goes on after a name"
+    );
+    assert_eq!(machine.incoming(), 0);
+}
+
+#[test]
+fn bytes_that_are_not_admitted_get_no_name() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let good = admission("a", &bytes(20_000), "u1");
+    let other = SigningKey::from_seed([8; 32]);
+    let cases = [
+        machine.sign(&Admission {
+            name: name("b"),
+            ..good.clone()
+        }),
+        machine.sign(&Admission {
+            size: 19_999,
+            ..good.clone()
+        }),
+        machine.sign(&Admission {
+            root: Root::from_bytes([0; 32]),
+            ..good.clone()
+        }),
+        machine.sign(&Admission {
+            upload: UploadId::new("u2").unwrap(),
+            ..good.clone()
+        }),
+        good.sign(&other).unwrap(),
+    ];
+    for refused in cases {
+        let mut receiving = node.begin(&good.upload, &name("a"), 20_000).unwrap();
+        receiving.write_all(&bytes(20_000)).unwrap();
+        let error = receiving.commit(&refused, now()).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                NodeError::Mismatch { .. } | NodeError::Admission { .. }
+            ),
+            "{error}"
+        );
+        assert_eq!(
+            machine.incoming(),
+            0,
+            "no room is kept for what was refused"
+        );
+        assert!(!machine.target("a").file.try_exists().unwrap());
+        assert!(node.find(&name("a")).unwrap().is_empty());
+    }
+    machine.store(&node, "a", &bytes(20_000)).unwrap();
+}
+
+#[test]
+fn a_name_is_taken_once() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let first = UploadId::new("first").unwrap();
+    let receiving = node.begin(&first, &name("a"), 10).unwrap();
+    assert!(
+        matches!(machine.store(&node, "a", b"x"), Err(NodeError::Busy { upload, .. }) if upload == first)
+    );
+    drop(receiving);
+    machine.store(&node, "a", b"one").unwrap();
+    let Err(NodeError::Taken { root, .. }) = machine.store(&node, "a", b"two") else {
+        panic!("not refused")
+    };
+    assert_eq!(root.unwrap().as_bytes(), blake3::hash(b"one").as_bytes());
+    assert_eq!(std::fs::read(machine.target("a").file).unwrap(), b"one");
+}
+
+#[test]
+fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
+    let machine = Machine::new();
+    let content = bytes(100_000);
+    let upload = UploadId::new("u1").unwrap();
+    let (node, _) = machine.start();
+    let mut receiving = node.begin(&upload, &name("a"), 100_000).unwrap();
+    receiving.write_all(&content[..70_000]).unwrap();
+    assert_eq!(receiving.sync().unwrap(), 65_536);
+    drop(receiving);
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!(found, Reconciled::default(), "an upload is no file");
+    assert_eq!(node.reap(0).unwrap(), 0, "it is not old yet");
+    let mut receiving = node.begin(&upload, &name("a"), 100_000).unwrap();
+    assert_eq!(receiving.received(), 65_536);
+    assert_eq!(
+        receiving.root_so_far().as_bytes(),
+        blake3::hash(&content[..65_536]).as_bytes()
+    );
+    assert_eq!(node.reap(i64::MAX).unwrap(), 0, "it is being received");
+    receiving.write_all(&content[65_536..]).unwrap();
+    receiving
+        .commit(&machine.sign(&admission("a", &content, "u1")), now())
+        .unwrap();
+    drop(
+        node.begin(&UploadId::new("u2").unwrap(), &name("b"), 5)
+            .unwrap(),
+    );
+    assert_eq!(node.reap(i64::MAX).unwrap(), 1);
+    assert_eq!(machine.incoming(), 0);
+}
+
+#[test]
+fn a_catalog_that_is_gone_or_damaged_comes_back_as_it_was() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for number in 0..50 {
+        machine
+            .store(&node, &format!("f{number:02}"), &bytes(number * 1000))
+            .unwrap();
+    }
+    std::fs::remove_file(machine.target("f07").file).unwrap();
+    drop(node);
+    let (node, _) = machine.start();
+    let before = without_verified(listing(&node));
+    drop(node);
+    let catalog = machine.path("data/catalog");
+    let damages: [&dyn Fn(); 3] = [
+        &|| std::fs::remove_dir_all(&catalog).unwrap(),
+        &|| std::fs::remove_file(catalog.join("CURRENT")).unwrap(),
+        &|| {
+            for entry in std::fs::read_dir(&catalog).unwrap() {
+                let path = entry.unwrap().path();
+                if path
+                    .extension()
+                    .is_some_and(|kind| kind == "sst" || kind == "log")
+                {
+                    let mut content = std::fs::read(&path).unwrap();
+                    let middle = content.len() / 2;
+                    content
+                        .get_mut(middle)
+                        .into_iter()
+                        .for_each(|byte| *byte ^= 0x10);
+                    std::fs::write(&path, content).unwrap();
+                }
+            }
+        },
+    ];
+    for damage in damages {
+        damage();
+        let (node, _) = machine.start();
+        assert_eq!(without_verified(listing(&node)), before);
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_stays_known_and_can_be_stored_again() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", &bytes(20_000)).unwrap();
+    drop(node);
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!(found.missing, 1);
+    assert!(matches!(
+        listing(&node)[0].row.condition,
+        Condition::Missing { .. }
+    ));
+    assert!(matches!(
+        node.open_file(&name("a")),
+        Err(NodeError::NotFound(_))
+    ));
+    machine.store(&node, "a", &bytes(20_000)).unwrap();
+    assert_eq!(listing(&node)[0].row.condition, Condition::Present);
+    let kept = std::fs::read_dir(machine.path("disk/attic"))
+        .unwrap()
+        .count();
+    assert_eq!(kept, 1, "the old sidecar and outboard are in the attic");
+}
+
+#[test]
+fn a_volume_that_is_gone_makes_nothing_missing_and_keeps_its_names() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"one").unwrap();
+    drop(node);
+    std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
+    std::fs::create_dir(machine.path("disk")).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!(found, Reconciled::default());
+    assert_eq!(
+        listing(&node)[0].row.condition,
+        Condition::Present,
+        "nobody looked"
+    );
+    assert!(matches!(
+        node.open_file(&name("a")),
+        Err(NodeError::Offline { .. })
+    ));
+    assert!(matches!(
+        machine.store(&node, "a", b"two"),
+        Err(NodeError::Taken { .. })
+    ));
+    assert!(matches!(
+        machine.store(&node, "b", b"two"),
+        Err(NodeError::NoSpace(_))
+    ));
+    assert_eq!(
+        std::fs::read_dir(machine.path("disk")).unwrap().count(),
+        0,
+        "nothing is written to a wrong disk"
+    );
+    std::fs::remove_dir(machine.path("disk")).unwrap();
+    std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
+    assert_eq!(node.refresh(now()).unwrap().unchanged, 1);
+    node.open_file(&name("a")).unwrap();
+}
+
+#[test]
+fn what_is_wrong_on_disk_is_seen_at_start() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for file in ["cut", "grown", "directory", "link", "sidecar", "fine"] {
+        machine.store(&node, file, &bytes(20_000)).unwrap();
+    }
+    drop(node);
+    let file = |name: &str| machine.target(name).file;
+    make_writable(&file("cut"));
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(file("cut"))
+        .unwrap()
+        .set_len(19_999)
+        .unwrap();
+    make_writable(&file("grown"));
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(file("grown"))
+        .unwrap()
+        .set_len(20_001)
+        .unwrap();
+    std::fs::remove_file(file("directory")).unwrap();
+    std::fs::create_dir(file("directory")).unwrap();
+    std::fs::remove_file(file("link")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", file("link")).unwrap();
+    make_writable(&machine.target("sidecar").sidecar);
+    std::fs::write(machine.target("sidecar").sidecar, "{}").unwrap();
+    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!(
+        (
+            found.added,
+            found.damaged,
+            found.unexpected,
+            found.missing,
+            found.foreign
+        ),
+        (1, 2, 1, 2, 2),
+        "{found:?}"
+    );
+    let conditions: Vec<(String, bool)> = listing(&node)
+        .into_iter()
+        .map(|entry| {
+            (
+                entry.name.to_string(),
+                matches!(entry.row.condition, Condition::Present),
+            )
+        })
+        .collect();
+    assert_eq!(conditions.iter().filter(|(_, present)| *present).count(), 1);
+    assert!(
+        node.open_file(&name("link")).is_err(),
+        "a symbolic link is never followed"
+    );
+}
+
+#[test]
+fn a_stranger_with_the_name_of_a_file_is_not_overwritten() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    std::fs::write(machine.target("a").file, "not ours").unwrap();
+    assert!(matches!(
+        machine.store(&node, "a", b"ours"),
+        Err(NodeError::Taken { .. })
+    ));
+    assert_eq!(
+        std::fs::read(machine.target("a").file).unwrap(),
+        b"not ours"
+    );
+}

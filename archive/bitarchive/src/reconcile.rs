@@ -1,0 +1,302 @@
+//! At start, and when a volume comes online: the disk against the catalog. The disk is right about what is there, the
+//! catalog about what should be.
+//!
+//! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use archive_durable::directory::{self, EntryKind};
+use archive_durable::{DiskError, Sidecar};
+use archive_model::{FileName, Groups, Root, VolumeId};
+use archive_proof::{Admission, Envelope, TrustFile};
+use jiff::Timestamp;
+
+use crate::catalog::{Catalog, Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::layout::{Layout, Shelf};
+use crate::manifest;
+
+/// How many rows are written at a time.
+const BATCH: usize = 1000;
+
+/// The longest sidecar that is read, in bytes.
+const MAX_SIDECAR: u64 = 1024 * 1024;
+
+/// What reconciling found, in files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// As the catalog says.
+    pub unchanged: u64,
+    /// On disk with a sidecar, and not in the catalog.
+    pub added: u64,
+    /// In the catalog, or with a sidecar, and not on disk.
+    pub missing: u64,
+    /// On disk with another size than admitted.
+    pub damaged: u64,
+    /// On disk without a readable sidecar.
+    pub unexpected: u64,
+    /// In the directories of files and no archive file: left alone.
+    pub foreign: u64,
+    /// Manifests that were written again.
+    pub manifests: u64,
+}
+
+impl Reconciled {
+    /// Adds what was found on another volume.
+    pub const fn add(&mut self, other: Self) {
+        self.unchanged += other.unchanged;
+        self.added += other.added;
+        self.missing += other.missing;
+        self.damaged += other.damaged;
+        self.unexpected += other.unexpected;
+        self.foreign += other.foreign;
+        self.manifests += other.manifests;
+    }
+}
+
+/// Holds one volume against the catalog.
+pub(crate) fn volume(
+    catalog: &Catalog,
+    trust: &TrustFile,
+    id: &VolumeId,
+    layout: &Layout,
+    now: Timestamp,
+) -> Result<Reconciled, NodeError> {
+    let mut pass = Pass {
+        catalog,
+        trust,
+        id,
+        now,
+        found: Reconciled::default(),
+        batch: Vec::new(),
+        seen: Vec::new(),
+    };
+    for shelf in Shelf::all() {
+        pass.shelf(layout, shelf)?;
+    }
+    pass.flush()?;
+    pass.note_missing()?;
+    Ok(pass.found)
+}
+
+struct Pass<'a> {
+    catalog: &'a Catalog,
+    trust: &'a TrustFile,
+    id: &'a VolumeId,
+    now: Timestamp,
+    found: Reconciled,
+    batch: Vec<Entry>,
+    /// A fingerprint of every name on disk: 8 bytes a file, where the names would not fit.
+    seen: Vec<u64>,
+}
+
+impl Pass<'_> {
+    fn shelf(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
+        let mut listed: BTreeMap<FileName, Root> = BTreeMap::new();
+        let manifest_path = layout.manifest(on);
+        for entry in directory::list(&layout.files(on))? {
+            let name = entry
+                .name
+                .to_str()
+                .and_then(|name| FileName::new(name).ok());
+            let (Some(name), EntryKind::File { size, .. }) = (name, entry.kind) else {
+                if manifest_path.file_name() != Some(&entry.name) {
+                    self.found.foreign += 1;
+                    tracing::warn!(volume = %self.id, name = ?entry.name, "no archive file; left alone");
+                }
+                continue;
+            };
+            let row = self.file(layout, &name, size)?;
+            self.seen.push(fingerprint(&name));
+            if let Some(root) = row.root {
+                listed.insert(name, root);
+            }
+        }
+        self.leftover_sidecars(layout, on)?;
+        if manifest::set(
+            &manifest_path,
+            listed.iter().map(|(name, root)| (name, *root)),
+        )? {
+            self.found.manifests += 1;
+        }
+        Ok(())
+    }
+
+    /// A file that is on disk.
+    fn file(&mut self, layout: &Layout, name: &FileName, size: u64) -> Result<Row, NodeError> {
+        let known = self.catalog.row(name, self.id)?;
+        if let Some(row) = &known
+            && (row.size == size && !matches!(row.condition, Condition::Missing { .. }))
+        {
+            self.found.unchanged += 1;
+            return Ok(row.clone());
+        }
+        let admitted = match known
+            .as_ref()
+            .and_then(|row| Some((row.size, row.root?, row.stored)))
+        {
+            Some(admitted) => Ok(admitted),
+            None => read_sidecar(&layout.target(name).sidecar, name, self.trust)?,
+        };
+        let row = match admitted {
+            Ok((admitted, root, stored)) => {
+                let is_whole = admitted == size;
+                *(if is_whole {
+                    &mut self.found.added
+                } else {
+                    &mut self.found.damaged
+                }) += 1;
+                let condition = if is_whole {
+                    Condition::Present
+                } else {
+                    self.damaged()
+                };
+                Row {
+                    size: admitted,
+                    root: Some(root),
+                    stored,
+                    verified: None,
+                    condition,
+                }
+            }
+            Err(why) => {
+                self.found.unexpected += 1;
+                let condition = Condition::Unexpected { why };
+                Row {
+                    size,
+                    root: None,
+                    stored: self.now,
+                    verified: None,
+                    condition,
+                }
+            }
+        };
+        self.put(name, row.clone())?;
+        Ok(row)
+    }
+
+    fn damaged(&self) -> Condition {
+        Condition::Damaged {
+            since: self.now,
+            corrupt: Groups::none(),
+            unreadable: Groups::none(),
+        }
+    }
+
+    /// Sidecars without a file or a row: leftovers, or missing files. The repository knows which; until it says, they
+    /// are missing.
+    fn leftover_sidecars(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
+        for entry in directory::list(&layout.meta(on))? {
+            let name = entry
+                .name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".json"));
+            let Some(name) = name.and_then(|name| FileName::new(name).ok()) else {
+                continue;
+            };
+            let target = layout.target(&name);
+            let is_there = match target.file.symlink_metadata() {
+                Ok(found) => found.is_file(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+                Err(error) => return Err(DiskError::new("lstat", &target.file, error).into()),
+            };
+            if is_there || self.catalog.row(&name, self.id)?.is_some() {
+                continue;
+            }
+            if let Ok((size, root, stored)) = read_sidecar(&target.sidecar, &name, self.trust)? {
+                self.found.missing += 1;
+                self.seen.push(fingerprint(&name));
+                let condition = Condition::Missing { since: self.now };
+                self.put(
+                    &name,
+                    Row {
+                        size,
+                        root: Some(root),
+                        stored,
+                        verified: None,
+                        condition,
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of this volume whose files are not there. The row stays, as the alarm.
+    fn note_missing(&mut self) -> Result<(), NodeError> {
+        self.seen.sort_unstable();
+        let catalog = self.catalog;
+        for entry in catalog.list(None)? {
+            let entry = entry?;
+            let is_gone = entry.volume == *self.id
+                && self.seen.binary_search(&fingerprint(&entry.name)).is_err();
+            if is_gone && !matches!(entry.row.condition, Condition::Missing { .. }) {
+                self.found.missing += 1;
+                let condition = Condition::Missing { since: self.now };
+                self.put(
+                    &entry.name,
+                    Row {
+                        condition,
+                        ..entry.row
+                    },
+                )?;
+            }
+        }
+        self.flush()
+    }
+
+    fn put(&mut self, name: &FileName, row: Row) -> Result<(), NodeError> {
+        self.batch.push(Entry {
+            name: name.clone(),
+            volume: self.id.clone(),
+            row,
+        });
+        if self.batch.len() >= BATCH {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), NodeError> {
+        self.catalog.put(&self.batch)?;
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+fn fingerprint(name: &FileName) -> u64 {
+    let hash = blake3::hash(name.as_str().as_bytes());
+    hash.as_bytes()
+        .first_chunk()
+        .map_or(0, |first| u64::from_be_bytes(*first))
+}
+
+/// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be believed.
+type Admitted = Result<(u64, Root, Timestamp), String>;
+
+fn read_sidecar(path: &Path, name: &FileName, trust: &TrustFile) -> Result<Admitted, DiskError> {
+    let mut text = Vec::new();
+    match directory::open(path) {
+        Err(error) if error.is_absent() => return Ok(Err("there is no sidecar".to_owned())),
+        Err(error) => return Err(error),
+        Ok(file) => file
+            .take(MAX_SIDECAR)
+            .read_to_end(&mut text)
+            .map_err(|error| DiskError::new("read", path, error))?,
+    };
+    Ok(believe(&text, name, trust))
+}
+
+fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> Admitted {
+    let sidecar = Sidecar::from_json(text).map_err(|error| error.to_string())?;
+    let envelope =
+        Envelope::parse(sidecar.admission.get().as_bytes()).map_err(|error| error.to_string())?;
+    let admission = Admission::verify(&envelope, trust).map_err(|error| error.to_string())?;
+    if admission.name != *name {
+        return Err(format!("the sidecar is that of {}", admission.name));
+    }
+    Ok((admission.size, admission.root, sidecar.stored))
+}

@@ -1,0 +1,209 @@
+//! One file on its way into this node: the write path of blueprint §3, in its order.
+
+use std::collections::BTreeMap;
+
+use archive_durable::{DiskError, PublishError, Sidecar, SidecarError, Stage};
+use archive_model::{GROUP_SIZE, Root, UploadId, VolumeId};
+use archive_proof::{Admission, Envelope};
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::catalog::{Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::layout::{Layout, Shelf};
+use crate::manifest;
+use crate::node::{Claim, Node, put_leftovers_aside};
+
+/// An upload in progress. Dropping it leaves what was received, to be resumed or reaped.
+#[derive(Debug)]
+pub struct Upload<'a> {
+    node: &'a Node,
+    claim: Claim,
+    id: UploadId,
+    volume: VolumeId,
+    layout: Layout,
+    stage: Stage,
+}
+
+impl<'a> Upload<'a> {
+    pub(crate) fn open(
+        node: &'a Node,
+        claim: Claim,
+        id: UploadId,
+        volume: VolumeId,
+        layout: Layout,
+        size: u64,
+    ) -> Result<Self, NodeError> {
+        let incoming = layout.incoming();
+        let stage = match Stage::create(&incoming, id.as_str()) {
+            Err(error) if error.is_taken() => Stage::resume(&incoming, id.as_str()),
+            other => other,
+        };
+        let stage = stage.map_err(|error| node.blame(&volume, error))?;
+        if let Err(error) = stage.reserve(size.min(node.volume_set().room_on(&layout)?)) {
+            let error = node.blame(&volume, error);
+            stage.discard()?;
+            return Err(error);
+        }
+        Ok(Self {
+            node,
+            claim,
+            id,
+            volume,
+            layout,
+            stage,
+        })
+    }
+
+    /// How many bytes are here, whole groups after a resumption.
+    pub const fn received(&self) -> u64 {
+        self.stage.length()
+    }
+
+    /// The root of the bytes that are here: the sender compares it with its own before it goes on from there.
+    pub fn root_so_far(&self) -> Root {
+        self.stage.root_so_far()
+    }
+
+    /// The volume that it is received on.
+    pub const fn volume(&self) -> &VolumeId {
+        &self.volume
+    }
+
+    /// Takes the next bytes.
+    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
+        self.stage
+            .write_all(bytes)
+            .map_err(|error| self.node.blame(&self.volume, error))
+    }
+
+    /// Makes durable what is here; returns how much a resumption can count on.
+    pub fn sync(&self) -> Result<u64, NodeError> {
+        self.stage
+            .sync()
+            .map_err(|error| self.node.blame(&self.volume, error))?;
+        Ok(self.stage.length() - self.stage.length() % GROUP_SIZE)
+    }
+
+    /// Gives it up and frees its room.
+    pub fn discard(self) -> Result<(), NodeError> {
+        self.stage
+            .discard()
+            .map_err(|error| self.node.blame(&self.volume, error))
+    }
+
+    /// Holds the bytes against the admission, makes them durable, reads them back and gives them their final name.
+    /// When this returns, the file is stored. When it fails before the name was given, nothing bears it.
+    pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+        let Self {
+            node,
+            claim,
+            id,
+            volume,
+            layout,
+            stage,
+        } = self;
+        let name = claim.name.clone();
+        let blame = |error: DiskError| node.blame(&volume, error);
+        let admitted =
+            Admission::verify(admission, node.trust()).map_err(|error| NodeError::Admission {
+                name: name.clone(),
+                why: error.to_string(),
+            });
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(refused) => {
+                stage.discard().map_err(blame)?;
+                return Err(refused);
+            }
+        };
+        let received = stage.finish().map_err(blame)?;
+        let mismatch = |what, admitted: String, received: String| {
+            (admitted != received).then(|| NodeError::Mismatch {
+                name: name.clone(),
+                what,
+                admitted,
+                received,
+            })
+        };
+        let differs = mismatch("name", admitted.name.to_string(), name.to_string())
+            .or_else(|| mismatch("upload", admitted.upload.to_string(), id.to_string()))
+            .or_else(|| {
+                mismatch(
+                    "size",
+                    admitted.size.to_string(),
+                    received.size().to_string(),
+                )
+            })
+            .or_else(|| {
+                mismatch(
+                    "root",
+                    admitted.root.to_string(),
+                    received.root().to_string(),
+                )
+            });
+        if let Some(differs) = differs {
+            received.discard().map_err(blame)?;
+            return Err(differs);
+        }
+        let sidecar = Sidecar {
+            admission: verbatim(admission).map_err(|error| NodeError::Sidecar {
+                name: name.clone(),
+                error,
+            })?,
+            outboard: received.outboard(),
+            volume: volume.clone(),
+            stored: now,
+            unknown: BTreeMap::new(),
+        };
+        let text = sidecar.to_json().map_err(|error| NodeError::Sidecar {
+            name: name.clone(),
+            error,
+        })?;
+        let verified =
+            received
+                .seal(&text)
+                .map_err(blame)?
+                .verify()
+                .map_err(|error| match error {
+                    Some(error) => node.blame(&volume, error),
+                    None => NodeError::ReadBack {
+                        name: name.clone(),
+                        volume: volume.clone(),
+                    },
+                })?;
+        put_leftovers_aside(&layout, &name, id.as_str(), now, node.id()).map_err(blame)?;
+        verified
+            .publish(&layout.target(&name))
+            .map_err(|error| match error {
+                PublishError::Taken(_) => NodeError::Taken {
+                    name: name.clone(),
+                    volume: volume.clone(),
+                    root: None,
+                },
+                PublishError::Disk(error) => node.blame(&volume, error),
+            })?;
+        let row = Row {
+            size: admitted.size,
+            root: Some(admitted.root),
+            stored: now,
+            verified: Some(now),
+            condition: Condition::Present,
+        };
+        let entry = Entry { name, volume, row };
+        node.catalog().put(std::slice::from_ref(&entry))?;
+        if let Err(error) = manifest::add(
+            &layout.manifest(Shelf::of(&entry.name)),
+            &entry.name,
+            admitted.root,
+        ) {
+            // The list is derived, and written again at the next start; the file is stored.
+            tracing::warn!(file = %entry.name, %error, "the manifest lacks a line until the next start");
+        }
+        Ok(entry)
+    }
+}
+
+fn verbatim(admission: &Envelope) -> Result<Box<RawValue>, SidecarError> {
+    Ok(RawValue::from_string(admission.as_str().to_owned())?)
+}

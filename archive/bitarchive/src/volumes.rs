@@ -1,0 +1,626 @@
+//! The volumes of one node: which are online, why the others are not, and which takes the next file.
+//!
+//! Which volumes the node has, and where each was last, is kept in `<node data>/volumes.json`, so that a wrong, swapped,
+//! empty or older disk is told from the right one at any start, and a volume that is gone stays known. A volume that
+//! failed a write is *poisoned* there until people clear it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use archive_durable::volume::{self, LABEL_NAME};
+use archive_durable::{
+    DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory, read_state, replace,
+};
+use archive_model::{NodeId, ReplicaId, VolumeId};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::Layout;
+
+/// Whether a volume takes new files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It takes new files.
+    #[default]
+    ReadWrite,
+    /// It serves what it has and takes nothing.
+    ReadOnly,
+    /// As read-only; what it has is being copied to other volumes.
+    Draining,
+}
+
+/// One volume as the node sees it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Where it is, or should be, mounted.
+    pub path: PathBuf,
+    /// Which volume it is; unknown until one was seen at this path.
+    pub id: Option<VolumeId>,
+    /// Why it is offline; `None`: it is online.
+    pub problem: Option<VolumeProblem>,
+    /// Whether it takes new files.
+    pub mode: Mode,
+}
+
+impl Volume {
+    /// Its layout, if it is online.
+    pub fn layout(&self) -> Option<Layout> {
+        self.problem.is_none().then(|| Layout::new(&self.path))
+    }
+}
+
+/// What is remembered of one volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    path: PathBuf,
+    generation: u64,
+    mode: Mode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    poisoned: Option<String>,
+    #[serde(default)]
+    retired: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remembered {
+    format: String,
+    volumes: BTreeMap<VolumeId, Memory>,
+}
+
+const FORMAT: &str = "holdfast-volumes/1";
+
+/// Why the node cannot work with its volumes.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumesError {
+    /// What the node remembers is damaged: nothing tells a wrong disk from a right one any more.
+    #[error("{}: {what}; restore it, or delete it to accept the disks as they are mounted now", .path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A path that holds something else.
+    #[error("{}: not an empty directory; a volume is initialised on an empty disk", .0.display())]
+    NotEmpty(PathBuf),
+    /// No volume of that id.
+    #[error("this node has no volume {0}")]
+    Unknown(VolumeId),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// The volumes of a node.
+#[derive(Debug)]
+pub struct Volumes {
+    node: NodeId,
+    replica: ReplicaId,
+    memory_path: PathBuf,
+    paths: Vec<PathBuf>,
+    reserve: u64,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    remembered: BTreeMap<VolumeId, Memory>,
+    volumes: Vec<Volume>,
+}
+
+impl Volumes {
+    /// Looks at every path. A path that is not the right volume is offline with its reason, never an error.
+    pub fn open(
+        node: &NodeId,
+        replica: &ReplicaId,
+        data: &Path,
+        paths: &[PathBuf],
+        reserve: u64,
+    ) -> Result<Self, VolumesError> {
+        directory::make(data)?;
+        let memory_path = data.join("volumes.json");
+        let remembered = remember(&memory_path)?;
+        let volumes = Self {
+            node: node.clone(),
+            replica: replica.clone(),
+            memory_path,
+            paths: paths.to_vec(),
+            reserve,
+            state: RwLock::new(State {
+                remembered,
+                volumes: Vec::new(),
+            }),
+        };
+        volumes.refresh()?;
+        Ok(volumes)
+    }
+
+    /// Looks at every path again, and says which volumes came online since the last look.
+    pub fn refresh(&self) -> Result<Vec<VolumeId>, VolumesError> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let before = online(&state.volumes);
+        let mut remembered = state.remembered.clone();
+        let strays = self.take_in_unclaimed(&mut remembered);
+        let mut volumes: Vec<Volume> = remembered
+            .iter_mut()
+            .map(|(id, memory)| self.look(id, memory))
+            .collect();
+        volumes.extend(strays);
+        if remembered != state.remembered {
+            write(&self.memory_path, &remembered)?;
+        }
+        let new = online(&volumes)
+            .into_iter()
+            .filter(|id| !before.contains(id))
+            .collect();
+        *state = State {
+            remembered,
+            volumes,
+        };
+        Ok(new)
+    }
+
+    /// Paths that no volume was seen at yet: a volume of this node that is new to it is taken in; anything else is shown.
+    fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, Memory>) -> Vec<Volume> {
+        let mut strays = Vec::new();
+        for path in &self.paths {
+            if remembered
+                .values()
+                .any(|memory| !memory.retired && memory.path == *path)
+            {
+                continue;
+            }
+            let expected = Expected {
+                node: self.node.clone(),
+                replica: self.replica.clone(),
+                seen: None,
+            };
+            let problem = match volume::recognise(path, &expected) {
+                Ok(found) => match remembered.get(&found.volume) {
+                    None => {
+                        remembered.insert(found.volume, Memory::new(path, found.generation));
+                        continue;
+                    }
+                    Some(memory) => VolumeProblem::Disk(format!(
+                        "volume {} belongs at {}; mount it there, or `holdfast volume adopt` it here",
+                        found.volume,
+                        memory.path.display()
+                    )),
+                },
+                Err(problem) => problem,
+            };
+            strays.push(Volume {
+                path: path.clone(),
+                id: None,
+                problem: Some(problem),
+                mode: Mode::default(),
+            });
+        }
+        strays
+    }
+
+    fn look(&self, id: &VolumeId, memory: &mut Memory) -> Volume {
+        let seen = Some((id.clone(), memory.generation));
+        let expected = Expected {
+            node: self.node.clone(),
+            replica: self.replica.clone(),
+            seen,
+        };
+        let found = match (&memory.poisoned, memory.retired) {
+            (_, true) => Err(VolumeProblem::Retired),
+            (Some(why), false) => Err(VolumeProblem::Poisoned(why.clone())),
+            (None, false) => volume::recognise(&memory.path, &expected),
+        };
+        if let Ok(identity) = &found {
+            memory.generation = identity.generation;
+        }
+        Volume {
+            path: memory.path.clone(),
+            id: Some(id.clone()),
+            problem: found.err(),
+            mode: memory.mode,
+        }
+    }
+
+    /// All volumes, online or not: those that are known by their ids, then the paths that hold none of them.
+    pub fn all(&self) -> Vec<Volume> {
+        self.state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .volumes
+            .clone()
+    }
+
+    /// One volume.
+    pub fn find(&self, id: &VolumeId) -> Option<Volume> {
+        self.all()
+            .into_iter()
+            .find(|volume| volume.id.as_ref() == Some(id))
+    }
+
+    /// The online volumes with their layouts.
+    pub fn online(&self) -> Vec<(VolumeId, Layout)> {
+        self.all()
+            .into_iter()
+            .filter_map(|volume| Some((volume.id.clone()?, volume.layout()?)))
+            .collect()
+    }
+
+    /// The volume with the most room for a file of `size` bytes above the reserve; `None`: no volume has it.
+    pub fn choose(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
+        let mut best: Option<(u64, VolumeId, Layout)> = None;
+        for volume in self
+            .all()
+            .into_iter()
+            .filter(|volume| volume.mode == Mode::ReadWrite)
+        {
+            let (Some(id), Some(layout)) = (volume.id.clone(), volume.layout()) else {
+                continue;
+            };
+            let usable = match Space::of(layout.root()) {
+                Ok(space) => space.usable(self.reserve),
+                Err(error) => {
+                    self.blame(&id, &error)?;
+                    continue;
+                }
+            };
+            if usable >= size && best.as_ref().is_none_or(|(most, ..)| usable > *most) {
+                best = Some((usable, id, layout));
+            }
+        }
+        Ok(best.map(|(_, id, layout)| (id, layout)))
+    }
+
+    /// The room on the volume of `layout` above the reserve, in bytes.
+    pub fn room_on(&self, layout: &Layout) -> Result<u64, DiskError> {
+        Ok(Space::of(layout.root())?.usable(self.reserve))
+    }
+
+    /// Takes a volume offline if the error says that its disk fails. Durable: a restart does not forget.
+    pub fn blame(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
+        match error.severity() {
+            Severity::Disk => self.poison(id, error),
+            Severity::NoSpace | Severity::Request => Ok(()),
+        }
+    }
+
+    /// Takes a volume offline until people clear it.
+    pub fn poison(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
+        tracing::error!(volume = %id, %error, "volume taken offline: a system call failed");
+        let why = error.to_string();
+        self.change(id, |memory, volume| {
+            memory.poisoned = Some(why.clone());
+            volume.problem = Some(VolumeProblem::Poisoned(why));
+        })
+        .or_else(|error| match error {
+            VolumesError::Disk(error) => Err(error),
+            VolumesError::Unknown(_) | VolumesError::Memory { .. } | VolumesError::NotEmpty(_) => {
+                Ok(())
+            }
+        })
+    }
+
+    /// Takes the poison from a volume that people have looked at.
+    pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
+        self.change(id, |memory, _| memory.poisoned = None)?;
+        self.refresh().map(|_| ())
+    }
+
+    /// Sets whether a volume takes new files.
+    pub fn set_mode(&self, id: &VolumeId, mode: Mode) -> Result<(), VolumesError> {
+        self.change(id, |memory, volume| {
+            memory.mode = mode;
+            volume.mode = mode;
+        })
+    }
+
+    fn change(
+        &self,
+        id: &VolumeId,
+        change: impl FnOnce(&mut Memory, &mut Volume),
+    ) -> Result<(), VolumesError> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State {
+            remembered,
+            volumes,
+        } = &mut *state;
+        let volume = volumes
+            .iter_mut()
+            .find(|volume| volume.id.as_ref() == Some(id))
+            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
+        let memory = remembered
+            .get_mut(id)
+            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
+        change(memory, volume);
+        write(&self.memory_path, remembered)
+    }
+
+    /// Labels an empty directory as a new volume of this node and takes it into use.
+    pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
+        for entry in directory::list(path)? {
+            if entry.name != "lost+found" {
+                return Err(VolumesError::NotEmpty(path.to_owned()));
+            }
+        }
+        Layout::new(path).make()?;
+        volume::label(path, &self.identity(id, 1))?;
+        self.take_in(path, id, 1)
+    }
+
+    /// Takes over a volume that another node, or an earlier life of this one, has labelled.
+    pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
+        let found = volume::identify(path).map_err(|problem| VolumesError::Memory {
+            path: path.join(LABEL_NAME),
+            what: problem.to_string(),
+        })?;
+        let generation = found.generation.saturating_add(1);
+        Layout::new(path).make()?;
+        volume::relabel(path, &self.identity(&found.volume, generation))?;
+        self.take_in(path, &found.volume, generation)?;
+        Ok(found.volume)
+    }
+
+    fn identity(&self, id: &VolumeId, generation: u64) -> Identity {
+        Identity {
+            volume: id.clone(),
+            node: self.node.clone(),
+            replica: self.replica.clone(),
+            generation,
+        }
+    }
+
+    fn take_in(&self, path: &Path, id: &VolumeId, generation: u64) -> Result<(), VolumesError> {
+        {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            state
+                .remembered
+                .insert(id.clone(), Memory::new(path, generation));
+            write(&self.memory_path, &state.remembered)?;
+        }
+        self.refresh().map(|_| ())
+    }
+}
+
+impl Memory {
+    fn new(path: &Path, generation: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            generation,
+            mode: Mode::default(),
+            poisoned: None,
+            retired: false,
+        }
+    }
+}
+
+fn online(volumes: &[Volume]) -> Vec<VolumeId> {
+    volumes
+        .iter()
+        .filter(|volume| volume.problem.is_none())
+        .filter_map(|volume| volume.id.clone())
+        .collect()
+}
+
+fn remember(path: &Path) -> Result<BTreeMap<VolumeId, Memory>, VolumesError> {
+    let damaged = |what: String| VolumesError::Memory {
+        path: path.to_owned(),
+        what,
+    };
+    let Some(text) = read_state(path)? else {
+        return Ok(BTreeMap::new());
+    };
+    let remembered: Remembered =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    if remembered.format != FORMAT {
+        return Err(damaged(format!(
+            "it has the format {}; this build reads {FORMAT}",
+            remembered.format
+        )));
+    }
+    Ok(remembered.volumes)
+}
+
+fn write(path: &Path, volumes: &BTreeMap<VolumeId, Memory>) -> Result<(), VolumesError> {
+    let remembered = Remembered {
+        format: FORMAT.to_owned(),
+        volumes: volumes.clone(),
+    };
+    let text = serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {
+        path: path.to_owned(),
+        what: error.to_string(),
+    })?;
+    Ok(replace(path, &text)?)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests {
+    use super::*;
+
+    struct Machine {
+        directory: tempfile::TempDir,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            for name in ["a", "b", "data"] {
+                std::fs::create_dir(directory.path().join(name)).unwrap();
+            }
+            Self { directory }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        fn start(&self) -> Volumes {
+            let node = NodeId::new("n1").unwrap();
+            let replica = ReplicaId::new("one").unwrap();
+            Volumes::open(
+                &node,
+                &replica,
+                &self.path("data"),
+                &[self.path("a"), self.path("b")],
+                0,
+            )
+            .unwrap()
+        }
+
+        fn with_two_volumes() -> Self {
+            let machine = Self::new();
+            let volumes = machine.start();
+            volumes.init(&machine.path("a"), &id("va")).unwrap();
+            volumes.init(&machine.path("b"), &id("vb")).unwrap();
+            assert_eq!(volumes.online().len(), 2);
+            machine
+        }
+
+        fn swap(&self, one: &str, other: &str) {
+            let aside = self.path("aside");
+            std::fs::rename(self.path(one), &aside).unwrap();
+            std::fs::rename(self.path(other), self.path(one)).unwrap();
+            std::fs::rename(&aside, self.path(other)).unwrap();
+        }
+    }
+
+    fn id(text: &str) -> VolumeId {
+        VolumeId::new(text).unwrap()
+    }
+
+    fn problem(volumes: &Volumes, volume: &str) -> Option<VolumeProblem> {
+        volumes.find(&id(volume)).unwrap().problem
+    }
+
+    #[test]
+    fn an_empty_directory_is_no_volume_until_it_is_initialised() {
+        let machine = Machine::new();
+        let volumes = machine.start();
+        assert!(
+            volumes
+                .all()
+                .iter()
+                .all(|volume| volume.problem == Some(VolumeProblem::Unlabelled))
+        );
+        std::fs::write(machine.path("a").join("holiday.jpg"), "x").unwrap();
+        assert!(matches!(
+            volumes.init(&machine.path("a"), &id("va")),
+            Err(VolumesError::NotEmpty(_))
+        ));
+        volumes.init(&machine.path("b"), &id("vb")).unwrap();
+        assert_eq!(machine.start().online().len(), 1, "known after a restart");
+    }
+
+    #[test]
+    fn an_empty_mount_point_takes_the_volume_offline_and_it_comes_back() {
+        let machine = Machine::with_two_volumes();
+        let volumes = machine.start();
+        std::fs::rename(machine.path("a"), machine.path("unmounted")).unwrap();
+        std::fs::create_dir(machine.path("a")).unwrap();
+        volumes.refresh().unwrap();
+        assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Unlabelled));
+        assert_eq!(volumes.all().len(), 2, "it stays known");
+        std::fs::remove_dir(machine.path("a")).unwrap();
+        volumes.refresh().unwrap();
+        assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Absent));
+        std::fs::rename(machine.path("unmounted"), machine.path("a")).unwrap();
+        assert_eq!(volumes.refresh().unwrap(), [id("va")]);
+    }
+
+    #[test]
+    fn swapped_disks_are_both_offline_until_they_are_adopted() {
+        let machine = Machine::with_two_volumes();
+        machine.swap("a", "b");
+        let volumes = machine.start();
+        assert!(matches!(
+            problem(&volumes, "va"),
+            Some(VolumeProblem::Swapped { .. })
+        ));
+        assert!(matches!(
+            problem(&volumes, "vb"),
+            Some(VolumeProblem::Swapped { .. })
+        ));
+        volumes.adopt(&machine.path("a")).unwrap();
+        volumes.adopt(&machine.path("b")).unwrap();
+        assert_eq!(volumes.online().len(), 2);
+    }
+
+    #[test]
+    fn an_older_copy_of_a_disk_is_refused() {
+        let machine = Machine::with_two_volumes();
+        let label = machine.path("a").join(LABEL_NAME);
+        let old = std::fs::read(&label).unwrap();
+        machine.start().adopt(&machine.path("a")).unwrap();
+        std::fs::write(&label, old).unwrap();
+        assert_eq!(
+            problem(&machine.start(), "va"),
+            Some(VolumeProblem::OlderGeneration { found: 1, seen: 2 })
+        );
+    }
+
+    #[test]
+    fn a_new_disk_at_an_old_path_does_not_make_the_old_one_forgotten() {
+        let machine = Machine::with_two_volumes();
+        std::fs::rename(machine.path("a"), machine.path("broken")).unwrap();
+        std::fs::create_dir(machine.path("a")).unwrap();
+        let volumes = machine.start();
+        volumes.init(&machine.path("a"), &id("vc")).unwrap();
+        assert!(matches!(
+            problem(&volumes, "va"),
+            Some(VolumeProblem::Swapped { .. })
+        ));
+        assert_eq!(problem(&volumes, "vc"), None);
+    }
+
+    #[test]
+    fn a_failed_sync_poisons_for_good_and_a_full_disk_does_not() {
+        let machine = Machine::with_two_volumes();
+        let volumes = machine.start();
+        let full = DiskError::new(
+            "write",
+            Path::new("x"),
+            std::io::Error::from_raw_os_error(28),
+        );
+        volumes.blame(&id("va"), &full).unwrap();
+        assert_eq!(problem(&volumes, "va"), None);
+        let failed = DiskError::new(
+            "fsync",
+            Path::new("x"),
+            std::io::Error::from_raw_os_error(5),
+        );
+        volumes.blame(&id("va"), &failed).unwrap();
+        let volumes = machine.start();
+        assert!(matches!(
+            problem(&volumes, "va"),
+            Some(VolumeProblem::Poisoned(_))
+        ));
+        assert_eq!(volumes.choose(1).unwrap().unwrap().0, id("vb"));
+        volumes.clear(&id("va")).unwrap();
+        assert_eq!(problem(&machine.start(), "va"), None);
+    }
+
+    #[test]
+    fn a_volume_without_room_or_read_only_is_not_chosen() {
+        let machine = Machine::with_two_volumes();
+        let volumes = machine.start();
+        assert!(volumes.choose(u64::MAX).unwrap().is_none());
+        volumes.set_mode(&id("va"), Mode::ReadOnly).unwrap();
+        volumes.set_mode(&id("vb"), Mode::Draining).unwrap();
+        assert!(volumes.choose(1).unwrap().is_none());
+        volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
+        assert!(machine.start().choose(1).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_damaged_memory_is_refused_and_never_read_as_none() {
+        let machine = Machine::with_two_volumes();
+        std::fs::write(machine.path("data/volumes.json"), "{").unwrap();
+        let node = NodeId::new("n1").unwrap();
+        let replica = ReplicaId::new("one").unwrap();
+        let error = Volumes::open(&node, &replica, &machine.path("data"), &[], 0).unwrap_err();
+        assert!(matches!(error, VolumesError::Memory { .. }), "{error}");
+    }
+}
