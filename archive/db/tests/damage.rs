@@ -7,7 +7,7 @@ use archive_db::{Database, DbError};
 
 use crate::files::{
     Rows, assert_damaged, committed, crash_image, files, flip, loaded, options, rows, size,
-    truncate,
+    truncate, value,
 };
 
 #[test]
@@ -71,10 +71,27 @@ fn a_log_that_was_cut_or_vanished_is_behind_its_stamp() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_log_is_damage() {
+fn a_flipped_bit_within_the_log_is_damage_even_without_a_stamp() {
+    let (_directory, path, _database, _) = committed(100);
+    for number in [0, 50, 99] {
+        let image = crash_image(&path, &format!("flip {number}"));
+        let log = &files(&image, "", ".log")[0];
+        let row = value(number).into_bytes();
+        let position = fs::read(log)
+            .unwrap()
+            .windows(row.len())
+            .position(|bytes| bytes == row)
+            .unwrap();
+        flip(log, position as u64);
+        assert_damaged(Database::open(&image, &options()), &format!("row {number}"));
+    }
+}
+
+#[test]
+fn wherever_the_log_is_flipped_it_is_damaged_or_behind_its_stamp() {
     let (_directory, path, _database, sequence) = committed(100);
     let length = size(&files(&path, "", ".log")[0]);
-    for (number, position) in (0..length).step_by(997).enumerate() {
+    for (number, position) in (0..length).step_by(211).enumerate() {
         let image = crash_image(&path, &format!("flip {number}"));
         flip(&files(&image, "", ".log")[0], position);
         match Database::open(&image, &options().at_least(sequence)) {

@@ -54,19 +54,37 @@ impl Stage {
     /// Goes on with an upload that was cut: keeps the whole groups that are there, makes them durable and hashes them
     /// again. They are only as good as [`Stage::root_so_far`] says: a crash may have left anything.
     pub fn resume(incoming: &Path, id: &str) -> Result<Self, DiskError> {
-        let paths = Paths::new(incoming, id);
-        let mut file = call::reopen(&paths.data)?;
+        Self::resume_at(Paths::new(incoming, id), u64::MAX)
+    }
+
+    /// Forgets what was taken beyond `length`, cut to whole groups.
+    pub fn keep(self, length: u64) -> Result<Self, DiskError> {
+        let Self {
+            paths, file, tree, ..
+        } = self;
+        drop((file, tree));
+        Self::resume_at(paths, length)
+    }
+
+    fn resume_at(paths: Paths, most: u64) -> Result<Self, DiskError> {
+        let file = call::reopen(&paths.data)?;
         let failed = |operation| {
-            move |error| DiskError::new(operation, &Paths::new(incoming, id).data, error)
+            let path = paths.data.clone();
+            move |error| DiskError::new(operation, &path, error)
         };
-        let found = file.metadata().map_err(failed("fstat"))?.len();
+        let found = file.metadata().map_err(failed("fstat"))?.len().min(most);
         let length = found - found % GROUP_SIZE;
         call::truncate(&file, &paths.data, length)?;
         call::sync(&file, &paths.data)?;
-        let mut stage = Self::with(paths, file.try_clone().map_err(failed("dup"))?, length)?;
+        let mut reader = file.try_clone().map_err(failed("dup"))?;
+        let read_failed = failed("read");
+        let mut stage = Self::with(paths, file, length)?;
         let mut block = vec![0; 1024 * 1024];
         loop {
-            let read = file.read(&mut block).map_err(failed("read"))?;
+            let read = match reader.read(&mut block) {
+                Err(error) => return Err(read_failed(error)),
+                Ok(read) => read,
+            };
             let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
                 break;
             };
@@ -438,8 +456,11 @@ mod tests {
         stage.reserve(1_000_000).unwrap();
         stage.write_all(&bytes[..50_000]).unwrap();
         drop(stage);
-        let mut stage = Stage::resume(&place.path("incoming"), "u1").unwrap();
+        let stage = Stage::resume(&place.path("incoming"), "u1").unwrap();
         assert_eq!(stage.length(), 49_152);
+        let mut stage = stage.keep(40_000).unwrap();
+        assert_eq!(stage.length(), 32_768, "whole groups only");
+        stage.write_all(&bytes[32_768..49_152]).unwrap();
         assert_eq!(
             stage.root_so_far().as_bytes(),
             blake3::hash(&bytes[..49_152]).as_bytes()

@@ -79,7 +79,7 @@ impl UncachedFile {
                 DONT_CACHE,
             ) {
                 Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
-                    self.dont_cache.store(false, Ordering::Relaxed)
+                    self.dont_cache.store(false, Ordering::Relaxed);
                 }
                 other => return Ok(other?),
             }
