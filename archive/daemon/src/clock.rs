@@ -1,0 +1,287 @@
+//! The only reader of the time and of randomness. Both are handed out as arguments, so that a test can decide them.
+//!
+//! [`Clock::now`] is the time of day: it may jump, and is for what people read. [`Clock::instant`] never goes back,
+//! and is for how long something took. Not promised: that two machines agree about either.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+/// The time, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Manual(Arc<Manual>),
+}
+
+/// What was waited for did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nothing happened within {0:?}")]
+pub struct TimedOut(pub Duration);
+
+impl Clock {
+    /// The clock of the machine.
+    pub const fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// The time of day.
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Source::System => Timestamp::now(),
+            Source::Manual(manual) => later(manual.start, *manual.elapsed.borrow()),
+        }
+    }
+
+    /// The time of day after `duration`; the last there is, when that is later.
+    pub fn after(&self, duration: Duration) -> Timestamp {
+        later(self.now(), duration)
+    }
+
+    /// A point in time to measure from, which never goes back.
+    pub fn instant(&self) -> Instant {
+        match &self.0 {
+            Source::System => Instant::now(),
+            Source::Manual(manual) => manual
+                .origin
+                .checked_add(*manual.elapsed.borrow())
+                .unwrap_or(manual.origin),
+        }
+    }
+
+    /// Waits. Cancel-safe.
+    pub async fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            Source::System => tokio::time::sleep(duration).await,
+            Source::Manual(manual) => manual.sleep(duration).await,
+        }
+    }
+
+    /// The outcome of `future`, unless `limit` passes first; then `future` is dropped.
+    pub async fn timeout<F: Future>(
+        &self,
+        limit: Duration,
+        future: F,
+    ) -> Result<F::Output, TimedOut> {
+        tokio::select! {
+            biased;
+            outcome = future => Ok(outcome),
+            () = self.sleep(limit) => Err(TimedOut(limit)),
+        }
+    }
+}
+
+fn later(time: Timestamp, duration: Duration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+/// The hand on a clock that stands still until a test moves it. Clones move the same clock.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<Manual>);
+
+#[derive(Debug)]
+struct Manual {
+    start: Timestamp,
+    origin: Instant,
+    elapsed: watch::Sender<Duration>,
+    sleepers: watch::Sender<usize>,
+}
+
+impl ManualClock {
+    /// A clock that stands at `start`.
+    pub fn new(start: Timestamp) -> Self {
+        Self(Arc::new(Manual {
+            start,
+            origin: Instant::now(),
+            elapsed: watch::Sender::new(Duration::ZERO),
+            sleepers: watch::Sender::new(0),
+        }))
+    }
+
+    /// The clock to hand out; all of them show the same time.
+    pub fn clock(&self) -> Clock {
+        Clock(Source::Manual(Arc::clone(&self.0)))
+    }
+
+    /// Moves the time, and wakes who has slept long enough.
+    pub fn advance(&self, duration: Duration) {
+        self.0
+            .elapsed
+            .send_modify(|elapsed| *elapsed = elapsed.saturating_add(duration));
+    }
+
+    /// Waits until exactly `count` sleeps are under way: only then does it make sense to advance.
+    pub async fn sleepers(&self, count: usize) {
+        drop(
+            self.0
+                .sleepers
+                .subscribe()
+                .wait_for(|sleepers| *sleepers == count)
+                .await,
+        );
+    }
+}
+
+impl Manual {
+    async fn sleep(&self, duration: Duration) {
+        let mut elapsed = self.elapsed.subscribe();
+        let end = elapsed.borrow().saturating_add(duration);
+        let _asleep = Asleep::new(&self.sleepers);
+        // Fails only when the sender is gone, and `self` holds it.
+        drop(elapsed.wait_for(|elapsed| *elapsed >= end).await);
+    }
+}
+
+/// Counts a sleep while it lasts, also when it is cancelled.
+struct Asleep<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Asleep<'a> {
+    fn new(sleepers: &'a watch::Sender<usize>) -> Self {
+        sleepers.send_modify(|count| *count += 1);
+        Self(sleepers)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Randomness, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Chance(Option<Arc<AtomicU64>>);
+
+/// The system gave no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no random bytes")]
+pub struct NoChance(#[from] getrandom::Error);
+
+impl Chance {
+    /// The system's, fit for secrets and names.
+    pub const fn system() -> Self {
+        Self(None)
+    }
+
+    /// The same sequence for the same seed, for tests. Fit for nothing secret.
+    pub fn seeded(seed: u64) -> Self {
+        Self(Some(Arc::new(AtomicU64::new(seed))))
+    }
+
+    /// `N` random bytes: 16 make a name that nobody else has, 32 a secret.
+    pub fn bytes<const N: usize>(&self) -> Result<[u8; N], NoChance> {
+        let mut bytes = [0; N];
+        match &self.0 {
+            None => getrandom::fill(&mut bytes)?,
+            Some(state) => {
+                for chunk in bytes.chunks_mut(8) {
+                    let random = split_mix(state).to_le_bytes();
+                    chunk
+                        .iter_mut()
+                        .zip(random)
+                        .for_each(|(byte, random)| *byte = random);
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// A number below `limit`. Even enough for delays and samples: the bias is below `limit` / 2⁶⁴.
+    pub fn below(&self, limit: NonZeroU64) -> Result<u64, NoChance> {
+        Ok(u64::from_le_bytes(self.bytes()?) % limit)
+    }
+}
+
+/// Steele, Lea and Flood's `SplitMix64`: one addition of state, so that an atomic is enough.
+fn split_mix(state: &AtomicU64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut z = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    #[tokio::test]
+    async fn a_manual_clock_moves_only_by_hand() {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let clock = hand.clock();
+        let begin = clock.instant();
+        let sleeper = async {
+            clock.sleep(2 * HOUR).await;
+            clock.now().as_second()
+        };
+        let mover = async {
+            hand.sleepers(1).await;
+            hand.advance(HOUR);
+            hand.advance(HOUR);
+        };
+        assert_eq!(tokio::join!(sleeper, mover).0, 7200);
+        assert_eq!(clock.instant() - begin, 2 * HOUR);
+        hand.sleepers(0).await;
+        clock.sleep(Duration::ZERO).await;
+    }
+
+    #[tokio::test]
+    async fn a_timeout_drops_what_is_late() {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let clock = hand.clock();
+        assert_eq!(clock.timeout(HOUR, async { 5 }).await, Ok(5));
+        let late = clock.timeout(HOUR, std::future::pending::<()>());
+        let mover = async {
+            hand.sleepers(1).await;
+            hand.advance(HOUR);
+        };
+        assert_eq!(tokio::join!(late, mover).0, Err(TimedOut(HOUR)));
+    }
+
+    #[tokio::test]
+    async fn a_manual_clock_ends_at_the_end_of_time() {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        hand.advance(Duration::MAX);
+        assert_eq!(hand.clock().now(), Timestamp::MAX);
+        assert_eq!(hand.clock().after(HOUR), Timestamp::MAX);
+    }
+
+    #[tokio::test]
+    async fn the_system_clock_goes_on() {
+        let clock = Clock::system();
+        let (begin, now) = (clock.instant(), clock.now());
+        clock.sleep(Duration::from_millis(5)).await;
+        assert!(clock.instant() - begin >= Duration::from_millis(5));
+        assert!(clock.now() > now && clock.after(HOUR) > clock.now());
+    }
+
+    #[test]
+    fn a_seed_decides_what_chance_says() {
+        let bytes = |seed| Chance::seeded(seed).bytes::<20>().unwrap();
+        assert_eq!(bytes(7), bytes(7));
+        assert_ne!(bytes(7), bytes(8));
+        // The first output of SplitMix64 for the seed 0, as its authors' reference gives it.
+        assert_eq!(
+            Chance::seeded(0).bytes::<8>().unwrap(),
+            0xe220_a839_7b1d_cdaf_u64.to_le_bytes()
+        );
+        let limit = NonZeroU64::new(3).unwrap();
+        let chance = Chance::seeded(1);
+        let seen: std::collections::BTreeSet<u64> =
+            (0..100).map(|_| chance.below(limit).unwrap()).collect();
+        assert!(seen.iter().eq([0, 1, 2].iter()));
+        assert_ne!(
+            Chance::system().bytes::<32>().unwrap(),
+            Chance::system().bytes::<32>().unwrap()
+        );
+    }
+}

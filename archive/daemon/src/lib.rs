@@ -1,0 +1,54 @@
+//! What every long-running process is built on: settings, telemetry, tasks, workers, clock, shutdown. No gRPC.
+//!
+//! A part is a library that is handed its settings and a [`Daemon`]. It starts its tasks through the daemon and
+//! returns; [`run()`] does the rest, the same for every part: panic hook, logs, metrics, signals, drain, deadline.
+//!
+//! Owner of: how settings are read, the names of tasks and workers, the only readers of the time ([`Clock`]), of
+//! randomness ([`Chance`]) and of the environment ([`settings::environment`]).
+//!
+//! Not promised: that anything is remembered over a restart. A pause, a throttle and a status live in memory; a
+//! worker's checkpoint is its own.
+//!
+//! ```no_run
+//! use archive_daemon::settings::{self, Sources};
+//! use archive_daemon::{Daemon, DaemonSettings, run};
+//!
+//! #[derive(serde::Deserialize)]
+//! #[serde(deny_unknown_fields)]
+//! struct Settings {
+//!     #[serde(default)]
+//!     daemon: DaemonSettings,
+//! }
+//!
+//! async fn start(daemon: Daemon) -> Result<(), std::io::Error> {
+//!     let stop = daemon.tasks.stop();
+//!     daemon.tasks.spawn("listen", async move {
+//!         stop.cancelled().await;
+//!         Ok::<(), std::io::Error>(())
+//!     });
+//!     Ok(())
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sources = Sources { file: Some("monitor.toml".into()), environment: settings::environment()?, set: vec![] };
+//! let settings: Settings = settings::load(&sources)?;
+//! run("monitor", &settings.daemon, start)?;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod clock;
+pub mod metrics;
+pub mod run;
+pub mod settings;
+pub mod shutdown;
+pub mod tasks;
+pub mod telemetry;
+pub mod worker;
+
+pub use clock::{Chance, Clock};
+pub use metrics::{Counter, Gauge, Histogram, Metrics};
+pub use run::{Daemon, DaemonSettings, RunError, run};
+pub use settings::{ByteSize, Period};
+pub use tasks::{TaskError, Tasks};
+pub use worker::{Step, Worker, WorkerError, Workers};

@@ -1,0 +1,192 @@
+//! Start, serve, drain: once for every part.
+//!
+//! [`run()`] is the whole life of a process, in the order in which it is written down. Owner of: the runtime and the
+//! panic hook. Not promised: an exit code; that is chosen by the command line from the [`RunError`].
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+
+use crate::clock::{Chance, Clock};
+use crate::metrics::{self, Metrics};
+use crate::settings::Period;
+use crate::shutdown::Signals;
+use crate::tasks::{self, AnyError, TaskError, Tasks};
+use crate::telemetry::{self, InstallError, LogFilter, LogFormat};
+use crate::worker::Workers;
+
+/// How long blocking code outside of the tasks may still run after they have ended.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// The section `[daemon]`, the same in every part's settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DaemonSettings {
+    /// What is logged: `info`, or levels by module: `info,archive_rpc=debug`.
+    pub log: LogFilter,
+    /// `auto` (people on a terminal, else JSON), `human` or `json`.
+    pub log_format: LogFormat,
+    /// Where `/metrics` is served. Port 0 takes a free one, which is logged.
+    pub metrics: SocketAddr,
+    /// How long tasks may take to end after a stop.
+    pub drain: Period,
+}
+
+impl Default for DaemonSettings {
+    fn default() -> Self {
+        Self {
+            log: LogFilter::default(),
+            log_format: LogFormat::default(),
+            metrics: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            drain: Period::from_secs(30),
+        }
+    }
+}
+
+/// What a part is given to live on, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Daemon {
+    /// The time.
+    pub clock: Clock,
+    /// Randomness.
+    pub chance: Chance,
+    /// What runs, and the stop of all of it.
+    pub tasks: Tasks,
+    /// Background jobs.
+    pub workers: Workers,
+    /// Instruments.
+    pub metrics: Metrics,
+}
+
+/// Why a process ended other than by being asked to, or did not end in time.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Logging could not be installed.
+    #[error("logging cannot start")]
+    Telemetry(#[from] InstallError),
+    /// The system gave no threads or no event queue.
+    #[error("the runtime cannot start")]
+    Runtime(#[source] io::Error),
+    /// The signals could not be taken over.
+    #[error("signals cannot be watched")]
+    Signals(#[source] io::Error),
+    /// The address for the metrics is taken or not ours.
+    #[error("metrics cannot be served at {address}; set daemon.metrics to another address")]
+    Metrics {
+        /// What was set.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A task failed or did not end. The part's own start is the task that bears the part's name.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+impl Daemon {
+    /// A daemon without tasks. Parts are given theirs by [`run()`]; tests make it with a clock of their own.
+    pub fn new(clock: Clock, chance: Chance) -> Self {
+        let tasks = Tasks::new();
+        let workers = Workers::new(clock.clone(), tasks.clone());
+        Self {
+            clock,
+            chance,
+            tasks,
+            workers,
+            metrics: Metrics::new(),
+        }
+    }
+
+    /// The same daemon for one of several parts in a process: its tasks and workers are named `part/…`, its metrics
+    /// bear the label `part`.
+    #[must_use]
+    pub fn part(&self, part: &str) -> Self {
+        Self {
+            tasks: self.tasks.part(part),
+            workers: self.workers.part(part),
+            metrics: self.metrics.labelled("part", part),
+            ..self.clone()
+        }
+    }
+}
+
+/// Runs a part until a signal or a failure: the body of `main`.
+///
+/// `start` brings the part up and returns; what it leaves running in [`Daemon::tasks`] lives until the stop. It may
+/// also itself wait for the stop. Returns `Ok` after a stop that was asked for and in which every task ended well.
+pub fn run<E, F>(
+    name: &str,
+    settings: &DaemonSettings,
+    start: impl FnOnce(Daemon) -> F,
+) -> Result<(), RunError>
+where
+    E: Into<AnyError> + Send + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+{
+    abort_on_panic();
+    telemetry::install(&settings.log, settings.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(RunError::Runtime)?;
+    let outcome = runtime.block_on(live(name, settings, start));
+    runtime.shutdown_timeout(LAST_CALL);
+    outcome
+}
+
+async fn live<E, F>(
+    name: &str,
+    settings: &DaemonSettings,
+    start: impl FnOnce(Daemon) -> F,
+) -> Result<(), RunError>
+where
+    E: Into<AnyError> + Send + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+{
+    // Signals first: one that comes during the start must not be lost.
+    let signals = Signals::new().map_err(RunError::Signals)?;
+    let daemon = Daemon::new(Clock::system(), Chance::system());
+    let unusable = |source| RunError::Metrics {
+        address: settings.metrics,
+        source,
+    };
+    let listener = TcpListener::bind(settings.metrics)
+        .await
+        .map_err(unusable)?;
+    let address = listener.local_addr().map_err(unusable)?;
+    let tasks = &daemon.tasks;
+    tasks.spawn(
+        "metrics",
+        metrics::serve(listener, daemon.metrics.clone(), tasks.stop()),
+    );
+    tracing::info!(
+        part = name,
+        metrics = format!("http://{address}/metrics"),
+        "starting"
+    );
+    tasks.spawn_once(name, start(daemon.clone()));
+    // The drain runs under the signals' eyes too, so that a second one can cut it short.
+    tokio::select! {
+        outcome = tasks.join(settings.drain.duration()) => outcome?,
+        never = signals.watch(tasks) => match never {},
+    }
+    tracing::info!(part = name, "stopped");
+    Ok(())
+}
+
+/// From here on a panic anywhere ends the process by `abort`, after it has said where it was, in which task, and why.
+pub fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let task = tasks::current().map_or_else(String::new, |name| format!(" in task `{name}`"));
+        let trace = std::backtrace::Backtrace::capture();
+        // Standard error may be closed; then there is nobody to tell.
+        drop(writeln!(
+            io::stderr(),
+            "a bug: the process ends because it {panic}{task}\n{trace}"
+        ));
+        std::process::abort();
+    }));
+}

@@ -1,0 +1,275 @@
+//! The settings as one tree in which every value still knows where it came from.
+//!
+//! Values of the file keep their place in its text. Values of an override bear a place past the end of the text,
+//! one for each override; so the place in an error tells which source to name.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::{Place, SettingsError};
+
+/// One value that stands over the file's.
+pub(super) struct Override {
+    /// Where it was given.
+    pub(super) place: Place,
+    /// The dotted key, in pieces. A number picks an element of a list.
+    pub(super) path: Vec<String>,
+    /// The value: TOML if it can be read as TOML, else a string.
+    pub(super) text: String,
+}
+
+/// The file and its overrides, merged.
+pub(super) struct Document<'i> {
+    file: Place,
+    text: &'i str,
+    overrides: &'i [Override],
+    root: DeTable<'i>,
+}
+
+impl<'i> Document<'i> {
+    /// Reads `text`, then lays the overrides over it in their order: the last one stands.
+    pub(super) fn new(
+        file: Place,
+        text: &'i str,
+        overrides: &'i [Override],
+    ) -> Result<Self, SettingsError> {
+        let root = match DeTable::parse(text) {
+            Ok(root) => root.into_inner(),
+            Err(error) => {
+                let place = file.at_line(error.span().map(|span| line(text, span.start)));
+                return Err(SettingsError::Invalid {
+                    place,
+                    message: error.message().to_owned(),
+                });
+            }
+        };
+        let mut tree = Spanned::new(0..0, DeValue::Table(root));
+        for (number, over) in overrides.iter().enumerate() {
+            let value = value_of(&over.text, &past_end(text, number));
+            lay(&mut tree, &over.path, value).map_err(|message| SettingsError::Invalid {
+                place: over.place.clone(),
+                message,
+            })?;
+        }
+        let DeValue::Table(root) = tree.into_inner() else {
+            return Err(SettingsError::Invalid {
+                place: file,
+                message: "an override has no key".to_owned(),
+            });
+        };
+        Ok(Self {
+            file,
+            text,
+            overrides,
+            root,
+        })
+    }
+
+    /// The typed settings. A key that nothing reads is an error, whether or not the type says so itself.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, SettingsError> {
+        let mut ignored = Vec::new();
+        let tree = Deserializer::from(Spanned::new(0..0, self.root.clone()));
+        match serde_ignored::deserialize(tree, |path| ignored.push(path.to_string())) {
+            Err(error) => Err(self.refuse(&error)),
+            Ok(settings) => match ignored.first() {
+                None => Ok(settings),
+                Some(path) => {
+                    let key = path
+                        .split('.')
+                        .filter(|piece| *piece != "?")
+                        .collect::<Vec<_>>()
+                        .join(".");
+                    let place = self
+                        .find(|path, _| path == key)
+                        .map_or_else(|| self.file.clone(), |found| found.1);
+                    Err(SettingsError::Invalid {
+                        place,
+                        message: format!("unknown key `{key}`"),
+                    })
+                }
+            },
+        }
+    }
+
+    fn refuse(&self, error: &toml::de::Error) -> SettingsError {
+        let span = error.span().unwrap_or_default();
+        let found = self.find(|_, at| !span.is_empty() && *at == span);
+        let unknown = unknown_key(
+            error.message(),
+            found.as_ref().map(|found| found.0.as_str()),
+        );
+        match (found, unknown) {
+            (Some((_, place)), Some(message)) => SettingsError::Invalid { place, message },
+            (Some((key, place)), None) => SettingsError::Invalid {
+                place,
+                message: format!("`{key}`: {}", error.message()),
+            },
+            (None, unknown) => {
+                let message = unknown.unwrap_or_else(|| error.message().to_owned());
+                SettingsError::Invalid {
+                    place: self.place(&span),
+                    message,
+                }
+            }
+        }
+    }
+
+    /// The first key or value that is `wanted`, by its path and its span: its path, and where it stands.
+    fn find(&self, wanted: impl Fn(&str, &Range<usize>) -> bool) -> Option<(String, Place)> {
+        let (path, span) = find_in(&self.root, "", &wanted)?;
+        Some((path, self.place(&span)))
+    }
+
+    fn place(&self, span: &Range<usize>) -> Place {
+        let number = span.start.checked_sub(self.text.len() + 1);
+        match number.and_then(|number| self.overrides.get(number)) {
+            Some(over) => over.place.clone(),
+            None if span.is_empty() => self.file.clone(),
+            None => self.file.at_line(Some(line(self.text, span.start))),
+        }
+    }
+}
+
+/// The span that stands for override `number`: past the text, so that no value of the file has it.
+fn past_end(text: &str, number: usize) -> Range<usize> {
+    let start = text.len() + 1 + number;
+    start..start + 1
+}
+
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+fn value_of<'i>(text: &'i str, span: &Range<usize>) -> Spanned<DeValue<'i>> {
+    match DeValue::parse(text) {
+        Ok(value) => stand_at(value.into_inner(), span),
+        Err(_) => Spanned::new(span.clone(), DeValue::String(Cow::Borrowed(text))),
+    }
+}
+
+fn stand_at<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>> {
+    let value = match value {
+        DeValue::Array(array) => DeValue::Array(
+            array
+                .into_iter()
+                .map(|item| stand_at(item.into_inner(), span))
+                .collect(),
+        ),
+        DeValue::Table(table) => DeValue::Table(
+            table
+                .into_iter()
+                .map(|(key, item)| {
+                    (
+                        Spanned::new(span.clone(), key.into_inner()),
+                        stand_at(item.into_inner(), span),
+                    )
+                })
+                .collect(),
+        ),
+        leaf @ (DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)) => leaf,
+    };
+    Spanned::new(span.clone(), value)
+}
+
+/// Puts `value` at `path` under `target`, making sections on the way.
+fn lay<'i>(
+    target: &mut Spanned<DeValue<'i>>,
+    path: &'i [String],
+    value: Spanned<DeValue<'i>>,
+) -> Result<(), String> {
+    let Some((key, rest)) = path.split_first() else {
+        *target = value;
+        return Ok(());
+    };
+    // A longer span for a section on the way, so that an error tells it from what is in it.
+    let here = value.span().start..value.span().end + rest.len();
+    let next = match target.get_mut() {
+        DeValue::Table(table) => table
+            .entry(Spanned::new(here.clone(), Cow::Borrowed(key.as_str())))
+            .or_insert_with(|| Spanned::new(here, DeValue::Table(DeTable::new()))),
+        DeValue::Array(array) => {
+            let length = array.len();
+            let item = key
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| array.get_mut(index));
+            item.ok_or_else(|| {
+                format!("`{key}` picks nothing from a list of {length}; the first element is 0")
+            })?
+        }
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => {
+            return Err(format!("no `{key}` can be set below a single value"));
+        }
+    };
+    lay(next, rest, value)
+}
+
+fn find_in(
+    table: &DeTable<'_>,
+    above: &str,
+    wanted: &impl Fn(&str, &Range<usize>) -> bool,
+) -> Option<(String, Range<usize>)> {
+    table.iter().find_map(|(key, value)| {
+        let path = format!("{above}{}", key.get_ref());
+        if wanted(&path, &key.span()) {
+            Some((path, key.span()))
+        } else {
+            find_at(value, path, wanted)
+        }
+    })
+}
+
+fn find_at(
+    value: &Spanned<DeValue<'_>>,
+    path: String,
+    wanted: &impl Fn(&str, &Range<usize>) -> bool,
+) -> Option<(String, Range<usize>)> {
+    if wanted(&path, &value.span()) {
+        return Some((path, value.span()));
+    }
+    match value.get_ref() {
+        DeValue::Table(table) => find_in(table, &format!("{path}."), wanted),
+        DeValue::Array(array) => array
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| find_at(item, format!("{path}.{index}"), wanted)),
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => None,
+    }
+}
+
+/// serde's sentence about an unknown field, shorter, with the nearest key there is.
+fn unknown_key(message: &str, path: Option<&str>) -> Option<String> {
+    let mut quoted = message
+        .strip_prefix("unknown field ")?
+        .split('`')
+        .skip(1)
+        .step_by(2);
+    let unknown = quoted.next()?;
+    let known: Vec<&str> = quoted.collect();
+    let nearest = known
+        .iter()
+        .min_by_key(|key| strsim::damerau_levenshtein(unknown, key));
+    let near = nearest.filter(|key| strsim::damerau_levenshtein(unknown, key) <= 1 + key.len() / 3);
+    let hint = match near {
+        Some(key) => format!("did you mean `{key}`?"),
+        None if known.is_empty() => "there are no keys here".to_owned(),
+        None => format!("the keys here are {}", known.join(", ")),
+    };
+    Some(format!("unknown key `{}`; {hint}", path.unwrap_or(unknown)))
+}

@@ -1,0 +1,52 @@
+//! Signals: the first SIGTERM or SIGINT asks all tasks to stop, the second ends the process at once.
+//!
+//! The exit code of the second is 128 plus the signal's number, as shells show it: 130 for SIGINT, 143 for SIGTERM.
+//! It is not 70, for a person who is in a hurry is no bug. Nothing is lost by it that a power cut would not lose.
+
+use std::convert::Infallible;
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::tasks::Tasks;
+
+/// The signals that end the process. From here on they no longer kill it by themselves.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Takes the signals over. Inside a runtime only.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Turns the first signal into a stop of `tasks`. Never returns: the second ends the process.
+    pub async fn watch(mut self, tasks: &Tasks) -> Infallible {
+        let first = self.next().await;
+        tracing::info!(
+            signal = first.as_raw_value(),
+            "stopping; a second signal ends the process at once"
+        );
+        tasks.stop_all();
+        let second = self.next().await;
+        tracing::warn!(
+            signal = second.as_raw_value(),
+            "ended at once by a second signal"
+        );
+        std::process::exit(128 + second.as_raw_value())
+    }
+
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            Some(()) = self.terminate.recv() => SignalKind::terminate(),
+            Some(()) = self.interrupt.recv() => SignalKind::interrupt(),
+            else => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Tasks: named, supervised, stopped together.
+//!
+//! A task that returns an error, ends although it should live, or panics stops all of them, and is named in what
+//! [`Tasks::join`] returns. The only place that starts tokio tasks.
+//!
+//! Not promised: that a task stops when it is asked to. One that does not see [`Tasks::stop`] is cut off at the
+//! deadline, wherever it stands; blocking code cannot be cut off and ends with the process.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Any error: supervision names it and does not look inside.
+pub type AnyError = Box<dyn Error + Send + Sync>;
+
+tokio::task_local! {
+    static NAME: Arc<str>;
+}
+
+/// The tasks of one process, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Tasks {
+    shared: Arc<Shared>,
+    part: Option<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: CancellationToken,
+    tracker: TaskTracker,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    started: u64,
+    running: BTreeMap<u64, (Arc<str>, AbortHandle)>,
+    failure: Option<TaskError>,
+}
+
+/// What ended the tasks before anybody asked them to, or kept them from ending.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// It returned an error.
+    #[error("task `{name}` failed")]
+    Failed {
+        /// The task.
+        name: Arc<str>,
+        /// What it returned.
+        source: AnyError,
+    },
+    /// It returned although nobody had asked it to stop: a bug.
+    #[error("task `{name}` ended by itself")]
+    Ended {
+        /// The task.
+        name: Arc<str>,
+    },
+    /// It panicked: a bug.
+    #[error("task `{name}` panicked: {reason}")]
+    Panicked {
+        /// The task.
+        name: Arc<str>,
+        /// What it said.
+        reason: String,
+    },
+    /// These still ran when the deadline had passed, and were cut off.
+    #[error("still running {after:?} after the stop: {}", .names.join(", "))]
+    Stuck {
+        /// The tasks, sorted.
+        names: Vec<Arc<str>>,
+        /// The deadline.
+        after: Duration,
+    },
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tasks {
+    /// No tasks yet.
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::default(),
+            part: None,
+        }
+    }
+
+    /// The same tasks; those started through the result are named `part/…`.
+    #[must_use]
+    pub fn part(&self, part: &str) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            part: Some(self.full_name(part)),
+        }
+    }
+
+    /// Starts a task that lives until the stop. It watches [`Tasks::stop`] itself. Inside a runtime only.
+    pub fn spawn<E: Into<AnyError> + Send + 'static>(
+        &self,
+        name: &str,
+        future: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        self.start(name, future, Lives::UntilStop);
+    }
+
+    /// Starts a task that may end. An error still stops everything. Inside a runtime only.
+    pub fn spawn_once<E: Into<AnyError> + Send + 'static>(
+        &self,
+        name: &str,
+        future: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        self.start(name, future, Lives::UntilDone);
+    }
+
+    /// Starts blocking code on a thread of its own; it may end. Inside a runtime only.
+    pub fn spawn_blocking<E: Into<AnyError> + Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<(), E> + Send + 'static,
+    ) {
+        let name = self.full_name(name);
+        let named = Arc::clone(&name);
+        let handle = tokio::task::spawn_blocking(move || NAME.sync_scope(named, work));
+        self.supervise(name, handle, Lives::UntilDone);
+    }
+
+    /// A token that is cancelled when the tasks shall stop. Cancelling it stops nobody else.
+    pub fn stop(&self) -> CancellationToken {
+        self.shared.stop.child_token()
+    }
+
+    /// Asks all tasks to stop. Returns at once; [`Tasks::join`] waits.
+    pub fn stop_all(&self) {
+        self.shared.stop.cancel();
+    }
+
+    /// Waits for the stop, then up to `deadline` for the tasks to end; what still runs is cut off.
+    /// Returns the first failure. To be called once.
+    pub async fn join(&self, deadline: Duration) -> Result<(), TaskError> {
+        self.shared.stop.cancelled().await;
+        self.shared.tracker.close();
+        let ended = tokio::time::timeout(deadline, self.shared.tracker.wait()).await;
+        let mut state = self.shared.state();
+        if ended.is_err() {
+            let mut names = Vec::new();
+            for (name, abort) in state.running.values() {
+                abort.abort();
+                names.push(Arc::clone(name));
+            }
+            names.sort();
+            state.failure.get_or_insert(TaskError::Stuck {
+                names,
+                after: deadline,
+            });
+        }
+        state.failure.take().map_or(Ok(()), Err)
+    }
+
+    fn full_name(&self, name: &str) -> Arc<str> {
+        match &self.part {
+            Some(part) => format!("{part}/{name}").into(),
+            None => name.into(),
+        }
+    }
+
+    fn start<E: Into<AnyError> + Send + 'static>(
+        &self,
+        name: &str,
+        future: impl Future<Output = Result<(), E>> + Send + 'static,
+        lives: Lives,
+    ) {
+        let name = self.full_name(name);
+        #[expect(clippy::disallowed_methods, reason = "the one place where tasks start")]
+        let handle = tokio::spawn(NAME.scope(Arc::clone(&name), future));
+        self.supervise(name, handle, lives);
+    }
+
+    /// A second task waits for the first, because only a join handle sees a panic.
+    fn supervise<E: Into<AnyError> + Send + 'static>(
+        &self,
+        name: Arc<str>,
+        handle: JoinHandle<Result<(), E>>,
+        lives: Lives,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let id = {
+            let mut state = shared.state();
+            state.started += 1;
+            let id = state.started;
+            state
+                .running
+                .insert(id, (Arc::clone(&name), handle.abort_handle()));
+            id
+        };
+        drop(self.shared.tracker.spawn(async move {
+            let outcome = handle.await;
+            let early = lives == Lives::UntilStop && !shared.stop.is_cancelled();
+            let failure = match outcome {
+                Ok(Ok(())) if early => Some(TaskError::Ended { name }),
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(TaskError::Failed {
+                    name,
+                    source: error.into(),
+                }),
+                // Only `join` cancels, and says so itself.
+                Err(error) => reason(error).map(|reason| TaskError::Panicked { name, reason }),
+            };
+            shared.ended(id, failure);
+        }));
+    }
+}
+
+/// How long a task should live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lives {
+    UntilStop,
+    UntilDone,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, so the state is whole even then.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self, id: u64, failure: Option<TaskError>) {
+        let mut state = self.state();
+        state.running.remove(&id);
+        if let Some(failure) = failure {
+            tracing::error!(error = chain(&failure), "stopping");
+            state.failure.get_or_insert(failure);
+            self.stop.cancel();
+        }
+    }
+}
+
+/// The name of the task that this is called in.
+pub(crate) fn current() -> Option<Arc<str>> {
+    NAME.try_with(Arc::clone).ok()
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+fn reason(error: JoinError) -> Option<String> {
+    let payload = error.try_into_panic().ok()?;
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .or_else(|| Some("no reason given".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// The end, which must come: a test that waits for ever does not fail.
+    async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
+        let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
+        end.expect("an end in time")
+    }
+
+    /// A task as it should be.
+    async fn until(stop: CancellationToken) -> io::Result<()> {
+        stop.cancelled().await;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn tasks_stop_when_asked() {
+        let tasks = Tasks::new();
+        tasks.spawn("one", until(tasks.stop()));
+        tasks.spawn("two", until(tasks.stop()));
+        tasks.spawn_once("three", async { io::Result::Ok(()) });
+        tasks.stop_all();
+        joined(&tasks).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_child_token_stops_nobody_else() {
+        let tasks = Tasks::new();
+        tasks.stop().cancel();
+        assert!(!tasks.stop().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_stops_all_and_is_named() {
+        let tasks = Tasks::new();
+        tasks.spawn("other", until(tasks.stop()));
+        tasks
+            .part("node")
+            .spawn("scrub", async { io::Result::Ok(()) });
+        let error = joined(&tasks).await.unwrap_err();
+        assert_eq!(error.to_string(), "task `node/scrub` ended by itself");
+    }
+
+    #[tokio::test]
+    async fn an_error_stops_all_and_is_named() {
+        let tasks = Tasks::new();
+        tasks.spawn("other", until(tasks.stop()));
+        tasks.spawn_once("upload", async { Err(io::Error::other("disk on fire")) });
+        let error = joined(&tasks).await.unwrap_err();
+        assert_eq!(chain(&error), "task `upload` failed: disk on fire");
+    }
+
+    #[tokio::test]
+    async fn a_panic_stops_all_and_is_named() {
+        let tasks = Tasks::new();
+        tasks.spawn("other", until(tasks.stop()));
+        tasks.spawn("bad", async {
+            if SOON > Duration::ZERO {
+                panic!("no {}", "luck")
+            } else {
+                io::Result::Ok(())
+            }
+        });
+        let error = joined(&tasks).await.unwrap_err();
+        assert_eq!(error.to_string(), "task `bad` panicked: no luck");
+    }
+
+    #[tokio::test]
+    async fn blocking_code_is_supervised_too() {
+        let tasks = Tasks::new();
+        tasks.spawn_blocking("fine", || {
+            assert_eq!(current().as_deref(), Some("fine"));
+            io::Result::Ok(())
+        });
+        tasks
+            .part("node")
+            .part("disk")
+            .spawn_blocking("walk", || Err::<(), _>(io::Error::other("gone")));
+        let error = joined(&tasks).await.unwrap_err();
+        assert_eq!(chain(&error), "task `node/disk/walk` failed: gone");
+    }
+
+    #[tokio::test]
+    async fn an_error_while_stopping_is_not_lost() {
+        let tasks = Tasks::new();
+        let stop = tasks.stop();
+        tasks.spawn("flush", async move {
+            stop.cancelled().await;
+            Err(io::Error::other("no space"))
+        });
+        tasks.stop_all();
+        assert_eq!(
+            chain(&joined(&tasks).await.unwrap_err()),
+            "task `flush` failed: no space"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_does_not_stop_is_cut_off_and_named() {
+        let tasks = Tasks::new();
+        tasks.spawn("good", until(tasks.stop()));
+        let (cut, mut seen) = tokio::sync::oneshot::channel::<()>();
+        tasks.spawn("deaf", async move {
+            let _cut = cut;
+            std::future::pending::<io::Result<()>>().await
+        });
+        tasks.stop_all();
+        let error = tasks.join(Duration::from_millis(50)).await.unwrap_err();
+        assert_eq!(error.to_string(), "still running 50ms after the stop: deaf");
+        assert!((&mut seen).await.is_err(), "the task was dropped");
+    }
+}

@@ -1,0 +1,207 @@
+//! Logs: what happens, on standard error; for people on a terminal, else one JSON object a line.
+//!
+//! Owner of: the one subscriber of the process. Standard output is left to what a command prints.
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What is logged: a level, or levels by module: `info`, `warn,archive_rpc=debug`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LogFilter(String);
+
+/// Not a level, nor a list of levels by module.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{0}` is no log filter: write error, warn, info, debug or trace, or levels by module: info,archive_rpc=debug"
+)]
+pub struct InvalidLogFilter(String);
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// `Human` on a terminal, else `Json`.
+    #[default]
+    Auto,
+    /// One line for people, with colours on a terminal.
+    Human,
+    /// One JSON object.
+    Json,
+}
+
+/// The process already logs elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[error("logging is already installed in this process; install it once, in `main`")]
+pub struct AlreadyInstalled(#[from] tracing::subscriber::SetGlobalDefaultError);
+
+impl LogFilter {
+    fn parsed(&self) -> Result<EnvFilter, InvalidLogFilter> {
+        EnvFilter::builder()
+            .parse(&self.0)
+            .or(Err(InvalidLogFilter(self.0.clone())))
+    }
+}
+
+impl Default for LogFilter {
+    fn default() -> Self {
+        Self("info".to_owned())
+    }
+}
+
+impl FromStr for LogFilter {
+    type Err = InvalidLogFilter;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl TryFrom<String> for LogFilter {
+    type Error = InvalidLogFilter;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        // A misspelt level would be taken for a module, and silence everything else.
+        let mut plain = text.split(',').filter(|piece| !piece.contains(['=', '[']));
+        // The empty string parses as a level, too.
+        if !plain
+            .all(|level| !level.trim().is_empty() && level.trim().parse::<LevelFilter>().is_ok())
+        {
+            return Err(InvalidLogFilter(text));
+        }
+        let filter = Self(text);
+        filter.parsed()?;
+        Ok(filter)
+    }
+}
+
+impl From<LogFilter> for String {
+    fn from(filter: LogFilter) -> Self {
+        filter.0
+    }
+}
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Sends everything that is logged from now on to standard error. Once a process.
+pub fn install(filter: &LogFilter, format: LogFormat) -> Result<(), InstallError> {
+    let terminal = io::stderr().is_terminal();
+    let json = match format {
+        LogFormat::Auto => !terminal,
+        LogFormat::Human => false,
+        LogFormat::Json => true,
+    };
+    let subscriber = subscriber(filter.parsed()?, json, terminal, io::stderr);
+    tracing::subscriber::set_global_default(subscriber).map_err(AlreadyInstalled)?;
+    Ok(())
+}
+
+/// Why nothing is logged.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The filter cannot be read.
+    #[error(transparent)]
+    Filter(#[from] InvalidLogFilter),
+    /// There is a subscriber already.
+    #[error(transparent)]
+    Twice(#[from] AlreadyInstalled),
+}
+
+fn subscriber(
+    filter: EnvFilter,
+    json: bool,
+    colours: bool,
+    writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+) -> Box<dyn Subscriber + Send + Sync> {
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer);
+    if json {
+        Box::new(builder.json().flatten_event(true).finish())
+    } else {
+        Box::new(builder.with_ansi(colours).finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(filter: &str, json: bool) -> String {
+        let paper = Paper::default();
+        let writer = paper.clone();
+        let filter = filter.parse::<LogFilter>().unwrap().parsed().unwrap();
+        tracing::subscriber::with_default(
+            subscriber(filter, json, false, move || writer.clone()),
+            || {
+                let span = tracing::info_span!("store", file = "a.warc");
+                let _inside = span.enter();
+                tracing::info!(size = 7, "stored\n{}", "here");
+                tracing::debug!("detail");
+            },
+        );
+        String::from_utf8(paper.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn json_is_one_object_a_line() {
+        let text = logged("info", true);
+        assert_eq!(text.lines().count(), 1);
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(line["level"], "INFO");
+        assert_eq!(line["message"], "stored\nhere");
+        assert_eq!(line["size"], 7);
+        assert_eq!(line["span"]["file"], "a.warc");
+    }
+
+    #[test]
+    fn people_get_plain_text() {
+        let text = logged("debug", false);
+        assert!(text.contains("INFO store{file=\"a.warc\"}"), "{text}");
+        assert!(text.contains("DEBUG") && !text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn the_filter_decides() {
+        assert_eq!(logged("warn", true), "");
+        assert_eq!(logged("warn,archive_daemon=debug", true).lines().count(), 2);
+        for bad in [
+            "inof",
+            "",
+            "warn,",
+            "archive_daemon=loud",
+            "info,=x",
+            "info;debug",
+        ] {
+            let error = bad.parse::<LogFilter>().unwrap_err().to_string();
+            assert!(error.contains("is no log filter"), "{bad}: {error}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Background jobs that can be listed, paused and throttled.
+//!
+//! A [`Worker`] does one unit of work a step; the runner gives it rest, back-off and a status. Between steps it can
+//! be stopped, paused and throttled; a step itself is never interrupted, except by the deadline of the stop.
+//!
+//! Not promised: that pauses and throttles outlive the process. A pause ends by itself after [`MAX_PAUSE`], so
+//! that nobody forgets a scrub for ever.
+
+mod runner;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::tasks::{AnyError, Tasks};
+use runner::Runner;
+
+/// The longest pause: 24 hours.
+pub const MAX_PAUSE: Duration = Duration::from_hours(24);
+
+/// The back-off after the first error in a row; it doubles with each further one.
+pub const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
+
+/// The longest back-off.
+pub const MAX_BACK_OFF: Duration = Duration::from_mins(5);
+
+/// Why a step failed. The runner logs it, backs off and tries again; it never looks inside.
+pub type WorkerError = AnyError;
+
+/// A background job.
+pub trait Worker: Send + 'static {
+    /// What it is called in logs and listings.
+    const NAME: &'static str;
+
+    /// Does one unit of work. Never cancelled midway; keep it under a few seconds.
+    fn step(&mut self) -> impl Future<Output = Result<Step, WorkerError>> + Send;
+}
+
+/// What a worker wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do.
+    Again,
+    /// There is nothing to do for so long.
+    Idle(Duration),
+}
+
+/// How a worker is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerStatus {
+    /// Its name, with its part and instance in front and behind: `node-1/scrub/volume-2`.
+    pub name: Arc<str>,
+    /// What it does right now.
+    pub state: WorkerState,
+    /// It rests so many times as long as each step took.
+    pub tranquility: u32,
+    /// Steps that succeeded, since the start.
+    pub steps: u64,
+    /// Steps that failed, since the start.
+    pub errors: u64,
+    /// When the last step ended, either way.
+    pub last_step: Option<Timestamp>,
+    /// When the last failed step ended, and why it failed.
+    pub last_error: Option<(Timestamp, String)>,
+}
+
+/// What a worker does right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// In a step, or about to be.
+    Working,
+    /// Between two steps, until then.
+    Resting(Timestamp),
+    /// After an error, until then.
+    BackingOff(Timestamp),
+    /// Paused by a person, until then.
+    Paused(Timestamp),
+    /// Stopped with the process.
+    Stopped,
+}
+
+/// No worker of that name: list them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no worker `{0}`; list the workers for their names")]
+pub struct UnknownWorker(pub String);
+
+/// A second worker of that name: give it an instance of its own.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is already a worker `{0}`")]
+pub struct DuplicateWorker(pub Arc<str>);
+
+/// The workers of one process, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    clock: Clock,
+    tasks: Tasks,
+    part: Option<Arc<str>>,
+    all: Arc<Mutex<BTreeMap<Arc<str>, Arc<Controls>>>>,
+}
+
+/// What the runner and the registry share about one worker.
+#[derive(Debug)]
+struct Controls {
+    /// Until when it is paused. Every message ends the rest that is under way.
+    paused: watch::Sender<Option<Instant>>,
+    tranquility: AtomicU32,
+    status: watch::Sender<WorkerStatus>,
+}
+
+impl Workers {
+    /// No workers yet; they will run as `tasks` and rest by `clock`.
+    pub fn new(clock: Clock, tasks: Tasks) -> Self {
+        Self {
+            clock,
+            tasks,
+            part: None,
+            all: Arc::default(),
+        }
+    }
+
+    /// The same workers; those started through the result are named `part/…`.
+    #[must_use]
+    pub fn part(&self, part: &str) -> Self {
+        let name = self.full_name(part);
+        Self {
+            tasks: self.tasks.part(part),
+            part: Some(name),
+            ..self.clone()
+        }
+    }
+
+    /// Starts `worker` under its name. Inside a runtime only.
+    pub fn spawn<W: Worker>(&self, worker: W) -> Result<(), DuplicateWorker> {
+        self.start(worker, W::NAME)
+    }
+
+    /// Starts one of several like it, as `NAME/instance`. Inside a runtime only.
+    pub fn spawn_instance<W: Worker>(
+        &self,
+        instance: &str,
+        worker: W,
+    ) -> Result<(), DuplicateWorker> {
+        self.start(worker, &format!("{}/{instance}", W::NAME))
+    }
+
+    /// All of them, sorted by name.
+    pub fn list(&self) -> Vec<WorkerStatus> {
+        self.all()
+            .values()
+            .map(|controls| controls.status.borrow().clone())
+            .collect()
+    }
+
+    /// Pauses one after its current step, for at most [`MAX_PAUSE`]. Returns when the pause ends.
+    pub fn pause(&self, name: &str, duration: Duration) -> Result<Timestamp, UnknownWorker> {
+        let duration = duration.min(MAX_PAUSE);
+        let controls = self.controls(name)?;
+        controls
+            .paused
+            .send_replace(self.clock.instant().checked_add(duration));
+        Ok(self.clock.after(duration))
+    }
+
+    /// Lets one go on at once, from a pause, a rest or a back-off.
+    pub fn resume(&self, name: &str) -> Result<(), UnknownWorker> {
+        self.controls(name)?.paused.send_replace(None);
+        Ok(())
+    }
+
+    /// Lets one rest `tranquility` times as long as each step takes, from the next step on; 0 is full speed.
+    pub fn throttle(&self, name: &str, tranquility: u32) -> Result<(), UnknownWorker> {
+        let controls = self.controls(name)?;
+        controls.tranquility.store(tranquility, Ordering::Relaxed);
+        controls
+            .status
+            .send_modify(|status| status.tranquility = tranquility);
+        Ok(())
+    }
+
+    fn start<W: Worker>(&self, worker: W, name: &str) -> Result<(), DuplicateWorker> {
+        let full_name = self.full_name(name);
+        let controls = {
+            let mut all = self.all();
+            if all.contains_key(&full_name) {
+                return Err(DuplicateWorker(full_name));
+            }
+            let controls = Arc::new(Controls::new(Arc::clone(&full_name)));
+            all.insert(full_name, Arc::clone(&controls));
+            controls
+        };
+        let orders = controls.paused.subscribe();
+        let runner = Runner {
+            controls,
+            orders,
+            clock: self.clock.clone(),
+            stop: self.tasks.stop(),
+        };
+        self.tasks.spawn(name, runner.run(worker));
+        Ok(())
+    }
+
+    fn full_name(&self, name: &str) -> Arc<str> {
+        match &self.part {
+            Some(part) => format!("{part}/{name}").into(),
+            None => name.into(),
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Controls>>> {
+        // Nothing panics while it holds the lock, so the map is whole even then.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn controls(&self, name: &str) -> Result<Arc<Controls>, UnknownWorker> {
+        self.all()
+            .get(name)
+            .cloned()
+            .ok_or_else(|| UnknownWorker(name.to_owned()))
+    }
+}
+
+impl Controls {
+    fn new(name: Arc<str>) -> Self {
+        Self {
+            paused: watch::Sender::new(None),
+            tranquility: AtomicU32::new(0),
+            status: watch::Sender::new(WorkerStatus {
+                name,
+                state: WorkerState::Working,
+                tranquility: 0,
+                steps: 0,
+                errors: 0,
+                last_step: None,
+                last_error: None,
+            }),
+        }
+    }
+
+    fn enter(&self, state: WorkerState) {
+        self.status.send_modify(|status| status.state = state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Idle;
+
+    impl Worker for Idle {
+        const NAME: &'static str = "idle";
+
+        async fn step(&mut self) -> Result<Step, WorkerError> {
+            std::future::ready(Ok(Step::Idle(MAX_PAUSE))).await
+        }
+    }
+
+    #[tokio::test]
+    async fn names_are_told_apart() {
+        let workers = Workers::new(Clock::system(), Tasks::new());
+        let node = workers.part("node");
+        workers.spawn(Idle).unwrap();
+        node.spawn(Idle).unwrap();
+        node.part("a").spawn_instance("1", Idle).unwrap();
+        assert_eq!(workers.spawn(Idle), Err(DuplicateWorker("idle".into())));
+        assert_eq!(node.spawn(Idle), Err(DuplicateWorker("node/idle".into())));
+        let names: Vec<String> = node
+            .list()
+            .iter()
+            .map(|status| status.name.to_string())
+            .collect();
+        assert_eq!(names, ["idle", "node/a/idle/1", "node/idle"]);
+        workers.resume("node/idle").unwrap();
+        let unknown = UnknownWorker("idel".to_owned());
+        assert_eq!(workers.resume("idel"), Err(unknown.clone()));
+        assert_eq!(workers.throttle("idel", 1), Err(unknown.clone()));
+        assert_eq!(workers.pause("idel", MAX_PAUSE), Err(unknown));
+    }
+}

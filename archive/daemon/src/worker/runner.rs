@@ -1,0 +1,346 @@
+//! The loop that a worker lives in: step, rest, back off, pause, stop.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{Controls, FIRST_BACK_OFF, MAX_BACK_OFF, Step, Worker, WorkerError, WorkerState};
+use crate::clock::Clock;
+use crate::tasks::chain;
+
+pub(super) struct Runner {
+    pub(super) controls: Arc<Controls>,
+    pub(super) orders: watch::Receiver<Option<Instant>>,
+    pub(super) clock: Clock,
+    pub(super) stop: CancellationToken,
+}
+
+impl Runner {
+    pub(super) async fn run<W: Worker>(
+        mut self,
+        mut worker: W,
+    ) -> Result<(), watch::error::RecvError> {
+        let mut failed_in_a_row = 0;
+        while !self.stop.is_cancelled() {
+            let paused_until = *self.orders.borrow_and_update();
+            let pause =
+                paused_until.map(|until| until.saturating_duration_since(self.clock.instant()));
+            if let Some(pause) = pause.filter(|pause| !pause.is_zero()) {
+                self.controls
+                    .enter(WorkerState::Paused(self.clock.after(pause)));
+                self.rest(pause).await?;
+                continue;
+            }
+            self.controls.enter(WorkerState::Working);
+            let begin = self.clock.instant();
+            let outcome = worker.step().await;
+            let took = self.clock.instant().saturating_duration_since(begin);
+            let rest = self.record(outcome, took, &mut failed_in_a_row);
+            self.rest(rest).await?;
+        }
+        self.controls.enter(WorkerState::Stopped);
+        Ok(())
+    }
+
+    /// Writes down how a step ended. Returns how long to rest now.
+    fn record(
+        &self,
+        outcome: Result<Step, WorkerError>,
+        took: Duration,
+        failed_in_a_row: &mut u32,
+    ) -> Duration {
+        let now = self.clock.now();
+        let tranquil = took.saturating_mul(self.controls.tranquility.load(Ordering::Relaxed));
+        match outcome {
+            Ok(step) => {
+                *failed_in_a_row = 0;
+                let rest = match step {
+                    Step::Again => tranquil,
+                    Step::Idle(pause) => pause.max(tranquil),
+                };
+                self.controls.status.send_modify(|status| {
+                    status.steps += 1;
+                    status.last_step = Some(now);
+                    status.state = WorkerState::Resting(self.clock.after(rest));
+                });
+                rest
+            }
+            Err(error) => {
+                let rest = back_off(*failed_in_a_row).max(tranquil);
+                *failed_in_a_row = failed_in_a_row.saturating_add(1);
+                let message = chain(&*error);
+                self.controls.status.send_modify(|status| {
+                    tracing::warn!(worker = &*status.name, error = message, retry_in = ?rest, "step failed");
+                    status.errors += 1;
+                    status.last_step = Some(now);
+                    status.last_error = Some((now, message));
+                    status.state = WorkerState::BackingOff(self.clock.after(rest));
+                });
+                rest
+            }
+        }
+    }
+
+    /// Until `rest` has passed, an order comes or all stops.
+    async fn rest(&mut self, rest: Duration) -> Result<(), watch::error::RecvError> {
+        if rest.is_zero() {
+            // A step that never waits would keep the thread from everybody else.
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        tokio::select! {
+            () = self.stop.cancelled() => Ok(()),
+            () = self.clock.sleep(rest) => Ok(()),
+            order = self.orders.changed() => order,
+        }
+    }
+}
+
+fn back_off(failed_before: u32) -> Duration {
+    FIRST_BACK_OFF
+        .saturating_mul(2_u32.saturating_pow(failed_before))
+        .min(MAX_BACK_OFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::tasks::{TaskError, Tasks};
+    use crate::worker::{MAX_PAUSE, WorkerStatus, Workers};
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// Does what it is told: each step waits for the test to say how it ends.
+    struct Told(mpsc::UnboundedReceiver<Result<Step, WorkerError>>);
+
+    impl Worker for Told {
+        const NAME: &'static str = "told";
+
+        async fn step(&mut self) -> Result<Step, WorkerError> {
+            self.0.recv().await.unwrap_or(Ok(Step::Idle(SOON)))
+        }
+    }
+
+    struct Bench {
+        hand: ManualClock,
+        tasks: Tasks,
+        workers: Workers,
+        tell: mpsc::UnboundedSender<Result<Step, WorkerError>>,
+        seen: watch::Receiver<WorkerStatus>,
+    }
+
+    fn bench() -> Bench {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let tasks = Tasks::new();
+        let workers = Workers::new(hand.clock(), tasks.clone());
+        let (tell, told) = mpsc::unbounded_channel();
+        workers.spawn(Told(told)).unwrap();
+        let seen = workers.controls("told").unwrap().status.subscribe();
+        Bench {
+            hand,
+            tasks,
+            workers,
+            tell,
+            seen,
+        }
+    }
+
+    impl Bench {
+        fn tell(&self, outcome: Result<Step, WorkerError>) {
+            self.tell.send(outcome).unwrap();
+        }
+
+        async fn until(&mut self, wanted: impl Fn(&WorkerStatus) -> bool) -> WorkerStatus {
+            let seen =
+                tokio::time::timeout(SOON, self.seen.wait_for(|status| wanted(status))).await;
+            seen.expect("the status in time").unwrap().clone()
+        }
+    }
+
+    /// The end, which must come: a test that waits for ever does not fail.
+    async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
+        let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
+        end.expect("an end in time")
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_its_limit() {
+        let seconds: Vec<u64> = [0, 1, 2, 8, 9, 31, 32, u32::MAX]
+            .map(|n| back_off(n).as_secs())
+            .to_vec();
+        assert_eq!(seconds, [1, 2, 4, 256, 300, 300, 300, 300]);
+    }
+
+    #[tokio::test]
+    async fn errors_back_off_and_success_forgets_them() {
+        let mut bench = bench();
+        for (errors, second) in [(1, 1), (2, 3), (3, 7)] {
+            bench.tell(Err("no disk".into()));
+            let status = bench.until(|status| status.errors == errors).await;
+            assert_eq!(status.state, WorkerState::BackingOff(at(second)));
+            assert_eq!(status.last_error.unwrap().1, "no disk");
+            bench.hand.sleepers(1).await;
+            bench.hand.advance(SECOND * (1 << (errors - 1)));
+            bench
+                .until(|status| status.state == WorkerState::Working)
+                .await;
+        }
+        bench.tell(Ok(Step::Again));
+        bench.until(|status| status.steps == 1).await;
+        bench.tell(Err("again".into()));
+        let status = bench.until(|status| status.errors == 4).await;
+        assert_eq!(status.state, WorkerState::BackingOff(at(8)));
+        assert_eq!(
+            (status.last_step, status.last_error),
+            (Some(at(7)), Some((at(7), "again".to_owned())))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_pause_ends_by_itself_after_a_day() {
+        let mut bench = bench();
+        bench.tell(Ok(Step::Idle(SECOND)));
+        bench
+            .until(|status| status.state == WorkerState::Resting(at(1)))
+            .await;
+        bench.hand.sleepers(1).await;
+        let end = bench.workers.pause("told", Duration::MAX).unwrap();
+        assert_eq!(end, at(24 * 3600));
+        bench
+            .until(|status| status.state == WorkerState::Paused(end))
+            .await;
+        bench.hand.sleepers(1).await;
+        bench.hand.advance(MAX_PAUSE.saturating_sub(SECOND));
+        bench.tell(Ok(Step::Idle(SECOND)));
+        bench.hand.sleepers(1).await;
+        assert_eq!(bench.workers.list()[0].steps, 1, "still paused");
+        bench.hand.advance(SECOND);
+        bench.until(|status| status.steps == 2).await;
+    }
+
+    #[tokio::test]
+    async fn resume_ends_pause_rest_and_back_off() {
+        let mut bench = bench();
+        bench.workers.pause("told", SECOND).unwrap();
+        bench
+            .until(|status| matches!(status.state, WorkerState::Paused(_)))
+            .await;
+        bench.workers.resume("told").unwrap();
+        bench.tell(Ok(Step::Idle(SECOND)));
+        bench.until(|status| status.steps == 1).await;
+        bench.workers.resume("told").unwrap();
+        bench.tell(Err("x".into()));
+        bench.until(|status| status.errors == 1).await;
+        bench.workers.resume("told").unwrap();
+        bench
+            .until(|status| status.state == WorkerState::Working)
+            .await;
+    }
+
+    /// Each step takes two seconds of the manual clock.
+    struct Slow(ManualClock, u8);
+
+    impl Worker for Slow {
+        const NAME: &'static str = "slow";
+
+        async fn step(&mut self) -> Result<Step, WorkerError> {
+            self.0.advance(SECOND * 2);
+            self.1 += 1;
+            if self.1 == 3 {
+                Ok(Step::Idle(SOON))
+            } else {
+                Ok(Step::Again)
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn tranquility_rests_in_proportion() {
+        let bench = bench();
+        bench
+            .workers
+            .part("node")
+            .spawn_instance("1", Slow(bench.hand.clone(), 0))
+            .unwrap();
+        let controls = bench.workers.controls("node/slow/1").unwrap();
+        bench.workers.throttle("node/slow/1", 3).unwrap();
+        let mut seen = controls.status.subscribe();
+        let status = seen
+            .wait_for(|status| status.steps == 1)
+            .await
+            .unwrap()
+            .clone();
+        assert_eq!(
+            (status.state, status.tranquility),
+            (WorkerState::Resting(at(2 + 6)), 3)
+        );
+        bench.hand.sleepers(1).await;
+        bench.hand.advance(SECOND * 6);
+        seen.wait_for(|status| status.state == WorkerState::Resting(at(10 + 6)))
+            .await
+            .unwrap();
+        bench.hand.sleepers(1).await;
+        bench.hand.advance(SECOND * 6);
+        // Nothing to do for 20 s is longer than the 6 s of the throttle.
+        seen.wait_for(|status| status.state == WorkerState::Resting(at(18 + 20)))
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stop_lets_the_step_end() {
+        let mut bench = bench();
+        // One step is done, so the worker waits inside the next one.
+        bench.tell(Ok(Step::Again));
+        bench
+            .until(|status| status.steps == 1 && status.state == WorkerState::Working)
+            .await;
+        bench.tasks.stop_all();
+        bench.tell(Ok(Step::Idle(SOON)));
+        joined(&bench.tasks).await.unwrap();
+        let status = bench
+            .until(|status| status.state == WorkerState::Stopped)
+            .await;
+        assert_eq!(status.steps, 2);
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_a_rest() {
+        let mut bench = bench();
+        bench.tell(Ok(Step::Idle(SOON)));
+        bench.until(|status| status.steps == 1).await;
+        bench.hand.sleepers(1).await;
+        bench.tasks.stop_all();
+        joined(&bench.tasks).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_step_that_panics_stops_the_daemon() {
+        struct Bad;
+        impl Worker for Bad {
+            const NAME: &'static str = "bad";
+            async fn step(&mut self) -> Result<Step, WorkerError> {
+                std::future::ready(()).await;
+                panic!("a bug");
+            }
+        }
+        let bench = bench();
+        bench.tell(Ok(Step::Idle(SOON)));
+        bench.workers.part("node").spawn(Bad).unwrap();
+        let error = joined(&bench.tasks).await.unwrap_err();
+        assert_eq!(error.to_string(), "task `node/bad` panicked: a bug");
+    }
+}
