@@ -1,0 +1,286 @@
+//! Channels: from an address to the server one meant, over mutual TLS.
+//!
+//! A connection counts as made when the server has spoken HTTP/2. In TLS 1.3 a server judges the client's certificate
+//! after the client is done; without waiting for its first word, a refusal would surface as a broken first call.
+//!
+//! A channel connects again by itself, with the credentials of that moment. Not promised: retries of calls.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::{IpAddr, Ipv4Addr, ServerName};
+use rustls::{AlertDescription, CertificateError};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tonic::codegen::http::Uri;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::limits::Limits;
+use crate::role::shortened;
+use crate::status::Kind;
+use crate::tls::Credentials;
+use crate::verify::Expected;
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The address is none.
+    #[error("{0:?} is no address; write host:port or https://host:port")]
+    Address(String),
+    /// Nobody listens there, or there is no such host.
+    #[error("{address} cannot be reached: {reason}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// Nobody answered in time.
+    #[error("{address} did not answer within {limit:?}")]
+    TimedOut {
+        /// Where.
+        address: String,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// The server's certificate is not good, or not that of the server one meant.
+    #[error("{address} is not {expected}: {reason}")]
+    WrongServer {
+        /// Where.
+        address: String,
+        /// Who was meant.
+        expected: Expected,
+        /// What the certificate is.
+        reason: String,
+    },
+    /// The server does not take one's own certificate.
+    #[error("{address} refuses this certificate: {reason}; issue one with `holdfast pki issue`")]
+    Refused {
+        /// Where.
+        address: String,
+        /// The server's TLS alert.
+        reason: String,
+    },
+    /// What answers there does not speak as our servers do, or stopped.
+    #[error("{address} broke off: {reason}")]
+    Broken {
+        /// Where.
+        address: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+impl ConnectError {
+    /// What a caller does next.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Address(_) => Kind::Invalid,
+            Self::WrongServer { .. } | Self::Refused { .. } => Kind::Refused,
+            Self::TimedOut { .. } => Kind::TimedOut,
+            Self::Unreachable { .. } | Self::Broken { .. } => Kind::Unavailable,
+        }
+    }
+
+    /// The one among the causes of an error, if there is one: that of a call on a channel without a connection.
+    pub fn within<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut causes = std::iter::successors(Some(error), |error| Error::source(*error));
+        causes.find_map(|cause| cause.downcast_ref())
+    }
+}
+
+/// Connects to `address` (`host:port` or `https://host:port`), and fails when that fails.
+pub async fn connect(
+    address: &str,
+    credentials: &Credentials,
+    expected: &Expected,
+    limits: &Limits,
+) -> Result<Channel, ConnectError> {
+    let dialler = Arc::new(Dialler::new(address, credentials, expected, limits)?);
+    let endpoint = dialler.endpoint()?;
+    let connected = endpoint
+        .connect_with_connector(tower::service_fn(move |_: Uri| Arc::clone(&dialler).dial()))
+        .await;
+    connected.map_err(|error| match ConnectError::within(&error) {
+        Some(error) => error.clone(),
+        None => ConnectError::Broken {
+            address: address.to_owned(),
+            reason: innermost(&error),
+        },
+    })
+}
+
+/// The same, but connects at the first call, so that a part may start before its peer.
+pub fn connect_lazy(
+    address: &str,
+    credentials: &Credentials,
+    expected: &Expected,
+    limits: &Limits,
+) -> Result<Channel, ConnectError> {
+    let dialler = Arc::new(Dialler::new(address, credentials, expected, limits)?);
+    let endpoint = dialler.endpoint()?;
+    Ok(endpoint
+        .connect_with_connector_lazy(tower::service_fn(move |_: Uri| Arc::clone(&dialler).dial())))
+}
+
+struct Dialler {
+    /// `host:port`.
+    address: String,
+    credentials: Credentials,
+    expected: Expected,
+    limits: Limits,
+}
+
+/// The buffer only holds the server's first word; larger reads pass it by.
+type Stream = TokioIo<BufReader<TlsStream<TcpStream>>>;
+
+impl Dialler {
+    fn new(
+        address: &str,
+        credentials: &Credentials,
+        expected: &Expected,
+        limits: &Limits,
+    ) -> Result<Self, ConnectError> {
+        let host_port = address.strip_prefix("https://").unwrap_or(address);
+        let host_port = host_port.strip_suffix('/').unwrap_or(host_port);
+        let (host, port) = host_port.rsplit_once(':').unwrap_or_default();
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+        let port = if digits {
+            port.parse::<u16>().unwrap_or(0)
+        } else {
+            0
+        };
+        if host.is_empty()
+            || port == 0
+            || host.contains(['/', '@', '?', '#'])
+            || (host.contains(':') && !bracketed)
+        {
+            return Err(ConnectError::Address(shortened(address)));
+        }
+        Ok(Self {
+            address: host_port.to_owned(),
+            credentials: credentials.clone(),
+            expected: expected.clone(),
+            limits: *limits,
+        })
+    }
+
+    fn endpoint(&self) -> Result<Endpoint, ConnectError> {
+        let bad = |_| ConnectError::Address(self.address.clone());
+        // The endpoint's own scheme would make tonic look for its own TLS; the origin is what the server sees.
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).map_err(bad)?;
+        let origin = Uri::try_from(format!("https://{}", self.address));
+        let origin = origin.map_err(|_invalid| ConnectError::Address(self.address.clone()))?;
+        Ok(endpoint
+            .origin(origin)
+            .initial_stream_window_size(self.limits.stream_window)
+            .initial_connection_window_size(self.limits.connection_window)
+            .http2_keep_alive_interval(self.limits.keep_alive)
+            .keep_alive_timeout(self.limits.keep_alive_timeout)
+            .keep_alive_while_idle(true))
+    }
+
+    async fn dial(self: Arc<Self>) -> Result<Stream, ConnectError> {
+        let limit = self.limits.handshake;
+        match timeout(limit, self.dial_without_limit()).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(ConnectError::TimedOut {
+                address: self.address.clone(),
+                limit,
+            }),
+        }
+    }
+
+    async fn dial_without_limit(&self) -> Result<Stream, ConnectError> {
+        let unreachable = |error: io::Error| ConnectError::Unreachable {
+            address: self.address.clone(),
+            reason: error.to_string(),
+        };
+        let tcp = TcpStream::connect(&self.address)
+            .await
+            .map_err(unreachable)?;
+        tcp.set_nodelay(true).map_err(unreachable)?;
+        let config = self
+            .credentials
+            .current()
+            .client(&self.expected)
+            .map_err(|error| self.broken(&error))?;
+        // Neither sent nor looked at: the certificate's role and name decide.
+        let nobody = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0, 0, 0, 0])));
+        let tls = TlsConnector::from(config)
+            .connect(nobody, tcp)
+            .await
+            .map_err(|error| self.explain(&error))?;
+        let mut stream = BufReader::with_capacity(64, tls);
+        match stream.fill_buf().await {
+            Ok([]) => Err(self.broken(&"the connection was closed")),
+            Ok(_first_word) => Ok(TokioIo::new(stream)),
+            Err(error) => Err(self.explain(&error)),
+        }
+    }
+
+    /// Which end found fault with whom.
+    fn explain(&self, error: &io::Error) -> ConnectError {
+        let address = self.address.clone();
+        match error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+        {
+            Some(rustls::Error::InvalidCertificate(fault)) => {
+                let reason = if let CertificateError::Other(wrong) = fault {
+                    wrong.to_string()
+                } else {
+                    fault.to_string()
+                };
+                ConnectError::WrongServer {
+                    address,
+                    expected: self.expected.clone(),
+                    reason,
+                }
+            }
+            Some(rustls::Error::AlertReceived(alert)) if REFUSALS.contains(alert) => {
+                ConnectError::Refused {
+                    address,
+                    reason: format!("{alert:?}"),
+                }
+            }
+            Some(_) | None => self.broken(error),
+        }
+    }
+
+    fn broken(&self, reason: &dyn ToString) -> ConnectError {
+        ConnectError::Broken {
+            address: self.address.clone(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// The alerts by which a server says that it does not want our certificate.
+const REFUSALS: [AlertDescription; 10] = [
+    AlertDescription::NoCertificate,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::AccessDenied,
+    AlertDescription::DecryptError,
+    AlertDescription::CertificateRequired,
+];
+
+fn innermost(error: &dyn Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,181 @@
+//! The door of every RPC: who asks is known and may, or no handler sees the call.
+//!
+//! Decided by the path and the certificate alone, before any argument is read, so that a refusal tells nothing about
+//! what exists. A handler finds the caller with [`Identity::of`].
+
+use std::future::ready;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+use tracing::Instrument;
+
+use crate::identity::{Identity, InvalidIdentity};
+use crate::rules::Rules;
+use crate::status::Kind;
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) identity: Result<Arc<Identity>, InvalidIdentity>,
+}
+
+/// Puts a [`Guard`] before the services.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardLayer {
+    environment: Arc<str>,
+    rules: Arc<Rules>,
+}
+
+impl GuardLayer {
+    pub(crate) fn new(environment: &str, rules: Rules) -> Self {
+        Self {
+            environment: environment.into(),
+            rules: Arc::new(rules),
+        }
+    }
+
+    fn admit(&self, request: &Request<Body>) -> Result<Arc<Identity>, Status> {
+        let unknown = |reason: String| Status::new(Code::Unauthenticated, reason);
+        let peer = request
+            .extensions()
+            .get::<Peer>()
+            .ok_or_else(|| unknown("who asks is not known".to_owned()))?;
+        let identity = peer.identity.as_ref().map_err(|e| unknown(e.to_string()))?;
+        if identity.environment() != &*self.environment {
+            let (theirs, ours) = (identity.environment(), &self.environment);
+            return Err(unknown(format!(
+                "this is environment {ours:?}; the certificate is of {theirs:?}"
+            )));
+        }
+        let refused = |e: crate::rules::Refusal| Kind::Refused.status(e.to_string());
+        self.rules
+            .check(request.uri().path(), identity)
+            .map_err(refused)?;
+        Ok(Arc::clone(identity))
+    }
+}
+
+impl<S> Layer<S> for GuardLayer {
+    type Service = Guard<S>;
+
+    fn layer(&self, inner: S) -> Guard<S> {
+        Guard {
+            guard: self.clone(),
+            inner,
+        }
+    }
+}
+
+/// Lets calls through to the services, or refuses them.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard<S> {
+    guard: GuardLayer,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Guard<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        match self.guard.admit(&request) {
+            Ok(identity) => {
+                let span =
+                    tracing::info_span!("rpc", path = request.uri().path(), caller = %identity);
+                request.extensions_mut().insert(identity);
+                Box::pin(self.inner.call(request).instrument(span))
+            }
+            Err(status) => {
+                let address = request.extensions().get::<Peer>().map(|peer| peer.address);
+                tracing::info!(?address, reason = status.message(), "refused");
+                Box::pin(ready(Ok(status.into_http())))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+    use crate::pki::tests::identity;
+    use crate::role::Role;
+
+    /// The status of a call by this peer, and whom the handler saw.
+    async fn called(peer: Option<Result<Identity, InvalidIdentity>>) -> (Code, String) {
+        let rules = Rules::new().allow("/a.B/C", &[Role::Reader]);
+        let handler = service_fn(|request: Request<Body>| async move {
+            let caller = request
+                .extensions()
+                .get::<Arc<Identity>>()
+                .map(ToString::to_string);
+            Ok::<_, Infallible>(Status::new(Code::Ok, caller.unwrap_or_default()).into_http())
+        });
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = "https://lab:1/a.B/C".parse().unwrap();
+        if let Some(identity) = peer {
+            let address = SocketAddr::from(([127, 0, 0, 1], 1));
+            request.extensions_mut().insert(Peer {
+                address,
+                identity: identity.map(Arc::new),
+            });
+        }
+        let response = GuardLayer::new("lab", rules)
+            .layer(handler)
+            .oneshot(request)
+            .await
+            .unwrap();
+        let status = Status::from_header_map(response.headers()).unwrap();
+        (status.code(), status.message().to_owned())
+    }
+
+    #[tokio::test]
+    async fn the_handler_sees_the_caller() {
+        let outcome = called(Some(Ok(identity(&["officer/anna"])))).await;
+        assert_eq!(outcome, (Code::Ok, "officer/anna".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn nobody_gets_past() {
+        assert_eq!(called(None).await.0, Code::Unauthenticated);
+        assert_eq!(
+            called(Some(Err(InvalidIdentity::Nobody))).await.0,
+            Code::Unauthenticated
+        );
+        assert_eq!(
+            called(Some(Ok(identity(&["harvester/h"])))).await.0,
+            Code::PermissionDenied
+        );
+    }
+
+    #[tokio::test]
+    async fn another_environment_is_told_so() {
+        let stranger = crate::pki::tests::identity_in("field", &["officer/anna"]);
+        let (code, reason) = called(Some(Ok(stranger))).await;
+        assert_eq!(code, Code::Unauthenticated);
+        assert_eq!(
+            reason,
+            "this is environment \"lab\"; the certificate is of \"field\""
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! Who a certificate says its holder is.
+//!
+//! Owns the reading of the URI names. Not promised: that the certificate is genuine; that was decided before, by the
+//! handshake. A certificate that speaks of two environments or of two persons is nobody's.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+use tonic::Status;
+use x509_parser::extensions::GeneralName;
+use x509_parser::parse_x509_certificate;
+
+use crate::role::{Grant, InvalidGrant, Role, SCHEME, is_environment, shortened};
+
+/// The holder of a certificate: an environment and what this environment grants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    environment: String,
+    grants: Vec<Grant>,
+    fingerprint: String,
+    expires: SystemTime,
+}
+
+/// Why a certificate is nobody's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidIdentity {
+    /// It cannot be read at all.
+    #[error("the certificate cannot be read: {0}")]
+    Certificate(String),
+    /// It carries no `spiffe://` name.
+    #[error(
+        "the certificate carries no `spiffe://environment/role/name`; issue one with `holdfast pki issue`"
+    )]
+    Nobody,
+    /// A name has not the form `spiffe://environment/role/name`.
+    #[error("the certificate carries {uri:?}, which is not `spiffe://environment/role/name`")]
+    Uri {
+        /// The name.
+        uri: String,
+    },
+    /// A name has the form, but its role or name is not one.
+    #[error("the certificate carries {uri:?}: {reason}")]
+    Grant {
+        /// The name.
+        uri: String,
+        /// What is wrong with it.
+        reason: InvalidGrant,
+    },
+    /// Two names are of different environments.
+    #[error("the certificate is of two environments, {0:?} and {1:?}")]
+    TwoEnvironments(String, String),
+    /// Two personal roles have different names: nobody could say who acted.
+    #[error("the certificate is of two persons, {0:?} and {1:?}")]
+    TwoPersons(String, String),
+}
+
+impl Identity {
+    /// Reads a certificate (DER). Names of other schemes are passed over.
+    pub fn from_certificate(der: &[u8]) -> Result<Self, InvalidIdentity> {
+        let unreadable = |reason: String| InvalidIdentity::Certificate(reason);
+        let (rest, certificate) =
+            parse_x509_certificate(der).map_err(|e| unreadable(e.to_string()))?;
+        if !rest.is_empty() {
+            return Err(unreadable(format!("{} bytes follow it", rest.len())));
+        }
+        let names = certificate
+            .subject_alternative_name()
+            .map_err(|e| unreadable(e.to_string()))?;
+        let names = names
+            .map(|extension| extension.value.general_names.as_slice())
+            .unwrap_or_default();
+        let uris = names.iter().filter_map(|name| {
+            let GeneralName::URI(uri) = name else {
+                return None;
+            };
+            uri.starts_with(SCHEME).then_some(*uri)
+        });
+        let (environment, grants) = read_names(uris)?;
+        let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
+        Ok(Self {
+            environment,
+            grants,
+            fingerprint: hex::encode(Sha256::digest(der)),
+            expires: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
+        })
+    }
+
+    /// The caller of an RPC, for a handler of a server made by [`serve`](crate::serve()).
+    pub fn of<T>(request: &tonic::Request<T>) -> Result<Arc<Self>, Status> {
+        request
+            .extensions()
+            .get::<Arc<Self>>()
+            .cloned()
+            .ok_or_else(|| {
+                // Only a server that was put together without the guard gets here.
+                Status::unauthenticated("the caller of this RPC is not known")
+            })
+    }
+
+    /// The environment that issued the certificate.
+    pub fn environment(&self) -> &str {
+        &self.environment
+    }
+
+    /// Everything it grants, sorted.
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    /// SHA-256 of the certificate (DER), in hex.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// When the certificate ends.
+    pub fn expires(&self) -> SystemTime {
+        self.expires
+    }
+
+    /// Whether the holder may act in `role`, by that role or by one that includes it.
+    pub fn has(&self, role: Role) -> bool {
+        self.grants.iter().any(|grant| grant.role().includes(role))
+    }
+
+    /// Whether the holder is exactly `name` in exactly `role`: a heartbeat speaks only for its own id.
+    pub fn is(&self, role: Role, name: &str) -> bool {
+        self.grants
+            .iter()
+            .any(|grant| grant.role() == role && grant.name() == name)
+    }
+
+    /// The one name of all personal roles; none for a part of the archive.
+    pub fn person(&self) -> Option<&str> {
+        self.grants
+            .iter()
+            .find(|grant| grant.role().is_personal())
+            .map(Grant::name)
+    }
+}
+
+/// `officer/anna, operator/anna`.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, grant) in self.grants.iter().enumerate() {
+            write!(f, "{}{grant}", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+fn read_names<'a>(
+    uris: impl Iterator<Item = &'a str>,
+) -> Result<(String, Vec<Grant>), InvalidIdentity> {
+    let mut found: Option<&str> = None;
+    let mut grants = BTreeSet::new();
+    for uri in uris {
+        let (environment, grant) = read_name(uri)?;
+        if let Some(other) = found.filter(|other| *other != environment) {
+            return Err(InvalidIdentity::TwoEnvironments(
+                other.to_owned(),
+                environment.to_owned(),
+            ));
+        }
+        found = Some(environment);
+        grants.insert(grant);
+    }
+    let grants: Vec<Grant> = grants.into_iter().collect();
+    let mut persons = grants
+        .iter()
+        .filter(|grant| grant.role().is_personal())
+        .map(Grant::name);
+    if let Some(person) = persons.next()
+        && let Some(other) = persons.find(|other| *other != person)
+    {
+        return Err(InvalidIdentity::TwoPersons(
+            person.to_owned(),
+            other.to_owned(),
+        ));
+    }
+    let environment = found.ok_or(InvalidIdentity::Nobody)?;
+    Ok((environment.to_owned(), grants))
+}
+
+fn read_name(uri: &str) -> Result<(&str, Grant), InvalidIdentity> {
+    let form = || InvalidIdentity::Uri {
+        uri: shortened(uri),
+    };
+    let (environment, grant) = uri
+        .strip_prefix(SCHEME)
+        .and_then(|rest| rest.split_once('/'))
+        .ok_or_else(form)?;
+    if !is_environment(environment) {
+        return Err(form());
+    }
+    let grant = grant.parse().map_err(|reason| InvalidIdentity::Grant {
+        uri: shortened(uri),
+        reason,
+    })?;
+    Ok((environment, grant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_add_up_and_are_sorted() {
+        let uris = [
+            "spiffe://lab/officer/anna",
+            "spiffe://lab/node/kb-3",
+            "spiffe://lab/officer/anna",
+        ];
+        let (environment, grants) = read_names(uris.into_iter()).unwrap();
+        assert_eq!(environment, "lab");
+        assert_eq!(
+            grants.iter().map(Grant::to_string).collect::<Vec<_>>(),
+            ["officer/anna", "node/kb-3"]
+        );
+    }
+
+    #[test]
+    fn a_certificate_that_says_two_things_is_nobodys() {
+        let check = |uris: &[&str]| read_names(uris.iter().copied()).unwrap_err();
+        assert_eq!(check(&[]), InvalidIdentity::Nobody);
+        assert!(matches!(
+            check(&["spiffe://a/reader/x", "spiffe://b/reader/x"]),
+            InvalidIdentity::TwoEnvironments(..)
+        ));
+        assert!(matches!(
+            check(&["spiffe://a/reader/x", "spiffe://a/custodian/y"]),
+            InvalidIdentity::TwoPersons(..)
+        ));
+        for bad in [
+            "spiffe://",
+            "spiffe://a",
+            "spiffe:///reader/x",
+            "spiffe://A/reader/x",
+            "spiffe://a b/reader/x",
+        ] {
+            assert!(
+                matches!(check(&[bad]), InvalidIdentity::Uri { .. }),
+                "{bad}"
+            );
+        }
+        for bad in [
+            "spiffe://a/",
+            "spiffe://a/reader",
+            "spiffe://a/king/x",
+            "spiffe://a/reader/",
+            "spiffe://a/reader/x/y",
+        ] {
+            assert!(
+                matches!(check(&[bad]), InvalidIdentity::Grant { .. }),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn parts_may_share_a_certificate_with_a_person() {
+        let uris = [
+            "spiffe://lab/node/kb-3",
+            "spiffe://lab/monitor/one",
+            "spiffe://lab/harvester/h1",
+        ];
+        assert_eq!(read_names(uris.into_iter()).unwrap().1.len(), 3);
+    }
+
+    #[test]
+    fn garbage_is_no_certificate() {
+        for bad in [
+            &b""[..],
+            &[0xff; 300],
+            &[0x30, 0x84, 0xff, 0xff, 0xff, 0xff],
+        ] {
+            assert!(matches!(
+                Identity::from_certificate(bad),
+                Err(InvalidIdentity::Certificate(_))
+            ));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A message from the wire that is not what it should be. It names its field.
+
+use tonic::Status;
+
+use crate::status::Kind;
+
+/// Why a message could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("field `{field}`: {reason}")]
+pub struct InvalidMessage {
+    /// The field, as in the `.proto`.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl InvalidMessage {
+    /// The field has to be there, and is not.
+    pub fn missing(field: &'static str) -> Self {
+        Self::invalid(field, "missing")
+    }
+
+    /// The field is there, and wrong.
+    pub fn invalid(field: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { field, reason }
+    }
+}
+
+impl From<InvalidMessage> for Status {
+    fn from(error: InvalidMessage) -> Self {
+        Kind::Invalid.status(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_names_the_field() {
+        let status = Status::from(InvalidMessage::missing("root"));
+        assert_eq!(status.code(), tonic::Code::InvalidArgument);
+        assert_eq!(status.message(), "field `root`: missing");
+        assert_eq!(Kind::of(&status), Kind::Invalid);
+        let status = Status::from(InvalidMessage::invalid("value", "3 bytes, not 32"));
+        assert_eq!(status.message(), "field `value`: 3 bytes, not 32");
+    }
+}

@@ -1,0 +1,52 @@
+//! What both ends of a call share: mutual TLS, roles, channels, servers, status.
+//!
+//! Owns the lock on every door of the archive. Nothing is served without a client certificate of the environment's
+//! own authority, and no call reaches a handler unless a rule names a role that this certificate carries.
+//!
+//! - [`pki`] makes an environment's authority, its certificates and its list of revoked ones.
+//! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
+//! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
+//! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits for ever.
+//! - [`idle`], [`invalid`], [`status`]: streams that stall, messages that are wrong, errors that keep their kind.
+//!
+//! Not promised: anything about the meaning of a call. This crate knows no other crate of the workspace, writes no
+//! file and starts no detached task of its own.
+//!
+//! ```
+//! use archive_rpc::{Grant, Role, Rules};
+//!
+//! let rules = Rules::new().allow("/holdfast.archive.v1.Access/Get", &[Role::Reader]);
+//! assert_eq!(rules.missing(["/holdfast.archive.v1.Access/Put"]), ["/holdfast.archive.v1.Access/Put"]);
+//! assert_eq!("officer/anna".parse::<Grant>().unwrap().role(), Role::Officer);
+//! ```
+
+mod accept;
+pub mod connect;
+mod guard;
+pub mod identity;
+pub mod idle;
+pub mod invalid;
+pub mod limits;
+mod pem;
+pub mod pki;
+pub mod role;
+pub mod rules;
+pub mod serve;
+pub mod settings;
+pub mod status;
+pub mod tls;
+pub mod verify;
+
+pub use connect::{ConnectError, connect, connect_lazy};
+pub use identity::{Identity, InvalidIdentity};
+pub use idle::Idle;
+pub use invalid::InvalidMessage;
+pub use limits::Limits;
+pub use pki::{Authority, Issued, PkiError, Serial, Validity};
+pub use role::{Grant, InvalidGrant, InvalidRole, Role};
+pub use rules::{Rules, rpc_paths};
+pub use serve::{Drained, ServeError, Services, bind, serve};
+pub use settings::RpcSettings;
+pub use status::Kind;
+pub use tls::{CredentialFiles, CredentialPem, Credentials, CredentialsError};
+pub use verify::Expected;

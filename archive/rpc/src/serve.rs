@@ -1,0 +1,192 @@
+//! A server: one port, mutual TLS, rules before handlers, health and reflection, an end that is graceful and has an end.
+//!
+//! A server does not start while one of its RPCs has no rule.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::transport::Server;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_health::server::{HealthReporter, HealthService};
+
+use crate::accept::accept;
+use crate::guard::GuardLayer;
+use crate::limits::Limits;
+use crate::rules::{InvalidDescriptors, Rules, rpc_paths};
+use crate::tls::Credentials;
+
+/// What a server offers, and to whom.
+#[derive(Debug)]
+pub struct Services {
+    /// The services. Health and reflection are added.
+    pub routes: Routes,
+    /// Who may call what.
+    pub rules: Rules,
+    /// Encoded `FileDescriptorSet`s of the services, for reflection and to find RPCs without a rule.
+    pub descriptors: Vec<&'static [u8]>,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every call under way was finished.
+    Finished,
+    /// The limit for draining passed; what was still under way was cut.
+    Cut,
+}
+
+/// Why a server did not start, or broke.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// RPCs that nobody decided about.
+    #[error("no rule says who may call {}", .0.join(", "))]
+    NoRule(Vec<String>),
+    /// A descriptor set is none.
+    #[error(transparent)]
+    Descriptors(#[from] InvalidDescriptors),
+    /// The reflection service cannot be built from the descriptor sets.
+    #[error("reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The server broke.
+    #[error("the server broke: {0}")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+/// Listens on `address`; with port 0 the second result says which port it became.
+pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Bind {
+        address: address.to_owned(),
+        source,
+    };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way go on to their end, and
+/// after [`Limits::drain`] are cut. Dropping the future cuts at once.
+pub async fn serve(
+    listener: TcpListener,
+    services: Services,
+    credentials: Credentials,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Drained, ServeError> {
+    let health = Health::of(&services)?;
+    let mut reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+    for descriptors in &services.descriptors {
+        reflection = reflection.register_encoded_file_descriptor_set(descriptors);
+    }
+    let routes = services
+        .routes
+        .add_service(health.service())
+        .add_service(reflection.build_v1()?);
+    let server = Server::builder()
+        .initial_stream_window_size(limits.stream_window)
+        .initial_connection_window_size(limits.connection_window)
+        .max_concurrent_streams(limits.streams)
+        .http2_keepalive_interval(Some(limits.keep_alive))
+        .http2_keepalive_timeout(Some(limits.keep_alive_timeout))
+        .layer(GuardLayer::new(
+            credentials.identity().environment(),
+            services.rules,
+        ))
+        .add_routes(routes);
+
+    let (draining, cut) = (CancellationToken::new(), CancellationToken::new());
+    let _cut_when_dropped = cut.clone().drop_guard();
+    let (ready, connections) = mpsc::channel(16);
+    let connections = ReceiverStream::new(connections).map(Ok::<_, Infallible>);
+    let accepting = accept(listener, credentials, limits, cut.clone(), ready);
+    health.start().await;
+    let stop = async {
+        shutdown.await;
+        health.stop().await;
+        draining.cancel();
+    };
+    // Boxed: it is large, and callers keep futures of this function within theirs.
+    let mut serving = Box::pin(async {
+        tokio::join!(
+            server.serve_with_incoming_shutdown(connections, stop),
+            accepting
+        )
+        .0
+    });
+    let drained = tokio::select! {
+        outcome = &mut serving => outcome.map(|()| Drained::Finished),
+        () = async { draining.cancelled().await; sleep(limits.drain).await } => {
+            cut.cancel();
+            serving.await.map(|()| Drained::Cut)
+        }
+    };
+    Ok(drained?)
+}
+
+/// The health of the server as a whole (the empty name) and of each service: they come and go together.
+struct Health {
+    reporter: HealthReporter,
+    names: BTreeSet<String>,
+}
+
+impl Health {
+    fn of(services: &Services) -> Result<Self, ServeError> {
+        let mut names = BTreeSet::from([String::new()]);
+        for descriptors in &services.descriptors {
+            let paths = rpc_paths(descriptors)?;
+            let missing = services.rules.missing(&paths);
+            if !missing.is_empty() {
+                return Err(ServeError::NoRule(missing));
+            }
+            names.extend(
+                paths
+                    .iter()
+                    .filter_map(|path| path.split('/').nth(1))
+                    .map(str::to_owned),
+            );
+        }
+        Ok(Self {
+            reporter: HealthReporter::new(),
+            names,
+        })
+    }
+
+    fn service(&self) -> HealthServer<HealthService> {
+        HealthServer::new(HealthService::from_health_reporter(self.reporter.clone()))
+    }
+
+    async fn start(&self) {
+        for name in &self.names {
+            self.reporter
+                .set_service_status(name, ServingStatus::Serving)
+                .await;
+        }
+    }
+
+    /// Tells those who watch, and ends their watching: they would hold up the drain.
+    async fn stop(&self) {
+        for name in &self.names {
+            self.reporter
+                .set_service_status(name, ServingStatus::NotServing)
+                .await;
+            self.reporter.clone().clear_service_status(name).await;
+        }
+    }
+}

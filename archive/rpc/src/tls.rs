@@ -1,0 +1,323 @@
+//! One's own certificate and whom one trusts, for both ends of a connection. Exchanged without a restart.
+//!
+//! TLS 1.3 only, one crypto provider (ring), HTTP/2 only. No session is resumed: a resumed session would not look at
+//! the peer's certificate again, and connections here live long.
+//!
+//! What is taken up is whole and fits together, or it is not taken up: the key is that of the certificate, the
+//! certificate is good by the same authorities and the same list of revoked ones that peers are measured by.
+//!
+//! Not promised: that a connection already open notices an exchange at once. New ones do; open ones at their next call.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::sync::watch;
+
+use crate::identity::{Identity, InvalidIdentity};
+use crate::pem::{first, sections};
+use crate::verify::{Expected, ExpectedServer};
+
+/// Where one's own certificate and those one trusts are read from, at start and at each reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialFiles {
+    /// One's own certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+    /// The environment's authority, PEM; two while one replaces the other.
+    pub authorities: PathBuf,
+    /// The authorities' lists of revoked certificates, PEM. Once there is one, every authority needs one.
+    pub revoked: Option<PathBuf>,
+}
+
+/// The same as text.
+#[derive(Clone)]
+pub struct CredentialPem {
+    /// One's own certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+    /// The environment's authority, or several.
+    pub authorities: String,
+    /// Lists of revoked certificates.
+    pub revoked: Option<String>,
+}
+
+/// Why credentials are not taken up. Those before stay.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A text is not the PEM it should be.
+    #[error("{what}: {reason}")]
+    Pem {
+        /// Which of the texts.
+        what: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// One's own certificate is nobody's.
+    #[error(transparent)]
+    Identity(#[from] InvalidIdentity),
+    /// One's own certificate would be refused by every peer.
+    #[error("one's own certificate is not good: {0}; issue one with `holdfast pki issue`")]
+    NotGood(rustls::Error),
+    /// Key and certificate do not belong together, or are of a kind that is not supported.
+    #[error("certificate and private key: {0}")]
+    Key(rustls::Error),
+    /// The authorities or lists of revoked certificates cannot be used.
+    #[error("authorities and revoked certificates: {0}")]
+    Trust(String),
+}
+
+/// One's own identity and whom one trusts. Clones share one state.
+#[derive(Clone)]
+pub struct Credentials {
+    files: Option<CredentialFiles>,
+    current: Arc<watch::Sender<Arc<Loaded>>>,
+}
+
+/// What was taken up last. Never changed, only exchanged.
+pub(crate) struct Loaded {
+    pub(crate) identity: Arc<Identity>,
+    own: Arc<SingleCertAndKey>,
+    verifier: Arc<dyn ClientCertVerifier>,
+    server: Arc<ServerConfig>,
+}
+
+/// No PEM of ours is larger; a path that points to an archive file is noticed.
+const LARGEST_FILE: u64 = 4 << 20;
+
+impl Credentials {
+    /// Reads the files. `now` decides whether one's own certificate is still good.
+    pub fn from_files(files: CredentialFiles, now: SystemTime) -> Result<Self, CredentialsError> {
+        let loaded = Loaded::new(&files.read()?, now)?;
+        Ok(Self {
+            files: Some(files),
+            current: Arc::new(watch::Sender::new(Arc::new(loaded))),
+        })
+    }
+
+    /// Takes the texts.
+    pub fn from_pem(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
+        Ok(Self {
+            files: None,
+            current: Arc::new(watch::Sender::new(Arc::new(Loaded::new(pem, now)?))),
+        })
+    }
+
+    /// Reads the files again. With an error nothing changes. Without files there is nothing to do.
+    pub fn reload(&self, now: SystemTime) -> Result<(), CredentialsError> {
+        match &self.files {
+            Some(files) => self.replace(&files.read()?, now),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes other texts. With an error nothing changes.
+    pub fn replace(&self, pem: &CredentialPem, now: SystemTime) -> Result<(), CredentialsError> {
+        let loaded = Loaded::new(pem, now)?;
+        drop(self.current.send_replace(Arc::new(loaded)));
+        Ok(())
+    }
+
+    /// Who one is.
+    pub fn identity(&self) -> Arc<Identity> {
+        Arc::clone(&self.current().identity)
+    }
+
+    /// Says when they were exchanged.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Loaded>> {
+        self.current.subscribe()
+    }
+
+    pub(crate) fn current(&self) -> Arc<Loaded> {
+        Arc::clone(&self.current.borrow())
+    }
+}
+
+impl CredentialFiles {
+    fn read(&self) -> Result<CredentialPem, CredentialsError> {
+        Ok(CredentialPem {
+            certificate: read(&self.certificate)?,
+            key: read(&self.key)?,
+            authorities: read(&self.authorities)?,
+            revoked: self.revoked.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+impl Loaded {
+    fn new(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let chain: Vec<CertificateDer<'static>> =
+            sections(&pem.certificate).map_err(unreadable("one's own certificate"))?;
+        let key: PrivateKeyDer<'static> = first(&pem.key).map_err(unreadable("the private key"))?;
+        let own = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Key)?;
+        let verifier = verifier(pem, &provider)?;
+        let identity =
+            check(verifier.as_ref(), &own.cert, unix(now)).map_err(CredentialsError::NotGood)?;
+        let identity = Arc::new(identity?);
+        let own = Arc::new(SingleCertAndKey::from(own));
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .map_err(CredentialsError::Key)?
+            .with_client_cert_verifier(Arc::clone(&verifier))
+            .with_cert_resolver(Arc::clone(&own) as Arc<_>);
+        server.alpn_protocols = vec![ALPN.to_vec()];
+        server.session_storage = Arc::new(NoServerSessionStorage {});
+        server.send_tls13_tickets = 0;
+        Ok(Self {
+            identity,
+            own,
+            verifier,
+            server: Arc::new(server),
+        })
+    }
+
+    /// For connections that come in: a client certificate is demanded.
+    pub(crate) fn server(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.server)
+    }
+
+    /// For a connection that goes out to `expected`.
+    pub(crate) fn client(
+        self: &Arc<Self>,
+        expected: &Expected,
+    ) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let verifier = ExpectedServer::new(Arc::clone(self), expected.clone());
+        let mut client =
+            ClientConfig::builder_with_provider(Arc::clone(self.server.crypto_provider()))
+                .with_protocol_versions(&[&TLS13])?
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+                .with_client_cert_resolver(Arc::clone(&self.own) as Arc<_>);
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        client.resumption = Resumption::disabled();
+        client.enable_sni = false;
+        Ok(Arc::new(client))
+    }
+
+    /// What measures any certificate of the environment, whichever end shows it: they are all good for both.
+    pub(crate) fn verifier(&self) -> &dyn ClientCertVerifier {
+        self.verifier.as_ref()
+    }
+
+    /// Whether a peer's certificate is still good.
+    pub(crate) fn recheck(&self, chain: &[CertificateDer<'_>]) -> Result<(), rustls::Error> {
+        // The same clock as in a handshake.
+        check(self.verifier(), chain, UnixTime::now()).map(drop)
+    }
+}
+
+const ALPN: &[u8] = b"h2";
+
+fn verifier(
+    pem: &CredentialPem,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, CredentialsError> {
+    let mut roots = RootCertStore::empty();
+    for authority in sections::<CertificateDer<'static>>(&pem.authorities)
+        .map_err(unreadable("the authorities"))?
+    {
+        roots
+            .add(authority)
+            .map_err(|e| CredentialsError::Trust(e.to_string()))?;
+    }
+    let revoked = match &pem.revoked {
+        Some(lists) => sections::<CertificateRevocationListDer<'static>>(lists)
+            .map_err(unreadable("the revoked certificates"))?,
+        None => Vec::new(),
+    };
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .with_crls(revoked)
+        .build()
+        .map_err(|e: VerifierBuilderError| CredentialsError::Trust(e.to_string()))
+}
+
+/// The chain is good at `now`; the inner result is whose it is.
+fn check(
+    verifier: &dyn ClientCertVerifier,
+    chain: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> Result<Result<Identity, InvalidIdentity>, rustls::Error> {
+    let (own, intermediates) = chain
+        .split_first()
+        .ok_or(rustls::Error::NoCertificatesPresented)?;
+    verifier.verify_client_cert(own, intermediates, now)?;
+    Ok(Identity::from_certificate(own))
+}
+
+fn unix(now: SystemTime) -> UnixTime {
+    // Before 1970 no certificate is good, at 1970 neither.
+    UnixTime::since_unix_epoch(
+        now.duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO),
+    )
+}
+
+fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
+    move |reason| CredentialsError::Pem { what, reason }
+}
+
+fn read(path: &Path) -> Result<String, CredentialsError> {
+    let mut text = String::new();
+    let outcome =
+        File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, "too large to be PEM");
+    let outcome = outcome.and_then(|_| {
+        if text.len() as u64 > LARGEST_FILE {
+            Err(too_large())
+        } else {
+            Ok(())
+        }
+    });
+    outcome
+        .map(|()| text)
+        .map_err(|source| CredentialsError::Read {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+impl fmt::Debug for CredentialPem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CredentialPem")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("identity", &self.identity())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! The server one meant to reach, by its role and name; the name of its host does not matter.
+//!
+//! Whoever holds the address of the repository, but not its certificate, is not the repository. Nodes move between
+//! machines, so hosts prove nothing.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
+
+use crate::identity::{Identity, InvalidIdentity};
+use crate::role::{Grant, Role};
+use crate::tls::Loaded;
+
+/// Whom a connection is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    role: Role,
+    name: Option<String>,
+}
+
+/// Why a genuine certificate is not that of the server one meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongServer {
+    /// It is nobody's.
+    #[error(transparent)]
+    Nobody(#[from] InvalidIdentity),
+    /// It is of another environment.
+    #[error("it is of environment {found:?}, not {own:?}")]
+    Environment {
+        /// One's own.
+        own: String,
+        /// The server's.
+        found: String,
+    },
+    /// It is somebody else's.
+    #[error("it is {found}, not {expected}")]
+    Somebody {
+        /// Who was meant.
+        expected: Expected,
+        /// Who answered.
+        found: String,
+    },
+}
+
+impl Expected {
+    /// Anyone in this role: the repository, whatever its name.
+    pub fn role(role: Role) -> Self {
+        Self { role, name: None }
+    }
+
+    /// Exactly this one: `node/kb-3`.
+    pub fn named(grant: &Grant) -> Self {
+        Self {
+            role: grant.role(),
+            name: Some(grant.name().to_owned()),
+        }
+    }
+
+    fn matches(&self, grant: &Grant) -> bool {
+        grant.role() == self.role && self.name.as_deref().is_none_or(|name| name == grant.name())
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.role, self.name.as_deref().unwrap_or("*"))
+    }
+}
+
+/// Chain, revocation and time as for any peer; then the environment; then role and name.
+#[derive(Debug)]
+pub(crate) struct ExpectedServer {
+    own: Arc<Loaded>,
+    expected: Expected,
+}
+
+impl ExpectedServer {
+    pub(crate) fn new(own: Arc<Loaded>, expected: Expected) -> Self {
+        Self { own, expected }
+    }
+
+    fn check(&self, certificate: &[u8]) -> Result<(), WrongServer> {
+        let server = Identity::from_certificate(certificate)?;
+        let own = self.own.identity.environment();
+        if server.environment() != own {
+            return Err(WrongServer::Environment {
+                own: own.to_owned(),
+                found: server.environment().to_owned(),
+            });
+        }
+        if server
+            .grants()
+            .iter()
+            .any(|grant| self.expected.matches(grant))
+        {
+            Ok(())
+        } else {
+            Err(WrongServer::Somebody {
+                expected: self.expected.clone(),
+                found: server.to_string(),
+            })
+        }
+    }
+}
+
+impl ServerCertVerifier for ExpectedServer {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.own
+            .verifier()
+            .verify_client_cert(end_entity, intermediates, now)?;
+        match self.check(end_entity) {
+            Ok(()) => Ok(ServerCertVerified::assertion()),
+            Err(wrong) => Err(CertificateError::Other(OtherError(Arc::new(wrong))).into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.own
+            .verifier()
+            .verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.own
+            .verifier()
+            .verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.own.verifier().supported_verify_schemes()
+    }
+}

@@ -1,0 +1,157 @@
+//! The end of a server: graceful, and with an end.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use archive_rpc::{Drained, Kind, Limits};
+use bytes::Bytes;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::echo::{call, take};
+use crate::world::{PATIENCE, SERVING, World};
+
+#[tokio::test]
+async fn calls_under_way_end_well_and_new_connections_are_refused() {
+    let world = World::new("lab");
+    let mut server = world.server(Limits::default()).await;
+    let ben = world.credentials(&["reader/ben", "harvester/ben"]);
+    let channel = server.channel(&ben).await.expect("connected");
+    let (chunks, upload) = mpsc::channel::<Bytes>(1);
+    let mut calls = JoinSet::new();
+    let (uploading, waiting) = (channel.clone(), channel.clone());
+    calls.spawn(async move {
+        take(&uploading, ReceiverStream::new(upload))
+            .await
+            .map(|bytes| bytes.to_string())
+    });
+    calls.spawn(async move { call(&waiting, "Wait").await });
+    server
+        .echo
+        .begun
+        .acquire_many(2)
+        .await
+        .expect("both have begun")
+        .forget();
+
+    server.stop();
+    // The port is closed before the calls are over.
+    let closed = async { while TcpStream::connect(server.address).await.is_ok() {} };
+    timeout(PATIENCE, closed).await.expect("closed in time");
+    assert!(calls.try_join_next().is_none(), "both still run");
+    for _ in 0..5 {
+        chunks
+            .send(Bytes::from(vec![0; 1 << 20]))
+            .await
+            .expect("still taken");
+    }
+    drop(chunks);
+    server.echo.open.add_permits(1);
+    let mut answers = Vec::new();
+    while let Some(answer) = calls.join_next().await {
+        answers.push(answer.expect("no panic").expect("answered"));
+    }
+    answers.sort();
+    assert_eq!(answers, ["5242880", "harvester/ben, reader/ben"]);
+    assert_eq!(server.ended().await, Drained::Finished);
+}
+
+#[tokio::test]
+async fn calls_that_do_not_end_are_cut() {
+    let world = World::new("lab");
+    let mut server = world
+        .server(Limits {
+            drain: Duration::from_millis(50),
+            ..Limits::default()
+        })
+        .await;
+    let channel = server
+        .channel(&world.credentials(&["reader/ben"]))
+        .await
+        .expect("connected");
+    let mut calls = JoinSet::new();
+    calls.spawn(async move { call(&channel, "Wait").await });
+    server.echo.begun.acquire().await.expect("begun").forget();
+    server.stop();
+    assert_eq!(server.ended().await, Drained::Cut);
+    let answer = timeout(PATIENCE, calls.join_next())
+        .await
+        .expect("in time")
+        .expect("a call")
+        .expect("no panic");
+    let status = answer.expect_err("cut");
+    assert_eq!(Kind::of(&status), Kind::Unavailable, "{status:?}");
+    let dropped = async {
+        while server.echo.dropped.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, dropped)
+        .await
+        .expect("the handler is gone too");
+}
+
+#[tokio::test]
+async fn who_watches_the_health_is_told_and_does_not_hold_up_the_drain() {
+    let world = World::new("lab");
+    let mut server = world.server(Limits::default()).await;
+    let channel = server
+        .channel(&world.credentials(&["viewer/web"]))
+        .await
+        .expect("connected");
+    let request = HealthCheckRequest {
+        service: "grpc.health.v1.Health".to_owned(),
+    };
+    let mut watch = HealthClient::new(channel)
+        .watch(request)
+        .await
+        .expect("watched")
+        .into_inner();
+    assert_eq!(
+        watch.next().await.expect("a status").expect("good").status,
+        SERVING
+    );
+    server.stop();
+    let not_serving = timeout(PATIENCE, watch.next())
+        .await
+        .expect("in time")
+        .expect("a status")
+        .expect("good");
+    assert_eq!(not_serving.status, 2);
+    assert!(
+        timeout(PATIENCE, watch.next())
+            .await
+            .expect("in time")
+            .is_none()
+    );
+    assert_eq!(server.ended().await, Drained::Finished);
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_leaves_nothing_behind() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let channel = server
+        .channel(&world.credentials(&["reader/ben"]))
+        .await
+        .expect("connected");
+    let mut calls = JoinSet::new();
+    calls.spawn(async move { call(&channel, "Wait").await });
+    server.echo.begun.acquire().await.expect("begun").forget();
+    let address = server.address;
+    drop(server);
+    let answer = timeout(PATIENCE, calls.join_next())
+        .await
+        .expect("in time")
+        .expect("a call")
+        .expect("no panic");
+    assert_eq!(Kind::of(&answer.expect_err("cut")), Kind::Unavailable);
+    let closed = async { while TcpStream::connect(address).await.is_ok() {} };
+    timeout(PATIENCE, closed).await.expect("closed in time");
+}

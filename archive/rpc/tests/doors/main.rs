@@ -1,0 +1,13 @@
+//! Both ends of real connections: TCP on port 0, real TLS, real HTTP/2.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests may stop at the first surprise"
+)]
+
+mod drain;
+mod echo;
+mod noise;
+mod peers;
+mod reload;
+mod world;

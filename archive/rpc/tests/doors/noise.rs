@@ -1,0 +1,220 @@
+//! Clients that say nothing, or the wrong thing, or too much.
+
+use std::time::{Duration, Instant};
+
+use archive_rpc::{ConnectError, Expected, Kind, Limits, Role, connect, connect_lazy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::echo::call;
+use crate::world::{PATIENCE, Running, SERVING, World, health};
+
+fn quick() -> Limits {
+    Limits {
+        handshake: Duration::from_millis(200),
+        ..Limits::default()
+    }
+}
+
+#[tokio::test]
+async fn silent_clients_block_nobody_and_are_turned_away() {
+    let world = World::new("lab");
+    let server = world
+        .server(Limits {
+            handshakes: 4,
+            ..Limits::default()
+        })
+        .await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(TcpStream::connect(server.address).await.expect("tcp"));
+    }
+    let began = Instant::now();
+    let channel = server
+        .channel(&world.credentials(&["reader/ben"]))
+        .await
+        .expect("connected");
+    assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+    assert!(began.elapsed() < PATIENCE);
+    // The oldest had to make place, long before the ten seconds of a handshake.
+    let closed = timeout(PATIENCE, silent[0].read(&mut [0; 1]))
+        .await
+        .expect("closed in time");
+    assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+}
+
+#[tokio::test]
+async fn a_handshake_has_a_limit() {
+    let world = World::new("lab");
+    let server = world.server(quick()).await;
+    let mut silent = TcpStream::connect(server.address).await.expect("tcp");
+    let closed = timeout(PATIENCE, silent.read(&mut [0; 1]))
+        .await
+        .expect("closed in time");
+    assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+}
+
+#[tokio::test]
+async fn garbage_harms_nobody() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let huge_record = [&[0x16, 3, 1, 0xff, 0xff][..], &vec![0; 70_000]].concat();
+    let half_hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    for noise in [
+        &http2[..],
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0; 300],
+        &[0xff; 300],
+        &huge_record,
+        &half_hello,
+        b"\n",
+    ] {
+        let mut client = TcpStream::connect(server.address).await.expect("tcp");
+        // The server may close before it has read everything.
+        let sent = client.write_all(noise).await;
+        drop((sent, client));
+    }
+    let channel = server
+        .channel(&world.credentials(&["reader/ben"]))
+        .await
+        .expect("connected");
+    assert_eq!(call(&channel, "Who").await.expect("answered"), "reader/ben");
+}
+
+#[tokio::test]
+async fn too_many_connections_are_turned_away_until_one_closes() {
+    let world = World::new("lab");
+    let server = world
+        .server(Limits {
+            connections: 2,
+            ..Limits::default()
+        })
+        .await;
+    let ben = world.credentials(&["reader/ben"]);
+    let first = server.channel(&ben).await.expect("connected");
+    let second = server.channel(&ben).await.expect("connected");
+    match server.channel(&ben).await {
+        Err(error @ ConnectError::Broken { .. }) => assert_eq!(error.kind(), Kind::Unavailable),
+        other => panic!("let in: {other:?}"),
+    }
+    drop(first);
+    let again = async {
+        loop {
+            if let Ok(channel) = server.channel(&ben).await {
+                return channel;
+            }
+        }
+    };
+    let third = timeout(PATIENCE, again)
+        .await
+        .expect("a place is free again");
+    for channel in [second, third] {
+        assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+    }
+}
+
+#[tokio::test]
+async fn a_client_tells_what_is_wrong_with_the_other_end() {
+    let world = World::new("lab");
+    let ben = world.credentials(&["reader/ben"]);
+    let expected = Expected::role(Role::Repository);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let address = listener.local_addr().expect("address").to_string();
+    // Listens, never answers.
+    let error = connect(&address, &ben, &expected, &quick())
+        .await
+        .expect_err("no answer");
+    assert_eq!(
+        error,
+        ConnectError::TimedOut {
+            address: address.clone(),
+            limit: quick().handshake
+        }
+    );
+    assert_eq!(error.kind(), Kind::TimedOut);
+    // Answers, but not TLS.
+    let mut impostor = JoinSet::new();
+    impostor.spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.expect("accepted");
+            client
+                .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .await
+                .expect("written");
+        }
+    });
+    let error = connect(&address, &ben, &expected, &Limits::default())
+        .await
+        .expect_err("not TLS");
+    assert!(matches!(error, ConnectError::Broken { .. }), "{error}");
+    // Nobody there at all.
+    impostor.shutdown().await;
+    let error = connect(&address, &ben, &expected, &Limits::default())
+        .await
+        .expect_err("nobody");
+    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    for bad in [
+        "",
+        "localhost",
+        "localhost:",
+        ":4000",
+        "localhost:0",
+        "localhost:70000",
+        "http://localhost:1",
+        "a/b:1",
+    ] {
+        let error = connect(bad, &ben, &expected, &Limits::default())
+            .await
+            .expect_err(bad);
+        assert_eq!(error, ConnectError::Address(bad.to_owned()));
+    }
+    for bad in [
+        "::1:4000",
+        "user@host:1",
+        "localhost:+1",
+        "ho st:1",
+        "https://a:1/x",
+    ] {
+        let error = connect_lazy(bad, &ben, &expected, &Limits::default());
+        assert!(error.is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
+    let world = World::new("lab");
+    let ben = world.credentials(&["reader/ben"]);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let address = listener.local_addr().expect("address");
+    drop(listener);
+    let expected = Expected::role(Role::Repository);
+    let text = format!("https://{address}/");
+    let channel = connect_lazy(&text, &ben, &expected, &Limits::default()).expect("address");
+    let error = call(&channel, "Who").await.expect_err("nobody there yet");
+    assert_eq!(Kind::of(&error), Kind::Unavailable, "{error:?}");
+    assert!(error.message().contains(&address.to_string()), "{error}");
+    for _ in 0..2 {
+        let listener = TcpListener::bind(address).await.expect("bind");
+        let mut server = Running::on(
+            listener,
+            world.credentials(&["repository/main"]),
+            Limits::default(),
+        );
+        let answered = async {
+            loop {
+                if let Ok(answer) = call(&channel, "Who").await {
+                    return answer;
+                }
+            }
+        };
+        assert_eq!(
+            timeout(PATIENCE, answered).await.expect("found"),
+            "reader/ben"
+        );
+        server.stop();
+        server.ended().await;
+    }
+}

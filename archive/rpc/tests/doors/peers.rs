@@ -1,0 +1,289 @@
+//! Who gets in, who does not, and what they are told.
+
+use std::sync::Arc;
+
+use archive_rpc::{
+    ConnectError, Credentials, Expected, Kind, Limits, Role, Rules, ServeError, Services, bind,
+    serve,
+};
+use bytes::Bytes;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tonic::Code;
+use tonic::service::Routes;
+
+use crate::echo::{call, take};
+use crate::world::{PATIENCE, Running, SERVING, World, health, now, refused, years};
+
+#[tokio::test]
+async fn the_right_identity_gets_in_and_the_handler_knows_it() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let anna = world.credentials(&["officer/anna", "operator/anna"]);
+    let channel = server.channel(&anna).await.expect("connected");
+    assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+    // An officer is a reader.
+    assert_eq!(
+        call(&channel, "Who").await.expect("answered"),
+        "officer/anna, operator/anna"
+    );
+    let harvester = server
+        .channel(&world.credentials(&["harvester/h1"]))
+        .await
+        .expect("connected");
+    let bytes = tokio_stream::iter(vec![Bytes::from(vec![1; 100_000]); 50]);
+    assert_eq!(take(&harvester, bytes).await.expect("taken"), 5_000_000);
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_is_refused_before_the_handler_and_told_who_may() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let channel = server
+        .channel(&world.credentials(&["custodian/carl"]))
+        .await
+        .expect("connected");
+    let told = refused(call(&channel, "Who").await, Code::PermissionDenied);
+    assert_eq!(
+        told,
+        "/test.Echo/Who is for reader, operator; this certificate is custodian/carl"
+    );
+    refused(call(&channel, "Wait").await, Code::PermissionDenied);
+    assert_eq!(server.echo.begun.available_permits(), 0, "no handler ran");
+    // Any valid certificate may ask for the health.
+    assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+}
+
+#[tokio::test]
+async fn a_path_without_a_rule_is_denied_whoever_asks() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let all: Vec<String> = Role::ALL.iter().map(|role| format!("{role}/x")).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let channel = server
+        .channel(&world.credentials(&all))
+        .await
+        .expect("connected");
+    for path in ["Unknown", "who", "Who/", "Who/x", "%57ho"] {
+        let told = refused(call(&channel, path).await, Code::PermissionDenied);
+        assert!(told.contains("no rule"), "{path}: {told}");
+    }
+    // What follows a question mark is no part of the path.
+    call(&channel, "Who?x=/test.Echo/Wait")
+        .await
+        .expect("answered");
+}
+
+#[tokio::test]
+async fn a_refused_upload_is_told_so_even_while_it_is_sending() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let channel = server
+        .channel(&world.credentials(&["reader/ben"]))
+        .await
+        .expect("connected");
+    for _ in 0..20 {
+        let endless = tokio_stream::iter(std::iter::repeat(Bytes::from(vec![1; 64 << 10])));
+        let answer = timeout(PATIENCE, take(&channel, endless))
+            .await
+            .expect("in time");
+        refused(answer, Code::PermissionDenied);
+    }
+}
+
+#[tokio::test]
+async fn without_a_certificate_nobody_gets_in() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let mut roots = rustls::RootCertStore::empty();
+    let authority =
+        CertificateDer::from_pem_slice(world.authority.certificate().as_bytes()).expect("pem");
+    roots.add(authority).expect("root");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tcp = TcpStream::connect(server.address).await.expect("tcp");
+    let name = ServerName::try_from("127.0.0.1").expect("name");
+    let mut tls = TlsConnector::from(Arc::new(config))
+        .connect(name, tcp)
+        .await
+        .expect("the server shows its own");
+    let error = timeout(PATIENCE, tls.read_u8())
+        .await
+        .expect("in time")
+        .expect_err("refused");
+    assert!(error.to_string().contains("CertificateRequired"), "{error}");
+}
+
+/// Connects with these credentials and says how the server refused them.
+async fn alert(server: &Running, credentials: &Credentials) -> String {
+    match server.channel(credentials).await {
+        Err(error @ ConnectError::Refused { .. }) => {
+            assert_eq!(error.kind(), Kind::Refused);
+            error.to_string()
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let old = world.issue(&["officer/anna"], years(2000, 2001));
+    // It was good when it was taken up.
+    let old = Credentials::from_pem(&world.pem(&old, None), years(2000, 2001).not_before)
+        .expect("credentials");
+    assert!(alert(&server, &old).await.contains("CertificateExpired"));
+}
+
+#[tokio::test]
+async fn a_revoked_certificate_is_refused_and_the_others_are_not() {
+    let world = World::new("lab");
+    let (anna, ben) = (
+        world.issue(&["officer/anna"], years(2000, 2200)),
+        world.credentials(&["reader/ben"]),
+    );
+    let list = world
+        .authority
+        .revoke(
+            None,
+            std::slice::from_ref(&anna.serial),
+            years(2025, 2026).not_before,
+            now(),
+        )
+        .expect("list");
+    let issued = world.issue(&["repository/main"], years(2000, 2200));
+    let server =
+        Credentials::from_pem(&world.pem(&issued, Some(list)), now()).expect("credentials");
+    let server = Running::start(server, Limits::default()).await;
+    let anna = Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");
+    assert!(alert(&server, &anna).await.contains("CertificateRevoked"));
+    let channel = server.channel(&ben).await.expect("connected");
+    assert_eq!(call(&channel, "Who").await.expect("answered"), "reader/ben");
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_foreign_authority_is_refused_by_both_ends() {
+    // The same environment by name.
+    let (world, impostor) = (World::new("lab"), World::new("lab"));
+    let server = world.server(Limits::default()).await;
+    let foreign = impostor.credentials(&["officer/anna"]);
+    match server.channel(&foreign).await {
+        Err(error @ ConnectError::WrongServer { .. }) => assert_eq!(error.kind(), Kind::Refused),
+        other => panic!("not refused: {other:?}"),
+    }
+    // One that trusts the server, and is not trusted.
+    let issued = impostor.issue(&["officer/anna"], years(2000, 2200));
+    let mut pem = impostor.pem(&issued, None);
+    pem.authorities.push_str(world.authority.certificate());
+    let foreign = Credentials::from_pem(&pem, now()).expect("credentials");
+    let told = alert(&server, &foreign).await;
+    assert!(
+        told.contains("UnknownCA") || told.contains("DecryptError"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_of_another_environment_will_not_do_even_by_a_trusted_authority() {
+    // Both trust both authorities, as when somebody reuses a bundle.
+    let (lab, field) = (World::new("lab"), World::new("field"));
+    let both = format!(
+        "{}{}",
+        lab.authority.certificate(),
+        field.authority.certificate()
+    );
+    let credentials = |world: &World, grant: &str| {
+        let mut pem = world.pem(&world.issue(&[grant], years(2000, 2200)), None);
+        pem.authorities.clone_from(&both);
+        Credentials::from_pem(&pem, now()).expect("credentials")
+    };
+    let server = Running::start(credentials(&lab, "repository/main"), Limits::default()).await;
+    match server.channel(&credentials(&field, "officer/anna")).await {
+        Err(ConnectError::WrongServer { reason, .. }) => {
+            assert_eq!(reason, "it is of environment \"lab\", not \"field\"");
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn only_the_server_one_meant_will_do() {
+    let world = World::new("lab");
+    let server = Running::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
+    let anna = world.credentials(&["officer/anna"]);
+    let named = |text: &str| Expected::named(&text.parse().expect("grant"));
+    for right in [Expected::role(Role::Node), named("node/kb-3")] {
+        let channel = server.channel_to(&anna, &right).await.expect("connected");
+        assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+    }
+    for wrong in [
+        Expected::role(Role::Repository),
+        named("node/kb-4"),
+        named("repository/kb-3"),
+    ] {
+        match server.channel_to(&anna, &wrong).await {
+            Err(error @ ConnectError::WrongServer { .. }) => {
+                assert!(
+                    error
+                        .to_string()
+                        .contains(&format!("it is node/kb-3, not {wrong}")),
+                    "{error}"
+                );
+            }
+            other => panic!("{wrong}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_does_not_start_while_an_rpc_has_no_rule() {
+    let world = World::new("lab");
+    let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
+    // google.protobuf.compiler has no service; a descriptor set by hand has one.
+    let method = prost_types::MethodDescriptorProto {
+        name: Some("Burn".into()),
+        ..Default::default()
+    };
+    let service = prost_types::ServiceDescriptorProto {
+        name: Some("Fire".into()),
+        method: vec![method],
+        ..Default::default()
+    };
+    let file = prost_types::FileDescriptorProto {
+        name: Some("fire.proto".into()),
+        package: Some("test".into()),
+        service: vec![service],
+        ..Default::default()
+    };
+    let set = prost::Message::encode_to_vec(&prost_types::FileDescriptorSet { file: vec![file] });
+    let services = Services {
+        routes: Routes::default(),
+        rules: Rules::new(),
+        descriptors: vec![set.leak()],
+    };
+    let serving = serve(
+        listener,
+        services,
+        world.credentials(&["node/a"]),
+        Limits::default(),
+        std::future::pending(),
+    );
+    match timeout(PATIENCE, serving).await.expect("at once") {
+        Err(error @ ServeError::NoRule(_)) => {
+            assert_eq!(
+                error.to_string(),
+                "no rule says who may call /test.Fire/Burn"
+            );
+        }
+        other => panic!("started: {other:?}"),
+    }
+}

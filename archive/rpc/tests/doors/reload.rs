@@ -1,0 +1,253 @@
+//! Credentials exchanged while a server runs.
+
+use std::fs;
+
+use archive_rpc::{
+    ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, Expected, Grant,
+    Kind, Limits,
+};
+use tokio::time::timeout;
+use tokio_stream::StreamExt;
+
+use crate::echo::{call, give};
+use crate::world::{PATIENCE, Running, SERVING, World, health, now, years};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("directory"))
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a certificate of a test need not be durable"
+    )]
+    fn write(&self, pem: &CredentialPem) {
+        let text =
+            |name: &str, text: &str| fs::write(self.0.path().join(name), text).expect("written");
+        text("cert.pem", &pem.certificate);
+        text("key.pem", &pem.key);
+        text("ca.pem", &pem.authorities);
+        text("revoked.pem", pem.revoked.as_deref().unwrap_or_default());
+    }
+
+    fn files(&self, revoked: bool) -> CredentialFiles {
+        let path = |name: &str| self.0.path().join(name);
+        CredentialFiles {
+            certificate: path("cert.pem"),
+            key: path("key.pem"),
+            authorities: path("ca.pem"),
+            revoked: revoked.then(|| path("revoked.pem")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_is_exchanged_while_calls_go_on() {
+    let world = World::new("lab");
+    let folder = Folder::new();
+    folder.write(&world.pem(&world.issue(&["node/old"], years(2000, 2200)), None));
+    let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
+    let server = Running::start(credentials.clone(), Limits::default()).await;
+    let anna = world.credentials(&["reader/anna"]);
+    let named = |text: &str| Expected::named(&text.parse::<Grant>().expect("grant"));
+    let before = server
+        .channel_to(&anna, &named("node/old"))
+        .await
+        .expect("connected");
+    assert!(server.channel_to(&anna, &named("node/new")).await.is_err());
+
+    folder.write(&world.pem(&world.issue(&["node/new"], years(2000, 2200)), None));
+    credentials.reload(now()).expect("reloaded");
+    assert_eq!(credentials.identity().to_string(), "node/new");
+    let after = server
+        .channel_to(&anna, &named("node/new"))
+        .await
+        .expect("connected");
+    assert!(matches!(
+        server.channel_to(&anna, &named("node/old")).await,
+        Err(ConnectError::WrongServer { .. })
+    ));
+    for channel in [before, after] {
+        assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_together_is_not_taken_up() {
+    let world = World::new("lab");
+    let folder = Folder::new();
+    let good = world.pem(&world.issue(&["node/a"], years(2000, 2200)), None);
+    folder.write(&good);
+    let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
+    let other = world.pem(&world.issue(&["node/b"], years(2000, 2200)), None);
+    let expired = world.pem(&world.issue(&["node/a"], years(2000, 2001)), None);
+    let stranger = World::new("lab");
+    let with = |change: &dyn Fn(&mut CredentialPem)| {
+        let mut pem = other.clone();
+        change(&mut pem);
+        pem
+    };
+    let cut = |text: &str| text[..text.len() - 30].to_owned();
+    let serial = archive_rpc::Serial::of_certificate(&other.certificate).expect("serial");
+    let own_revoked = world
+        .authority
+        .revoke(None, &[serial], years(2025, 2026).not_before, now())
+        .expect("list");
+    let foreign_list = stranger
+        .authority
+        .revoke(None, &[], years(2025, 2026).not_before, now())
+        .expect("list");
+    for (what, pem) in [
+        ("another's key", with(&|pem| pem.key.clone_from(&good.key))),
+        (
+            "a cut certificate",
+            with(&|pem| pem.certificate = cut(&pem.certificate)),
+        ),
+        ("a cut key", with(&|pem| pem.key = cut(&pem.key))),
+        (
+            "cut authorities",
+            with(&|pem| pem.authorities = cut(&pem.authorities)),
+        ),
+        ("an empty certificate", with(&|pem| pem.certificate.clear())),
+        ("no authority", with(&|pem| pem.authorities.clear())),
+        (
+            "a stranger's authority",
+            with(&|pem| pem.authorities = stranger.authority.certificate().to_owned()),
+        ),
+        (
+            "the authority itself",
+            with(&|pem| {
+                pem.certificate = world.authority.certificate().to_owned();
+                pem.key = world.authority.key();
+            }),
+        ),
+        ("expired", expired),
+        (
+            "revoked",
+            with(&|pem| pem.revoked = Some(own_revoked.clone())),
+        ),
+        (
+            "an empty list",
+            with(&|pem| pem.revoked = Some(String::new())),
+        ),
+        (
+            "a cut list",
+            with(&|pem| pem.revoked = Some(cut(&own_revoked))),
+        ),
+        (
+            "a list that is none",
+            with(&|pem| pem.revoked = Some(pem.certificate.clone())),
+        ),
+        (
+            "a foreign list",
+            with(&|pem| pem.revoked = Some(foreign_list.clone())),
+        ),
+    ] {
+        let error = credentials.replace(&pem, now()).expect_err(what);
+        println!("{what}: {error}");
+        assert!(
+            !format!("{error} {error:?} {pem:?}").contains("PRIVATE KEY"),
+            "{what}"
+        );
+        assert_eq!(credentials.identity().to_string(), "node/a", "{what}");
+    }
+    fs::remove_file(folder.files(false).key).expect("removed");
+    match credentials.reload(now()) {
+        Err(CredentialsError::Read { path, .. }) => assert!(path.ends_with("key.pem")),
+        other => panic!("taken up: {other:?}"),
+    }
+    let server = Running::start(credentials, Limits::default()).await;
+    let named = Expected::named(&"node/a".parse().expect("grant"));
+    let channel = server
+        .channel_to(&world.credentials(&["reader/r"]), &named)
+        .await
+        .expect("connected");
+    assert_eq!(health(&channel).await.expect("healthy"), SERVING);
+}
+
+#[tokio::test]
+async fn a_path_to_something_huge_is_noticed() {
+    let world = World::new("lab");
+    let folder = Folder::new();
+    folder.write(&world.pem(&world.issue(&["node/a"], years(2000, 2200)), None));
+    let files = CredentialFiles {
+        authorities: "/dev/zero".into(),
+        ..folder.files(false)
+    };
+    assert!(matches!(
+        Credentials::from_files(files, now()),
+        Err(CredentialsError::Read { .. })
+    ));
+    let files = CredentialFiles {
+        revoked: Some("/nowhere/revoked.pem".into()),
+        ..folder.files(false)
+    };
+    assert!(matches!(
+        Credentials::from_files(files, now()),
+        Err(CredentialsError::Read { .. })
+    ));
+}
+
+#[tokio::test]
+async fn who_is_revoked_is_cut_off_with_the_calls_under_way() {
+    let world = World::new("lab");
+    let folder = Folder::new();
+    let none = world
+        .authority
+        .revoke(None, &[], years(2024, 2025).not_before, now())
+        .expect("list");
+    let own = world.issue(&["repository/main"], years(2000, 2200));
+    folder.write(&world.pem(&own, Some(none.clone())));
+    let credentials = Credentials::from_files(folder.files(true), now()).expect("credentials");
+    let server = Running::start(credentials.clone(), Limits::default()).await;
+    let anna = world.issue(&["reader/anna"], years(2000, 2200));
+    let anna_credentials =
+        Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");
+    let (hers, bens) = (
+        server.channel(&anna_credentials).await,
+        server.channel(&world.credentials(&["reader/ben"])).await,
+    );
+    let (hers, bens) = (hers.expect("connected"), bens.expect("connected"));
+    let (mut her_stream, mut his_stream) = (
+        give(&hers).await.expect("given"),
+        give(&bens).await.expect("given"),
+    );
+    her_stream.next().await.expect("a message").expect("good");
+
+    let list = world
+        .authority
+        .revoke(
+            Some(&none),
+            &[anna.serial],
+            years(2025, 2026).not_before,
+            now(),
+        )
+        .expect("list");
+    folder.write(&world.pem(&own, Some(list)));
+    credentials.reload(now()).expect("reloaded");
+    let end = async {
+        loop {
+            match her_stream.next().await {
+                Some(Ok(_)) => {}
+                end => return end,
+            }
+        }
+    };
+    let end = timeout(PATIENCE, end)
+        .await
+        .expect("cut in time")
+        .expect("an error")
+        .expect_err("an error");
+    assert_eq!(Kind::of(&end), Kind::Unavailable, "{end:?}");
+    // The channel connects again by itself, and is told why it cannot.
+    let refused = call(&hers, "Who").await.expect_err("refused");
+    assert_eq!(Kind::of(&refused), Kind::Refused, "{refused:?}");
+    assert!(
+        refused.message().contains("CertificateRevoked"),
+        "{refused}"
+    );
+    his_stream.next().await.expect("a message").expect("good");
+    assert_eq!(call(&bens, "Who").await.expect("answered"), "reader/ben");
+}

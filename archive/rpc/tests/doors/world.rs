@@ -1,0 +1,183 @@
+//! An environment with its authority, servers in it, and a hand for calls.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Drained, Expected, Grant, Issued, Kind, Limits, Role,
+    Rules, Services, Validity, bind, connect, serve,
+};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tonic::Status;
+use tonic::service::Routes;
+use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::echo::Echo;
+
+/// Longer than anything here should take, shorter than the limits that would hide a hang.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) fn at(year: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
+}
+
+/// The time at which the tests' certificates are taken up.
+pub(crate) fn now() -> SystemTime {
+    at(2026)
+}
+
+pub(crate) fn years(from: u64, to: u64) -> Validity {
+    Validity {
+        not_before: at(from),
+        not_after: at(to),
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) authority: Authority,
+}
+
+impl World {
+    pub(crate) fn new(environment: &str) -> Self {
+        Self {
+            authority: Authority::create(environment, years(2000, 2200)).expect("authority"),
+        }
+    }
+
+    pub(crate) fn issue(&self, grants: &[&str], validity: Validity) -> Issued {
+        let grants: Vec<Grant> = grants
+            .iter()
+            .map(|text| text.parse().expect("grant"))
+            .collect();
+        self.authority
+            .issue(&grants, &["127.0.0.1"], validity)
+            .expect("issue")
+    }
+
+    /// The text of credentials: `issued`, trusting this world's authority.
+    pub(crate) fn pem(&self, issued: &Issued, revoked: Option<String>) -> CredentialPem {
+        CredentialPem {
+            certificate: issued.certificate.clone(),
+            key: issued.key.clone(),
+            authorities: self.authority.certificate().to_owned(),
+            revoked,
+        }
+    }
+
+    pub(crate) fn credentials(&self, grants: &[&str]) -> Credentials {
+        let issued = self.issue(grants, years(2000, 2200));
+        Credentials::from_pem(&self.pem(&issued, None), now()).expect("credentials")
+    }
+
+    pub(crate) async fn server(&self, limits: Limits) -> Running {
+        Running::start(self.credentials(&["repository/main"]), limits).await
+    }
+}
+
+/// What the servers of these tests admit.
+pub(crate) fn rules() -> Rules {
+    Rules::new()
+        .allow("/test.Echo/Who", &[Role::Reader, Role::Operator])
+        .allow("/test.Echo/Wait", &[Role::Reader])
+        .allow("/test.Echo/Take", &[Role::Harvester])
+        .allow("/test.Echo/Give", &[Role::Reader])
+}
+
+/// A server on a port of its own.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) echo: Echo,
+    stop: Option<oneshot::Sender<()>>,
+    ended: JoinSet<Drained>,
+}
+
+impl Running {
+    pub(crate) async fn start(credentials: Credentials, limits: Limits) -> Self {
+        let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
+        Self::on(listener, credentials, limits)
+    }
+
+    pub(crate) fn on(listener: TcpListener, credentials: Credentials, limits: Limits) -> Self {
+        let address = listener.local_addr().expect("address");
+        let echo = Echo::default();
+        let services = Services {
+            routes: Routes::new(echo.clone()),
+            rules: rules(),
+            descriptors: vec![tonic_health::pb::FILE_DESCRIPTOR_SET],
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut ended = JoinSet::new();
+        ended.spawn(async move {
+            let shutdown = async { drop(stopped.await) };
+            serve(listener, services, credentials, limits, shutdown)
+                .await
+                .expect("serve")
+        });
+        Self {
+            address,
+            echo,
+            stop: Some(stop),
+            ended,
+        }
+    }
+
+    /// Asks the server to stop; it drains.
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    pub(crate) async fn ended(&mut self) -> Drained {
+        let ended = timeout(PATIENCE, self.ended.join_next())
+            .await
+            .expect("the server ends in time");
+        ended.expect("a server").expect("no panic")
+    }
+
+    /// A channel to this server, or why there is none.
+    pub(crate) async fn channel(
+        &self,
+        credentials: &Credentials,
+    ) -> Result<Channel, archive_rpc::ConnectError> {
+        self.channel_to(credentials, &Expected::role(Role::Repository))
+            .await
+    }
+
+    pub(crate) async fn channel_to(
+        &self,
+        credentials: &Credentials,
+        expected: &Expected,
+    ) -> Result<Channel, archive_rpc::ConnectError> {
+        let (address, limits) = (self.address.to_string(), Limits::default());
+        timeout(PATIENCE, connect(&address, credentials, expected, &limits))
+            .await
+            .expect("connected or refused in time")
+    }
+}
+
+/// One health check on a channel.
+pub(crate) async fn health(channel: &Channel) -> Result<i32, Status> {
+    let mut client = HealthClient::new(channel.clone());
+    let check = client.check(HealthCheckRequest {
+        service: String::new(),
+    });
+    let answer = timeout(PATIENCE, check).await.expect("answered in time");
+    answer.map(|response| response.into_inner().status)
+}
+
+pub(crate) const SERVING: i32 = 1;
+
+/// The refusal of a call, with its kind and code looked at.
+pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>, code: tonic::Code) -> String {
+    let status = outcome.expect_err("refused");
+    assert_eq!(
+        (status.code(), Kind::of(&status)),
+        (code, Kind::Refused),
+        "{status:?}"
+    );
+    status.message().to_owned()
+}
