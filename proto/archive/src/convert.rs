@@ -1,0 +1,161 @@
+//! Between the wire and the model.
+//!
+//! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
+
+use archive_model::{
+    ArchiveError, FileName, Groups, NodeId, ReplicaId, ReplicaKind, Root, UploadId, VolumeId,
+};
+use archive_rpc::{InvalidMessage, Kind};
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::wire;
+
+/// Reads a field that parses from text.
+fn text<T: std::str::FromStr<Err: std::fmt::Display>>(
+    field: &'static str,
+    text: &str,
+) -> Result<T, InvalidMessage> {
+    if text.is_empty() {
+        return Err(InvalidMessage::missing(field));
+    }
+    text.parse()
+        .map_err(|error: T::Err| InvalidMessage::invalid(field, error.to_string()))
+}
+
+/// Reads a field that is absent when it is empty.
+fn optional<T: std::str::FromStr<Err: std::fmt::Display>>(
+    field: &'static str,
+    value: &str,
+) -> Result<Option<T>, InvalidMessage> {
+    if value.is_empty() {
+        Ok(None)
+    } else {
+        text(field, value).map(Some)
+    }
+}
+
+/// Reads the name of an archive file.
+pub fn file_name(field: &'static str, value: &str) -> Result<FileName, InvalidMessage> {
+    text(field, value)
+}
+
+/// Reads the name to list after; none if it is empty.
+pub fn after(value: &str) -> Result<Option<FileName>, InvalidMessage> {
+    optional("after", value)
+}
+
+/// Reads the id of an upload.
+pub fn upload_id(value: &str) -> Result<UploadId, InvalidMessage> {
+    text("upload", value)
+}
+
+/// Reads the id of a node.
+pub fn node_id(value: &str) -> Result<NodeId, InvalidMessage> {
+    text("node", value)
+}
+
+/// Reads the id of a volume.
+pub fn volume_id(value: &str) -> Result<VolumeId, InvalidMessage> {
+    text("volume", value)
+}
+
+/// Reads the id of a replica.
+pub fn replica_id(value: &str) -> Result<ReplicaId, InvalidMessage> {
+    text("replica", value)
+}
+
+/// Reads a time.
+pub fn time(field: &'static str, value: &str) -> Result<Timestamp, InvalidMessage> {
+    text(field, value)
+}
+
+/// Reads a time that may be absent.
+pub fn optional_time(
+    field: &'static str,
+    value: &str,
+) -> Result<Option<Timestamp>, InvalidMessage> {
+    optional(field, value)
+}
+
+/// Reads a root.
+pub fn root(field: &'static str, value: &[u8]) -> Result<Root, InvalidMessage> {
+    Root::try_from(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+}
+
+/// Reads a root that may be absent.
+pub fn optional_root(field: &'static str, value: &[u8]) -> Result<Option<Root>, InvalidMessage> {
+    if value.is_empty() {
+        Ok(None)
+    } else {
+        root(field, value).map(Some)
+    }
+}
+
+/// Reads `N` bytes that may be absent.
+pub fn optional_bytes<const N: usize>(
+    field: &'static str,
+    value: &[u8],
+) -> Result<Option<[u8; N]>, InvalidMessage> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let reason = format!("is {} bytes long, not {N}", value.len());
+    value
+        .try_into()
+        .map(Some)
+        .or(Err(InvalidMessage::invalid(field, reason)))
+}
+
+/// Writes a root.
+pub fn root_bytes(root: &Root) -> Bytes {
+    Bytes::copy_from_slice(root.as_bytes())
+}
+
+/// Reads a set of groups.
+pub fn groups(field: &'static str, ranges: &[wire::GroupRange]) -> Result<Groups, InvalidMessage> {
+    let pairs: Vec<(u64, u64)> = ranges
+        .iter()
+        .map(|range| (range.start, range.end))
+        .collect();
+    Groups::try_from(pairs).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+}
+
+/// Writes a set of groups.
+pub fn group_ranges(groups: &Groups) -> Vec<wire::GroupRange> {
+    groups
+        .ranges()
+        .map(|range| wire::GroupRange {
+            start: range.start,
+            end: range.end,
+        })
+        .collect()
+}
+
+impl From<ReplicaKind> for wire::ReplicaKind {
+    fn from(kind: ReplicaKind) -> Self {
+        match kind {
+            ReplicaKind::Bitarchive => Self::Bitarchive,
+            ReplicaKind::Checksum => Self::Checksum,
+        }
+    }
+}
+
+/// Writes an error of the archive as a status: its text for people, its kind for programs.
+pub fn to_status(error: &ArchiveError) -> tonic::Status {
+    let kind = match error {
+        ArchiveError::Invalid(_) | ArchiveError::Name { .. } => Kind::Invalid,
+        ArchiveError::NotFound(_) => Kind::NotFound,
+        ArchiveError::Exists { .. } => Kind::Exists,
+        ArchiveError::Busy(_) => Kind::Busy,
+        ArchiveError::Mismatch { .. } => Kind::Mismatch,
+        ArchiveError::NotEnoughReplicas { .. } => Kind::NotEnoughReplicas,
+        ArchiveError::Damaged { .. } => Kind::Damaged,
+        ArchiveError::Refused(_) => Kind::Refused,
+        ArchiveError::NoSpace(_) => Kind::NoSpace,
+        ArchiveError::Unavailable(_) => Kind::Unavailable,
+        ArchiveError::TimedOut(_) => Kind::TimedOut,
+        ArchiveError::Storage(_) => Kind::Storage,
+    };
+    kind.status(error.to_string())
+}

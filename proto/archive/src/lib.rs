@@ -1,0 +1,14 @@
+//! The archive's language on the wire.
+//!
+//! Owns `holdfast.archive.v1`: the `.proto` files in `archive/v1` are the manual of the API, [`wire`] is what is
+//! generated from them, [`convert`] the only way from it to the model and back. A message that breaks a rule is refused
+//! with the name of its field.
+//!
+//! Not promised: that a message that converts makes sense; the parts decide that.
+
+pub mod convert;
+pub mod rules;
+pub mod wire;
+
+/// The descriptors of every service and message, for reflection and for the walk over every RPC.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,0 +1,68 @@
+//! Who may call what: blueprint §3, *Roles*, as one table for every server of the archive.
+//!
+//! An RPC that is not here is refused to everyone, and a server that offers it does not start.
+
+use archive_rpc::{Role, Rules};
+
+/// The rules of `holdfast.archive.v1`.
+///
+/// A role that includes another (an officer is a reader) need not be named beside it.
+pub fn rules() -> Rules {
+    Rules::new()
+        .allow("/holdfast.archive.v1.Ingest/Store", &[Role::Harvester])
+        .allow(
+            "/holdfast.archive.v1.Ingest/Stat",
+            &[Role::Harvester, Role::Reader],
+        )
+        .allow(
+            "/holdfast.archive.v1.Access/Get",
+            &[Role::Reader, Role::Index, Role::Viewer],
+        )
+        .allow(
+            "/holdfast.archive.v1.Access/List",
+            &[Role::Reader, Role::Index, Role::Viewer],
+        )
+        .allow(
+            "/holdfast.archive.v1.Access/Status",
+            &[Role::Reader, Role::Operator],
+        )
+        .allow("/holdfast.archive.v1.Replica/Heartbeat", &[Role::Node])
+        .allow("/holdfast.archive.v1.Replica/Place", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Replica/Locate", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Replica/Listing", &[Role::Repository])
+        .allow(
+            "/holdfast.archive.v1.Replica/ReplicaState",
+            &[Role::Repository],
+        )
+        .allow("/holdfast.archive.v1.Node/Upload", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Read", &[Role::Repository])
+        .allow(
+            "/holdfast.archive.v1.Node/Find",
+            &[Role::Repository, Role::Monitor],
+        )
+        .allow(
+            "/holdfast.archive.v1.Node/Files",
+            &[Role::Repository, Role::Monitor],
+        )
+        .allow(
+            "/holdfast.archive.v1.Node/NodeState",
+            &[Role::Repository, Role::Monitor],
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rpc_of_every_service_has_a_rule_and_every_rule_an_rpc() {
+        let paths = archive_rpc::rpc_paths(crate::DESCRIPTORS).unwrap();
+        assert_eq!(rules().missing(&paths), Vec::<String>::new());
+        let unknown: Vec<String> = rules()
+            .paths()
+            .filter(|path| !paths.iter().any(|known| known == path))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(unknown, Vec::<String>::new());
+    }
+}
