@@ -1,0 +1,81 @@
+//! What an answer lacks. An answer without gaps is complete; nothing is ever silently shorter.
+
+use std::fmt;
+
+use archive_model::{NodeId, VolumeId};
+
+/// The longest reason, in characters: some come from nodes, and an answer has to fit into a message.
+const LONGEST: usize = 300;
+
+/// Something that could not be asked, and why. The answer may lack what it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The silent node; none where nobody knows which nodes there are.
+    pub node: Option<NodeId>,
+    /// The volume, where only that is silent.
+    pub volume: Option<VolumeId>,
+    /// Why, for people.
+    pub reason: String,
+}
+
+impl Gap {
+    /// A whole node.
+    pub fn node(node: &NodeId, reason: &impl fmt::Display) -> Self {
+        Self {
+            node: Some(node.clone()),
+            volume: None,
+            reason: shortened(reason),
+        }
+    }
+
+    /// One volume of a node.
+    pub fn volume(node: &NodeId, volume: VolumeId, reason: &impl fmt::Display) -> Self {
+        Self {
+            node: Some(node.clone()),
+            volume: Some(volume),
+            reason: shortened(reason),
+        }
+    }
+
+    /// Nodes of which nothing is known.
+    pub fn unknown_nodes() -> Self {
+        Self {
+            node: None,
+            volume: None,
+            reason: "the monitor was not told since its start which nodes the replica has; \
+                     ask for its state with the known nodes"
+                .to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.node, &self.volume) {
+            (Some(node), Some(volume)) => {
+                write!(f, "node {node}, volume {volume}: {}", self.reason)
+            }
+            (Some(node), None) => write!(f, "node {node}: {}", self.reason),
+            (None, _) => f.write_str(&self.reason),
+        }
+    }
+}
+
+fn shortened(reason: &impl fmt::Display) -> String {
+    reason.to_string().chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_from_a_liar_does_not_grow() {
+        let node = NodeId::new("a").unwrap();
+        let gap = Gap::node(&node, &"ä".repeat(100_000));
+        assert_eq!(gap.reason.chars().count(), LONGEST);
+        let gap = Gap::volume(&node, VolumeId::new("v1").unwrap(), &"not mounted");
+        assert_eq!(gap.to_string(), "node a, volume v1: not mounted");
+        assert!(Gap::unknown_nodes().to_string().contains("was not told"));
+    }
+}

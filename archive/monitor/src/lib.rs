@@ -1,0 +1,132 @@
+//! The foreman of one bitarchive replica: which nodes live, where a file goes or is, one sorted listing out of many.
+//!
+//! Owner of: who is alive ([`nodes`]), where uploads go ([`placement`]), what an answer lacks ([`gap`]). It never sees
+//! a byte of a file and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
+//! to miss as soon as the repository has asked for its state. Until then every answer has a gap.
+//!
+//! - pure: [`nodes`], [`report`], [`placement`], [`listing`], [`gap`];
+//! - [`mod@locate`] asks many nodes at once;
+//! - `rpc` is the door: the service `Replica`, and the client of the service `Node`;
+//! - [`settings`], `metrics`, `watch`: as in every part.
+//!
+//! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named for
+//! ever; leaving out the nodes that were retired is the repository's affair.
+
+pub mod gap;
+pub mod listing;
+pub mod locate;
+mod metrics;
+pub mod nodes;
+pub mod placement;
+pub mod report;
+mod rpc;
+pub mod settings;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use archive_daemon::Daemon;
+use archive_daemon::metrics::MetricError;
+use archive_daemon::worker::DuplicateWorker;
+use archive_model::ReplicaId;
+use archive_rpc::{CredentialsError, Drained, Limits, Role, ServeError};
+
+use metrics::Instruments;
+use nodes::Nodes;
+pub use settings::{InvalidSettings, MonitorSettings, Settings};
+use watch::{Reload, Watch};
+
+/// Why a monitor does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings contradict each other.
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
+    /// The certificate, the key or the authorities cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The certificate is somebody else's: nodes would not talk to it.
+    #[error(
+        "the certificate is {found}, not monitor/{replica}; issue one with `holdfast pki issue`"
+    )]
+    Identity {
+        /// Whose it is.
+        found: String,
+        /// The replica this monitor is set to.
+        replica: ReplicaId,
+    },
+    /// Its address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] ServeError),
+    /// A bug: the instruments are called as others are.
+    #[error(transparent)]
+    Metrics(#[from] MetricError),
+    /// A second monitor of the same replica in this process.
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateWorker),
+}
+
+/// Brings a monitor up and returns the address it listens on. It lives in the daemon's tasks until their stop.
+pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let monitor = settings.monitor;
+    monitor.check()?;
+    let replica = monitor.replica.clone();
+    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
+    let identity = credentials.identity();
+    if !identity.is(Role::Monitor, replica.as_str()) {
+        return Err(StartError::Identity {
+            found: identity.to_string(),
+            replica,
+        });
+    }
+    let instruments = Instruments::new(&daemon.metrics, &replica)?;
+    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
+
+    let nodes = Arc::new(Mutex::new(Nodes::new(monitor.silent_after.duration())));
+    let watch = Watch {
+        nodes: Arc::clone(&nodes),
+        before: BTreeMap::new(),
+        instruments: instruments.clone(),
+        clock: daemon.clock.clone(),
+        pause: monitor.heartbeat.duration(),
+    };
+    daemon.workers.spawn_instance(replica.as_str(), watch)?;
+    let reload = Reload {
+        credentials: credentials.clone(),
+        clock: daemon.clock.clone(),
+    };
+    daemon.workers.spawn_instance(replica.as_str(), reload)?;
+
+    // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
+    let limits = Limits {
+        drain: settings.daemon.drain.duration() / 2,
+        ..Limits::default()
+    };
+    let stop = daemon.tasks.stop();
+    let services = rpc::services(rpc::Door::new(
+        monitor,
+        &daemon,
+        nodes,
+        instruments,
+        credentials.clone(),
+        limits,
+    ));
+    daemon.tasks.spawn("rpc", async move {
+        let drained = archive_rpc::serve(
+            listener,
+            services,
+            credentials,
+            limits,
+            stop.cancelled_owned(),
+        )
+        .await?;
+        if drained == Drained::Cut {
+            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+        }
+        Ok::<(), ServeError>(())
+    });
+    tracing::info!(%replica, %address, "the monitor listens");
+    Ok(address)
+}

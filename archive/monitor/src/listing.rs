@@ -1,0 +1,209 @@
+//! One sorted listing out of many. Pure: the door feeds what nodes send, and takes what comes out.
+//!
+//! Each node lists its files sorted by name, then by volume, each once. The merge yields an entry only when every node
+//! that is still listing has one waiting, so that what comes out is sorted, and entries of one name are adjacent
+//! whichever nodes they come from: whoever reads it sees duplicates. Nothing is remembered of what came out, and the
+//! door asks a node for more only when its entries are used up: memory does not grow with the archive.
+//!
+//! A node whose listing breaks off, stalls, is out of order or miscounts is a gap. What it sent so far is still listed.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::fmt;
+
+use archive_model::{FileName, NodeId, VolumeId};
+
+use crate::gap::Gap;
+
+/// The most gaps that one node may name: more, and the whole node is one.
+const MOST_GAPS: usize = 256;
+
+/// One file on one volume of one node. The merge looks at its place in the order only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<E> {
+    /// The file.
+    pub name: FileName,
+    /// The volume it is on.
+    pub volume: VolumeId,
+    /// What is said about it.
+    pub entry: E,
+}
+
+/// Many listings on their way into one.
+#[derive(Debug)]
+pub struct Merge<E> {
+    sources: Vec<Source<E>>,
+    /// Everything listed comes after this name.
+    after: Option<FileName>,
+    /// The first name of each source that has one waiting.
+    heads: BinaryHeap<Reverse<(FileName, usize)>>,
+    /// The sources that are still listing and have nothing waiting.
+    hungry: BTreeSet<usize>,
+    gaps: Vec<Gap>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Source<E> {
+    node: NodeId,
+    listing: bool,
+    waiting: VecDeque<Listed<E>>,
+    received: u64,
+    last: Option<(FileName, VolumeId)>,
+}
+
+impl<E> Merge<E> {
+    /// Listings of `nodes`, of which nothing has come yet; they are called by their index. `gaps` are known already.
+    pub fn new(
+        nodes: impl IntoIterator<Item = NodeId>,
+        after: Option<FileName>,
+        gaps: Vec<Gap>,
+    ) -> Self {
+        let source = |node| Source {
+            node,
+            listing: true,
+            waiting: VecDeque::new(),
+            received: 0,
+            last: None,
+        };
+        let sources: Vec<Source<E>> = nodes.into_iter().map(source).collect();
+        let hungry = (0..sources.len()).collect();
+        Self {
+            sources,
+            after,
+            heads: BinaryHeap::new(),
+            hungry,
+            gaps,
+            count: 0,
+        }
+    }
+
+    /// The listings of which more is needed before anything can come out.
+    pub fn hungry(&self) -> &BTreeSet<usize> {
+        &self.hungry
+    }
+
+    /// A node sent these. An error, or an entry out of order, ends its listing. So does a message with nothing in it:
+    /// a node could send those for ever.
+    pub fn feed<X: fmt::Display>(
+        &mut self,
+        index: usize,
+        entries: impl IntoIterator<Item = Result<Listed<E>, X>>,
+    ) {
+        let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
+            return;
+        };
+        let was_empty = source.waiting.is_empty();
+        let mut failure = None;
+        for entry in entries {
+            match entry {
+                Ok(entry) if source.is_next(&entry, self.after.as_ref()) => source.take(entry),
+                Ok(entry) => {
+                    failure = Some(format!("its listing is out of order at {}", entry.name));
+                }
+                Err(error) => failure = Some(error.to_string()),
+            }
+            if failure.is_some() {
+                break;
+            }
+        }
+        match source.waiting.front() {
+            None if failure.is_none() => {
+                failure = Some("it sent a message without entries".to_owned());
+            }
+            Some(head) if was_empty => {
+                self.heads.push(Reverse((head.name.clone(), index)));
+                self.hungry.remove(&index);
+            }
+            None | Some(_) => {}
+        }
+        if let Some(reason) = failure {
+            self.fail(index, &reason);
+        }
+    }
+
+    /// A node says that it has sent everything: so many entries, but for these gaps.
+    pub fn end(&mut self, index: usize, stated: u64, gaps: Vec<Gap>) {
+        let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
+            return;
+        };
+        if source.received != stated {
+            let reason = format!("it lists {stated} entries and sent {}", source.received);
+            return self.fail(index, &reason);
+        }
+        if gaps.len() > MOST_GAPS {
+            let reason = format!("{} of its volumes could not be asked", gaps.len());
+            return self.fail(index, &reason);
+        }
+        source.listing = false;
+        self.hungry.remove(&index);
+        self.gaps.extend(gaps);
+    }
+
+    /// A node's listing ended before its end.
+    pub fn fail(&mut self, index: usize, reason: &impl fmt::Display) {
+        let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
+            return;
+        };
+        source.listing = false;
+        self.hungry.remove(&index);
+        let gap = match &source.last {
+            Some((name, _)) => Gap::node(
+                &source.node,
+                &format_args!("{reason} (it listed up to {name})"),
+            ),
+            None => Gap::node(&source.node, reason),
+        };
+        self.gaps.push(gap);
+    }
+
+    /// The next entry; none while a listing is hungry, and none at the end.
+    pub fn pull(&mut self) -> Option<E> {
+        if !self.hungry.is_empty() {
+            return None;
+        }
+        let Reverse((_, index)) = self.heads.pop()?;
+        let source = self.sources.get_mut(index)?;
+        let taken = source.waiting.pop_front()?;
+        if let Some(head) = source.waiting.front() {
+            self.heads.push(Reverse((head.name.clone(), index)));
+        } else if source.listing {
+            self.hungry.insert(index);
+        }
+        self.count += 1;
+        Some(taken.entry)
+    }
+
+    /// Whether everything has come out.
+    pub fn is_finished(&self) -> bool {
+        self.hungry.is_empty() && self.heads.is_empty()
+    }
+
+    /// How many entries have come out.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What the listing lacks, as far as is known by now.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+}
+
+impl<E> Source<E> {
+    fn is_next(&self, entry: &Listed<E>, after: Option<&FileName>) -> bool {
+        match &self.last {
+            Some((name, volume)) => (name, volume) < (&entry.name, &entry.volume),
+            None => after.is_none_or(|after| *after < entry.name),
+        }
+    }
+
+    fn take(&mut self, entry: Listed<E>) {
+        self.last = Some((entry.name.clone(), entry.volume.clone()));
+        self.received += 1;
+        self.waiting.push_back(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests;

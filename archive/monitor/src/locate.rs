@@ -1,0 +1,161 @@
+//! Which nodes have a file: all that live are asked at once, each with the same limit of time.
+//!
+//! A node that cannot be asked, is silent, or has a volume offline is a gap: the file may be there. Only an answer
+//! without entries *and* without gaps says that the file is nowhere.
+
+use std::fmt;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use futures_util::future::join_all;
+
+use crate::gap::Gap;
+use crate::nodes::{Address, Survey};
+
+/// What was found, and where nobody could look. Entries are in the order of their nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<E> {
+    /// One for each volume that knows the file.
+    pub entries: Vec<E>,
+    /// What could not be asked.
+    pub gaps: Vec<Gap>,
+}
+
+impl<E> Found<E> {
+    /// Whether every node and volume answered.
+    pub fn is_complete(&self) -> bool {
+        self.gaps.is_empty()
+    }
+}
+
+/// Asks every node of `survey` with `ask`, and waits for each at most `limit`.
+pub async fn locate<E, X, F>(
+    survey: Survey,
+    limit: Duration,
+    clock: &Clock,
+    ask: impl Fn(Address) -> F,
+) -> Found<E>
+where
+    F: Future<Output = Result<Found<E>, X>>,
+    X: fmt::Display,
+{
+    let answers = survey.ask.into_iter().map(|address| {
+        let node = address.node.clone();
+        let answer = clock.timeout(limit, ask(address));
+        async move {
+            match answer.await {
+                Ok(Ok(found)) => found,
+                Ok(Err(error)) => Found {
+                    entries: Vec::new(),
+                    gaps: vec![Gap::node(&node, &error)],
+                },
+                Err(_late) => {
+                    let gap = Gap::node(&node, &format_args!("no answer within {limit:?}"));
+                    Found {
+                        entries: Vec::new(),
+                        gaps: vec![gap],
+                    }
+                }
+            }
+        }
+    });
+    let mut found = Found {
+        entries: Vec::new(),
+        gaps: survey.gaps,
+    };
+    for answer in join_all(answers).await {
+        found.entries.extend(answer.entries);
+        found.gaps.extend(answer.gaps);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::clock::ManualClock;
+    use archive_model::{NodeId, VolumeId};
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn survey(names: &[&str], gaps: Vec<Gap>) -> Survey {
+        let address = |name: &&str| Address {
+            node: NodeId::new(name).unwrap(),
+            endpoint: format!("{name}:1"),
+        };
+        Survey {
+            ask: names.iter().map(address).collect(),
+            gaps,
+        }
+    }
+
+    /// What each node of these tests does when it is asked.
+    async fn answer(address: Address) -> Result<Found<&'static str>, &'static str> {
+        let offline = Gap::volume(&address.node, VolumeId::new("v1").unwrap(), &"not mounted");
+        match address.node.as_str() {
+            "has" => Ok(Found {
+                entries: vec!["on has"],
+                gaps: vec![],
+            }),
+            "twice" => Ok(Found {
+                entries: vec!["on v1", "on v2"],
+                gaps: vec![],
+            }),
+            "not" => Ok(Found {
+                entries: vec![],
+                gaps: vec![],
+            }),
+            "half" => Ok(Found {
+                entries: vec!["on half"],
+                gaps: vec![offline],
+            }),
+            "broken" => Err("connection refused"),
+            _ => std::future::pending().await,
+        }
+    }
+
+    #[tokio::test]
+    async fn everything_that_was_not_asked_is_named() {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let clock = hand.clock();
+        let limit = Duration::from_secs(5);
+        let silent = Gap::node(&NodeId::new("dead").unwrap(), &"silent");
+        let survey = survey(
+            &["broken", "half", "has", "not", "stuck", "stuck-2", "twice"],
+            vec![silent],
+        );
+        let found = locate(survey, limit, &clock, answer);
+        let advance = async {
+            hand.sleepers(2).await;
+            hand.advance(limit);
+        };
+        let (found, ()) = tokio::join!(found, advance);
+        assert_eq!(found.entries, ["on half", "on has", "on v1", "on v2"]);
+        assert_eq!(
+            found.gaps.iter().map(Gap::to_string).collect::<Vec<_>>(),
+            [
+                "node dead: silent",
+                "node broken: connection refused",
+                "node half, volume v1: not mounted",
+                "node stuck: no answer within 5s",
+                "node stuck-2: no answer within 5s",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn nowhere_is_said_only_when_all_have_answered() {
+        let clock = ManualClock::new(Timestamp::UNIX_EPOCH).clock();
+        let limit = Duration::from_secs(5);
+        let nowhere = locate(survey(&["not"], vec![]), limit, &clock, answer).await;
+        assert!(nowhere.entries.is_empty() && nowhere.is_complete());
+        let unknown = locate(
+            survey(&[], vec![Gap::unknown_nodes()]),
+            limit,
+            &clock,
+            answer,
+        )
+        .await;
+        assert!(unknown.entries.is_empty() && !unknown.is_complete());
+    }
+}

@@ -1,0 +1,290 @@
+//! Who is known, and who is alive. Pure: the time is an argument.
+//!
+//! A node lives as long as its last sign of life is recent. One that is known but silent stays known: it is reported as
+//! a gap, never dropped, because its files are not missing. Only the repository may leave a node out, after it was
+//! retired.
+//!
+//! The last sign of life says where a node is. Two processes that both claim to be one node show by taking turns: the
+//! endpoint goes back to one it had just left. Such a node is *contested*: while it is, it is asked nothing and takes
+//! nothing, since each of the two would answer for half of the files.
+//!
+//! Not promised: anything over a restart. The repository remembers which nodes there are, and says so
+//! ([`Nodes::expect`]); until it has, nobody can know what is missing, and every survey has a gap.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use archive_model::NodeId;
+use jiff::Timestamp;
+
+use crate::gap::Gap;
+use crate::placement::Candidate;
+use crate::report::Report;
+
+/// A point in time, to measure from and to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// To measure from.
+    pub instant: Instant,
+    /// To be read.
+    pub time: Timestamp,
+}
+
+/// Whether a node can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Life {
+    /// Its last sign of life is recent.
+    Alive,
+    /// Its last sign of life is too old.
+    Silent,
+    /// Two processes claim to be it.
+    Contested,
+    /// The repository knows it; it was not heard of since the start.
+    Unheard,
+}
+
+/// What is new about a sign of life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Nothing.
+    Usual,
+    /// The first one since the start.
+    New,
+    /// The first one after a silence.
+    Back {
+        /// The last before it.
+        last: Timestamp,
+    },
+    /// It takes calls elsewhere now.
+    Moved {
+        /// Where it was a moment ago.
+        from: String,
+    },
+    /// Another process claims to be this node. Said once until it is over.
+    Contested {
+        /// Where the other one takes calls.
+        other: String,
+    },
+}
+
+/// Where to ask a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The node.
+    pub node: NodeId,
+    /// Where it takes calls, `host:port`.
+    pub endpoint: String,
+}
+
+/// Whom to ask, and what the answer will lack anyway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// The nodes that are alive, sorted by id.
+    pub ask: Vec<Address>,
+    /// The others.
+    pub gaps: Vec<Gap>,
+}
+
+/// One node, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing<'a> {
+    /// The node.
+    pub node: &'a NodeId,
+    /// Whether it can be asked.
+    pub life: Life,
+    /// The last sign of life and what it said; none if there was none since the start.
+    pub last: Option<(Timestamp, &'a Report)>,
+}
+
+/// The nodes of one replica.
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    silent_after: Duration,
+    heard: BTreeMap<NodeId, Heard>,
+    expected: Option<BTreeSet<NodeId>>,
+}
+
+#[derive(Clone, Debug)]
+struct Heard {
+    report: Report,
+    last: Moment,
+    /// Where it was before it moved while it was alive, and when it did.
+    left: Option<(String, Instant)>,
+    /// When it last went back to where it had been.
+    contested: Option<Instant>,
+    /// Bytes of the files that were sent there since the last sign of life: its report does not show them yet.
+    promised: u64,
+}
+
+impl Nodes {
+    /// Nobody yet. A node is silent when its last sign of life is older than `silent_after`.
+    pub const fn new(silent_after: Duration) -> Self {
+        Self {
+            silent_after,
+            heard: BTreeMap::new(),
+            expected: None,
+        }
+    }
+
+    /// A node says that it lives.
+    pub fn heartbeat(&mut self, node: &NodeId, report: Report, now: Moment) -> Arrival {
+        let limit = self.silent_after;
+        let Some(heard) = self.heard.get_mut(node) else {
+            let heard = Heard {
+                report,
+                last: now,
+                left: None,
+                contested: None,
+                promised: 0,
+            };
+            self.heard.insert(node.clone(), heard);
+            return Arrival::New;
+        };
+        let was_contested = heard.is_contested(now.instant, limit);
+        let was_alive = is_recent(heard.last.instant, now.instant, limit);
+        let last = std::mem::replace(&mut heard.last, now).time;
+        let from = std::mem::replace(&mut heard.report, report).endpoint;
+        heard.promised = 0;
+        if !was_alive {
+            heard.left = None;
+            return Arrival::Back { last };
+        }
+        if from == heard.report.endpoint {
+            return Arrival::Usual;
+        }
+        let goes_back = heard.left.as_ref().is_some_and(|(endpoint, when)| {
+            *endpoint == heard.report.endpoint && is_recent(*when, now.instant, limit)
+        });
+        heard.left = Some((from.clone(), now.instant));
+        if !goes_back {
+            return Arrival::Moved { from };
+        }
+        heard.contested = Some(now.instant);
+        if was_contested {
+            Arrival::Usual
+        } else {
+            Arrival::Contested { other: from }
+        }
+    }
+
+    /// The repository says which nodes it knows. What it said before is forgotten; what was heard is not.
+    pub fn expect(&mut self, known: BTreeSet<NodeId>) {
+        self.expected = Some(known);
+    }
+
+    /// Every node that was heard of or is expected, sorted by id.
+    pub fn list(&self, now: Instant) -> Vec<Standing<'_>> {
+        let known: BTreeSet<&NodeId> = self
+            .heard
+            .keys()
+            .chain(self.expected.iter().flatten())
+            .collect();
+        let standing = |node| match self.heard.get(node) {
+            Some(heard) => Standing {
+                node,
+                life: heard.life(now, self.silent_after),
+                last: Some((heard.last.time, &heard.report)),
+            },
+            None => Standing {
+                node,
+                life: Life::Unheard,
+                last: None,
+            },
+        };
+        known.into_iter().map(standing).collect()
+    }
+
+    /// Whom to ask now.
+    pub fn survey(&self, now: Instant) -> Survey {
+        let mut survey = Survey::default();
+        if self.expected.is_none() {
+            survey.gaps.push(Gap::unknown_nodes());
+        }
+        for Standing { node, life, last } in self.list(now) {
+            let endpoint = last.map_or("nowhere", |(_, report)| &report.endpoint);
+            match life {
+                Life::Alive => survey.ask.push(Address {
+                    node: node.clone(),
+                    endpoint: endpoint.to_owned(),
+                }),
+                Life::Silent => {
+                    let since = last.map_or(Timestamp::UNIX_EPOCH, |(time, _)| time);
+                    survey
+                        .gaps
+                        .push(Gap::node(node, &format_args!("silent since {since}")));
+                }
+                Life::Contested => {
+                    let reason = format_args!(
+                        "another process than that at {endpoint} claims to be it; stop one"
+                    );
+                    survey.gaps.push(Gap::node(node, &reason));
+                }
+                Life::Unheard => survey
+                    .gaps
+                    .push(Gap::node(node, &"not heard of since the monitor started")),
+            }
+        }
+        survey
+    }
+
+    /// The nodes that are alive, with what room they have left after what was promised.
+    pub fn candidates(&self, now: Instant) -> Vec<Candidate> {
+        let alive = self
+            .heard
+            .iter()
+            .filter(|(_, heard)| heard.life(now, self.silent_after) == Life::Alive);
+        let candidate = |(node, heard): (&NodeId, &Heard)| Candidate {
+            node: node.clone(),
+            endpoint: heard.report.endpoint.clone(),
+            takes_files: heard.report.takes_files(),
+            room: heard.report.usable.saturating_sub(heard.promised),
+        };
+        alive.map(candidate).collect()
+    }
+
+    /// A file of so many bytes is on its way there. Until the next sign of life that room counts as taken.
+    pub fn promise(&mut self, node: &NodeId, bytes: u64) {
+        if let Some(heard) = self.heard.get_mut(node) {
+            heard.promised = heard.promised.saturating_add(bytes);
+        }
+    }
+}
+
+impl Heard {
+    fn is_contested(&self, now: Instant, limit: Duration) -> bool {
+        self.contested
+            .is_some_and(|when| is_recent(when, now, limit))
+    }
+
+    fn life(&self, now: Instant, limit: Duration) -> Life {
+        if !is_recent(self.last.instant, now, limit) {
+            Life::Silent
+        } else if self.is_contested(now, limit) {
+            Life::Contested
+        } else {
+            Life::Alive
+        }
+    }
+}
+
+impl Life {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Alive, Self::Silent, Self::Contested, Self::Unheard];
+
+    /// The state in one word, as in metrics.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Silent => "silent",
+            Self::Contested => "contested",
+            Self::Unheard => "unheard",
+        }
+    }
+}
+
+fn is_recent(then: Instant, now: Instant, limit: Duration) -> bool {
+    now.saturating_duration_since(then) <= limit
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Nodes that live, fall silent, move and are contested.
+
+use super::*;
+use crate::report::tests::report;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+struct World {
+    start: Instant,
+    nodes: Nodes,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut nodes = Nodes::new(LIMIT);
+        nodes.expect(BTreeSet::new());
+        Self {
+            start: Instant::now(),
+            nodes,
+        }
+    }
+
+    fn at(&self, seconds: u64) -> Instant {
+        self.start + Duration::from_secs(seconds)
+    }
+
+    fn beat(&mut self, name: &str, endpoint: &str, seconds: u64) -> Arrival {
+        let time = Timestamp::from_second(i64::try_from(seconds).unwrap()).unwrap();
+        let now = Moment {
+            instant: self.at(seconds),
+            time,
+        };
+        self.nodes.heartbeat(&id(name), report(endpoint, 100), now)
+    }
+
+    fn life(&self, name: &str, seconds: u64) -> Life {
+        let all = self.nodes.list(self.at(seconds));
+        all.iter()
+            .find(|standing| standing.node.as_str() == name)
+            .unwrap()
+            .life
+    }
+
+    fn asked(&self, seconds: u64) -> (Vec<String>, Vec<String>) {
+        let survey = self.nodes.survey(self.at(seconds));
+        (
+            survey
+                .ask
+                .iter()
+                .map(|address| format!("{}@{}", address.node, address.endpoint))
+                .collect(),
+            survey.gaps.iter().map(Gap::to_string).collect(),
+        )
+    }
+}
+
+fn id(name: &str) -> NodeId {
+    NodeId::new(name).unwrap()
+}
+
+#[test]
+fn a_node_lives_until_the_limit_and_comes_back() {
+    let mut world = World::new();
+    assert_eq!(world.beat("a", "h:1", 0), Arrival::New);
+    assert_eq!(world.beat("a", "h:1", 1), Arrival::Usual);
+    assert_eq!(world.life("a", 11), Life::Alive);
+    assert_eq!(world.life("a", 12), Life::Silent);
+    assert_eq!(
+        world.asked(12),
+        (
+            vec![],
+            vec!["node a: silent since 1970-01-01T00:00:01Z".to_owned()]
+        )
+    );
+    assert!(world.nodes.candidates(world.at(12)).is_empty());
+    assert_eq!(world.life("a", 1_000_000), Life::Silent, "never dropped");
+    let last = Timestamp::from_second(1).unwrap();
+    assert_eq!(world.beat("a", "h:2", 30), Arrival::Back { last });
+    assert_eq!(world.asked(30), (vec!["a@h:2".to_owned()], vec![]));
+}
+
+#[test]
+fn what_the_repository_knows_is_a_gap_until_it_is_heard_of() {
+    let mut world = World::new();
+    world.nodes = Nodes::new(LIMIT);
+    world.beat("a", "h:1", 0);
+    assert_eq!(
+        world.asked(0),
+        (
+            vec!["a@h:1".to_owned()],
+            vec![Gap::unknown_nodes().to_string()]
+        )
+    );
+    world.nodes.expect([id("b"), id("a")].into());
+    assert_eq!(
+        world.asked(0).1,
+        ["node b: not heard of since the monitor started"]
+    );
+    assert_eq!(world.life("b", 0), Life::Unheard);
+    world.beat("b", "h:2", 0);
+    assert_eq!(
+        world.asked(0),
+        (vec!["a@h:1".to_owned(), "b@h:2".to_owned()], vec![])
+    );
+    world.nodes.expect([id("c")].into());
+    let names: Vec<String> = world
+        .nodes
+        .list(world.start)
+        .iter()
+        .map(|s| s.node.to_string())
+        .collect();
+    assert_eq!(names, ["a", "b", "c"], "what was heard of stays");
+    world.nodes.expect([].into());
+    assert_eq!(world.asked(0).1, [""; 0]);
+}
+
+#[test]
+fn a_node_that_moves_is_asked_where_it_is_now() {
+    let mut world = World::new();
+    world.beat("a", "h:1", 0);
+    assert_eq!(
+        world.beat("a", "h:2", 1),
+        Arrival::Moved {
+            from: "h:1".to_owned()
+        }
+    );
+    assert_eq!(world.beat("a", "h:2", 2), Arrival::Usual);
+    assert_eq!(world.asked(2), (vec!["a@h:2".to_owned()], vec![]));
+    // It may move back later, and on.
+    assert_eq!(world.beat("a", "h:2", 11), Arrival::Usual);
+    assert_eq!(
+        world.beat("a", "h:1", 12),
+        Arrival::Moved {
+            from: "h:2".to_owned()
+        }
+    );
+    assert_eq!(
+        world.beat("a", "h:3", 13),
+        Arrival::Moved {
+            from: "h:1".to_owned()
+        }
+    );
+    assert_eq!(world.life("a", 13), Life::Alive);
+}
+
+#[test]
+fn two_processes_of_one_name_are_asked_nothing_until_one_is_gone() {
+    let mut world = World::new();
+    world.beat("a", "h:1", 0);
+    world.beat("a", "h:2", 1);
+    assert_eq!(
+        world.beat("a", "h:1", 2),
+        Arrival::Contested {
+            other: "h:2".to_owned()
+        }
+    );
+    assert_eq!(world.beat("a", "h:2", 3), Arrival::Usual, "said once");
+    assert_eq!(world.life("a", 3), Life::Contested);
+    let (ask, gaps) = world.asked(3);
+    assert!(
+        ask.is_empty() && gaps[0].contains("h:2") && gaps[0].contains("stop one"),
+        "{gaps:?}"
+    );
+    assert!(world.nodes.candidates(world.at(3)).is_empty());
+    for second in 4..=13 {
+        assert_eq!(world.beat("a", "h:2", second), Arrival::Usual);
+        assert_eq!(world.life("a", second), Life::Contested, "{second}");
+    }
+    world.beat("a", "h:2", 14);
+    assert_eq!(world.asked(14), (vec!["a@h:2".to_owned()], vec![]));
+    // A silence ends it too: what comes after is one process.
+    assert_eq!(world.life("a", 30), Life::Silent);
+    world.beat("a", "h:1", 30);
+    assert_eq!(world.life("a", 30), Life::Alive);
+}
+
+#[test]
+fn room_that_was_promised_is_not_promised_again() {
+    let mut world = World::new();
+    world.beat("a", "h:1", 0);
+    let room = |world: &World| world.nodes.candidates(world.start)[0].room;
+    assert_eq!(room(&world), 100);
+    world.nodes.promise(&id("a"), 60);
+    assert_eq!(room(&world), 40);
+    world.nodes.promise(&id("a"), u64::MAX);
+    world.nodes.promise(&id("nobody"), 5);
+    assert_eq!(room(&world), 0);
+    world.beat("a", "h:1", 0);
+    assert_eq!(room(&world), 100, "its own report counts again");
+}

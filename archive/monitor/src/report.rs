@@ -1,0 +1,128 @@
+//! What a node says of itself with each sign of life.
+
+use std::fmt;
+
+use archive_model::VolumeId;
+
+/// A node, as it last described itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Where it takes calls, `host:port`.
+    pub endpoint: String,
+    /// Its volumes, online or not.
+    pub volumes: Vec<Volume>,
+    /// The room for new files on its best volume, in bytes, above the reserve.
+    pub usable: u64,
+}
+
+/// A disk of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Which volume it is; none for a path that holds no known one.
+    pub id: Option<VolumeId>,
+    /// Where it is mounted on the node.
+    pub path: String,
+    /// Why it is offline; none: it is online.
+    pub problem: Option<String>,
+    /// Whether it takes new files.
+    pub mode: Mode,
+    /// Size of its file system, in bytes.
+    pub total: u64,
+    /// Free on it, in bytes.
+    pub free: u64,
+    /// Whether it is out of service for good.
+    pub retired: bool,
+}
+
+/// Whether a volume takes new files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It does.
+    ReadWrite,
+    /// It serves what it has.
+    ReadOnly,
+    /// It serves what it has, while that is copied elsewhere.
+    Draining,
+}
+
+impl Report {
+    /// Whether any volume takes new files, be there room or not.
+    pub fn takes_files(&self) -> bool {
+        self.volumes
+            .iter()
+            .any(|v| v.problem.is_none() && !v.retired && v.mode == Mode::ReadWrite)
+    }
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Draining];
+
+    /// The mode as it stands on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadWrite => "read-write",
+            Self::ReadOnly => "read-only",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn volume(mode: Mode) -> Volume {
+        Volume {
+            id: Some(VolumeId::new("v1").unwrap()),
+            path: "/volumes/1".to_owned(),
+            problem: None,
+            mode,
+            total: 100,
+            free: 50,
+            retired: false,
+        }
+    }
+
+    pub(crate) fn report(endpoint: &str, usable: u64) -> Report {
+        Report {
+            endpoint: endpoint.to_owned(),
+            volumes: vec![volume(Mode::ReadWrite)],
+            usable,
+        }
+    }
+
+    #[test]
+    fn one_good_volume_takes_files() {
+        let takes = |volumes: Vec<Volume>| {
+            Report {
+                endpoint: String::new(),
+                volumes,
+                usable: 9,
+            }
+            .takes_files()
+        };
+        let good = volume(Mode::ReadWrite);
+        let bad = [
+            volume(Mode::ReadOnly),
+            volume(Mode::Draining),
+            Volume {
+                problem: Some("not mounted".to_owned()),
+                ..good.clone()
+            },
+            Volume {
+                retired: true,
+                ..good.clone()
+            },
+        ];
+        assert!(!takes(vec![]));
+        assert!(!takes(bad.to_vec()));
+        assert!(takes(bad.into_iter().chain([good]).collect()));
+    }
+}

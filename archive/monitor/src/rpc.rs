@@ -1,0 +1,267 @@
+//! The door: the service `Replica`. It decodes, asks or decides, and encodes.
+
+mod convert;
+mod listing;
+mod nodes_client;
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_daemon::{Clock, Daemon};
+use archive_model::{FileName, NodeId};
+use archive_rpc::{Credentials, Identity, InvalidMessage, Kind, Limits, Role, Services};
+use futures_util::{Stream, stream};
+use proto_archive::wire::replica_server::{Replica, ReplicaServer};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+use crate::listing::Merge;
+use crate::locate::{Found, locate};
+use crate::metrics::Instruments;
+use crate::nodes::{Address, Arrival, Moment, Nodes};
+use crate::placement::{Home, Placements, Wish};
+use crate::settings::MonitorSettings;
+use listing::Listing;
+
+/// Listings at once: each holds a window of every node's connection.
+const MOST_LISTINGS: usize = 8;
+
+/// The service.
+pub(crate) struct Door {
+    settings: MonitorSettings,
+    clock: Clock,
+    stop: CancellationToken,
+    nodes: Arc<Mutex<Nodes>>,
+    placements: Mutex<Placements>,
+    client: nodes_client::Nodes,
+    listings: Arc<Semaphore>,
+    instruments: Instruments,
+}
+
+/// What the monitor's server offers, and to whom.
+pub(crate) fn services(door: Door) -> Services {
+    Services {
+        routes: Routes::new(ReplicaServer::new(door)),
+        rules: proto_archive::rules::rules(),
+        descriptors: vec![proto_archive::DESCRIPTORS],
+    }
+}
+
+impl Door {
+    pub(crate) fn new(
+        settings: MonitorSettings,
+        daemon: &Daemon,
+        nodes: Arc<Mutex<Nodes>>,
+        instruments: Instruments,
+        credentials: Credentials,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            settings,
+            clock: daemon.clock.clone(),
+            stop: daemon.tasks.stop(),
+            nodes,
+            placements: Mutex::default(),
+            client: nodes_client::Nodes::new(credentials, limits),
+            listings: Arc::new(Semaphore::new(MOST_LISTINGS)),
+            instruments,
+        }
+    }
+
+    /// Believes a sign of life of the node whose certificate the caller showed.
+    fn believe(&self, identity: &Identity, request: wire::HeartbeatRequest) -> Result<(), Status> {
+        let status = request
+            .status
+            .ok_or_else(|| InvalidMessage::missing("status"))?;
+        let node = fields::node_id(&status.node)?;
+        if !identity.is(Role::Node, node.as_str()) {
+            let reason = format!("a heartbeat of node {node} with the certificate of {identity}");
+            return Err(Kind::Refused.status(reason));
+        }
+        let report = convert::report(status)?;
+        let address = Address {
+            node,
+            endpoint: report.endpoint.clone(),
+        };
+        self.client
+            .channel(&address)
+            .map_err(|error| InvalidMessage::invalid("endpoint", error.to_string()))?;
+        let Address { node, endpoint } = address;
+        let now = Moment {
+            instant: self.clock.instant(),
+            time: self.clock.now(),
+        };
+        let mut nodes = lock(&self.nodes);
+        match nodes.heartbeat(&node, report, now) {
+            Arrival::Usual => {}
+            Arrival::New => tracing::info!(%node, endpoint, "a node is here"),
+            Arrival::Back { last } => tracing::info!(%node, endpoint, %last, "a node is back"),
+            Arrival::Moved { from } => tracing::info!(%node, endpoint, from, "a node has moved"),
+            Arrival::Contested { other } => {
+                tracing::warn!(%node, endpoint, other, "two processes claim to be one node; stop one of them");
+            }
+        }
+        self.instruments.show(&nodes.list(now.instant));
+        Ok(())
+    }
+
+    async fn find(&self, name: &FileName) -> Found<wire::FileEntry> {
+        let survey = lock(&self.nodes).survey(self.clock.instant());
+        let ask = async |address: Address| self.client.find(&address, name).await;
+        let found = locate(survey, self.settings.find.duration(), &self.clock, ask).await;
+        if found.is_complete() {
+            self.instruments.locates_complete.inc();
+        } else {
+            self.instruments.locates_partial.inc();
+        }
+        found
+    }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl Replica for Door {
+    type ListingStream = Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>;
+
+    async fn heartbeat(
+        &self,
+        request: Request<wire::HeartbeatRequest>,
+    ) -> Answer<wire::HeartbeatResponse> {
+        let identity = Identity::of(&request)?;
+        match self.believe(&identity, request.into_inner()) {
+            Ok(()) => self.instruments.heartbeats.inc(),
+            Err(status) => {
+                self.instruments.heartbeats_refused.inc();
+                tracing::info!(caller = %identity, reason = status.message(), "a heartbeat was refused");
+                return Err(status);
+            }
+        };
+        let interval = self.settings.heartbeat.duration().as_millis();
+        Ok(Response::new(wire::HeartbeatResponse {
+            interval_ms: u64::try_from(interval).unwrap_or(u64::MAX),
+        }))
+    }
+
+    async fn place(&self, request: Request<wire::PlaceRequest>) -> Answer<wire::PlaceResponse> {
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        let upload = fields::upload_id(&request.upload)?;
+        let mut avoid = convert::node_ids("avoid", &request.avoid)?;
+        let found = self.find(&name).await;
+        // A node that cannot say whether it has the file cannot take it either.
+        avoid.extend(
+            found
+                .gaps
+                .into_iter()
+                .filter(|gap| gap.volume.is_none())
+                .filter_map(|gap| gap.node),
+        );
+        let homes = homes(&found.entries)?;
+        let wish = Wish {
+            upload: &upload,
+            size: request.size,
+            avoid: &avoid,
+            homes: &homes,
+        };
+        let now = self.clock.instant();
+        let mut nodes = lock(&self.nodes);
+        match lock(&self.placements).place(&wish, &nodes.candidates(now), now) {
+            Ok(placed) => {
+                nodes.promise(&placed.node, placed.promised);
+                self.instruments.placed.inc();
+                let (node, endpoint) = (placed.node.to_string(), placed.endpoint);
+                Ok(Response::new(wire::PlaceResponse { node, endpoint }))
+            }
+            Err(error) => {
+                self.instruments.not_placed.inc();
+                Err(convert::no_place(&self.settings.replica, error))
+            }
+        }
+    }
+
+    async fn locate(&self, request: Request<wire::FindRequest>) -> Answer<wire::FindResponse> {
+        let name = fields::file_name("name", &request.into_inner().name)?;
+        let found = self.find(&name).await;
+        let gaps = convert::gaps(&self.settings.replica, &found.gaps);
+        Ok(Response::new(wire::FindResponse {
+            entries: found.entries,
+            gaps,
+        }))
+    }
+
+    async fn listing(&self, request: Request<wire::FilesRequest>) -> Answer<Self::ListingStream> {
+        let after = fields::after(&request.into_inner().after)?;
+        let permit = Arc::clone(&self.listings)
+            .try_acquire_owned()
+            .map_err(|_none_left| {
+                Kind::Busy.status(format!(
+                    "{MOST_LISTINGS} listings are under way; ask again when one has ended"
+                ))
+            })?;
+        let survey = lock(&self.nodes).survey(self.clock.instant());
+        let nodes = survey.ask.iter().map(|address| address.node.clone());
+        let mut merge = Merge::new(nodes, after.clone(), survey.gaps);
+        let mut sources = Vec::new();
+        for (index, address) in survey.ask.into_iter().enumerate() {
+            let messages =
+                self.client
+                    .files(&address, after.as_ref(), self.settings.idle.duration());
+            if let Err(error) = &messages {
+                merge.fail(index, error);
+            }
+            sources.push((address, messages.ok()));
+        }
+        let listing = Listing {
+            replica: self.settings.replica.clone(),
+            merge,
+            sources,
+            instruments: self.instruments.clone(),
+            stop: self.stop.clone(),
+            held_back: None,
+            _permit: permit,
+        };
+        let messages = stream::unfold(Some(listing), async |listing| Some(listing?.next().await));
+        Ok(Response::new(Box::pin(messages)))
+    }
+
+    async fn replica_state(
+        &self,
+        request: Request<wire::ReplicaStateRequest>,
+    ) -> Answer<wire::ReplicaStateResponse> {
+        let known = convert::node_ids("known", &request.into_inner().known)?;
+        let now = self.clock.instant();
+        let mut nodes = lock(&self.nodes);
+        nodes.expect(known);
+        let all = nodes.list(now);
+        self.instruments.show(&all);
+        Ok(Response::new(wire::ReplicaStateResponse {
+            replica: self.settings.replica.to_string(),
+            nodes: all.iter().map(convert::node_status).collect(),
+        }))
+    }
+}
+
+/// Which nodes know a file, and how: one good volume of a node outweighs one that misses it.
+fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidMessage> {
+    let mut homes = BTreeMap::new();
+    for entry in entries {
+        let misses = entry.condition == i32::from(wire::Condition::Missing);
+        let home = homes
+            .entry(fields::node_id(&entry.node)?)
+            .or_insert(Home::Misses);
+        if !misses {
+            *home = Home::Has;
+        }
+    }
+    Ok(homes)
+}
+
+/// Nothing panics while it holds a lock, so what is inside is whole even then.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,341 @@
+//! Between the wire and this crate's own types. What a node says is looked at here, once: afterwards it is known to
+//! speak of itself, of names that may be archived, and in the order of fields that everybody can read.
+
+use std::collections::BTreeSet;
+
+use archive_model::{FileName, NodeId, ReplicaId};
+use archive_rpc::{InvalidMessage, Kind};
+use prost::Message;
+use proto_archive::{convert, wire};
+use tonic::Status;
+
+use crate::gap::Gap;
+use crate::listing::Listed;
+use crate::nodes::{Life, Standing};
+use crate::placement::NoPlace;
+use crate::report::{Mode, Report, Volume};
+
+/// The largest description of a node that is kept, in bytes: some hundred volumes.
+const LARGEST_STATUS: usize = 256 * 1024;
+
+/// Reads what a node says of itself.
+pub(super) fn report(status: wire::NodeStatus) -> Result<Report, InvalidMessage> {
+    let size = status.encoded_len();
+    if size > LARGEST_STATUS {
+        return Err(InvalidMessage::invalid(
+            "status",
+            format!("{size} bytes; at most {LARGEST_STATUS} are read"),
+        ));
+    }
+    if status.endpoint.is_empty() {
+        return Err(InvalidMessage::missing("endpoint"));
+    }
+    let volumes: Vec<Volume> = status
+        .volumes
+        .into_iter()
+        .map(volume)
+        .collect::<Result<_, _>>()?;
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = volumes
+        .iter()
+        .filter_map(|volume| volume.id.as_ref())
+        .find(|id| !seen.insert(*id))
+    {
+        return Err(InvalidMessage::invalid(
+            "volumes",
+            format!("volume {twice} is named twice"),
+        ));
+    }
+    Ok(Report {
+        endpoint: status.endpoint,
+        volumes,
+        usable: status.usable,
+    })
+}
+
+fn volume(status: wire::VolumeStatus) -> Result<Volume, InvalidMessage> {
+    let id = (!status.volume.is_empty())
+        .then(|| convert::volume_id(&status.volume))
+        .transpose()?;
+    let problem = (!status.problem.is_empty()).then_some(status.problem);
+    let mode = match Mode::ALL
+        .into_iter()
+        .find(|mode| mode.as_str() == status.mode)
+    {
+        Some(mode) => mode,
+        // A path that holds no volume has no mode; it takes nothing.
+        None if status.mode.is_empty() && problem.is_some() => Mode::ReadOnly,
+        None => {
+            return Err(InvalidMessage::invalid(
+                "mode",
+                "none of read-write, read-only, draining",
+            ));
+        }
+    };
+    if id.is_none() && problem.is_none() {
+        return Err(InvalidMessage::missing("volume"));
+    }
+    let (total, free) = (status.total, status.free);
+    Ok(Volume {
+        id,
+        path: status.path,
+        problem,
+        mode,
+        total,
+        free,
+        retired: status.retired,
+    })
+}
+
+/// Writes how a node stands.
+pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
+    let mut status = wire::NodeStatus {
+        node: standing.node.to_string(),
+        alive: standing.life == Life::Alive,
+        ..wire::NodeStatus::default()
+    };
+    if let Some((seen, report)) = standing.last {
+        status.seen = seen.to_string();
+        status.endpoint.clone_from(&report.endpoint);
+        status.usable = report.usable;
+        status.volumes = report.volumes.iter().map(volume_status).collect();
+    }
+    status
+}
+
+fn volume_status(volume: &Volume) -> wire::VolumeStatus {
+    wire::VolumeStatus {
+        volume: volume
+            .id
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        path: volume.path.clone(),
+        problem: volume.problem.clone().unwrap_or_default(),
+        mode: volume.mode.to_string(),
+        total: volume.total,
+        free: volume.free,
+        retired: volume.retired,
+    }
+}
+
+/// Reads a list of nodes.
+pub(super) fn node_ids(
+    field: &'static str,
+    ids: &[String],
+) -> Result<BTreeSet<NodeId>, InvalidMessage> {
+    let read = |id: &String| {
+        NodeId::new(id).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+    };
+    ids.iter().map(read).collect()
+}
+
+/// Reads what `node` says of one file, down to the last field, so that one bad entry costs this node's listing and not
+/// the whole.
+pub(super) fn listed(
+    node: &NodeId,
+    entry: wire::FileEntry,
+) -> Result<Listed<wire::FileEntry>, InvalidMessage> {
+    let name: FileName = convert::file_name("name", &entry.name)?;
+    let volume = convert::volume_id(&entry.volume)?;
+    if entry.node != node.as_str() {
+        return Err(InvalidMessage::invalid(
+            "node",
+            "not the node that was asked",
+        ));
+    }
+    convert::optional_root("root", &entry.root)?;
+    if matches!(
+        wire::Condition::try_from(entry.condition),
+        Err(_) | Ok(wire::Condition::Unspecified)
+    ) {
+        return Err(InvalidMessage::invalid(
+            "condition",
+            format!("{} is none", entry.condition),
+        ));
+    }
+    for (field, groups) in [
+        ("corrupt", &entry.corrupt),
+        ("unreadable", &entry.unreadable),
+    ] {
+        convert::groups(field, groups)?;
+    }
+    convert::optional_time("stored", &entry.stored)?;
+    convert::optional_time("verified", &entry.verified)?;
+    Ok(Listed {
+        name,
+        volume,
+        entry,
+    })
+}
+
+/// Reads a gap that `node` names: it can only be in itself.
+pub(super) fn gap(node: &NodeId, gap: &wire::Gap) -> Gap {
+    match convert::volume_id(&gap.volume) {
+        Ok(volume) => Gap::volume(node, volume, &gap.reason),
+        Err(_) if gap.volume.is_empty() => Gap::node(node, &gap.reason),
+        Err(error) => Gap::node(node, &format_args!("{} ({error})", gap.reason)),
+    }
+}
+
+/// Writes gaps.
+pub(super) fn gaps(replica: &ReplicaId, gaps: &[Gap]) -> Vec<wire::Gap> {
+    let write = |gap: &Gap| wire::Gap {
+        replica: replica.to_string(),
+        node: gap
+            .node
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        volume: gap
+            .volume
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        reason: gap.reason.clone(),
+    };
+    gaps.iter().map(write).collect()
+}
+
+/// Writes why a file has no place.
+pub(super) fn no_place(replica: &ReplicaId, error: NoPlace) -> Status {
+    let kind = match error {
+        NoPlace::NoneAlive | NoPlace::AllTried | NoPlace::NotAccepting => Kind::Unavailable,
+        NoPlace::NoRoom { .. } => Kind::NoSpace,
+    };
+    kind.status(format!("replica {replica}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The field that is to be named, and how it is spoilt.
+    type Spoilt<T> = (&'static str, fn(&mut T));
+
+    fn node() -> NodeId {
+        NodeId::new("a").unwrap()
+    }
+
+    fn entry() -> wire::FileEntry {
+        wire::FileEntry {
+            name: "f.warc".to_owned(),
+            node: "a".to_owned(),
+            volume: "v1".to_owned(),
+            size: 5,
+            root: vec![7; 32].into(),
+            condition: wire::Condition::Present.into(),
+            ..wire::FileEntry::default()
+        }
+    }
+
+    #[test]
+    fn a_bad_entry_names_its_field() {
+        assert!(listed(&node(), entry()).is_ok());
+        let spoilt: [Spoilt<wire::FileEntry>; 10] = [
+            ("name", |e| e.name = "../f".to_owned()),
+            ("name", |e| e.name.clear()),
+            ("volume", |e| e.volume.clear()),
+            ("node", |e| e.node = "b".to_owned()),
+            ("root", |e| e.root.truncate(31)),
+            ("condition", |e| e.condition = 0),
+            ("condition", |e| e.condition = 99),
+            ("corrupt", |e| {
+                e.corrupt = vec![wire::GroupRange { start: 4, end: 4 }];
+            }),
+            ("stored", |e| e.stored = "yesterday".to_owned()),
+            ("verified", |e| {
+                e.verified = "2026-02-30T00:00:00Z".to_owned();
+            }),
+        ];
+        for (field, spoil) in spoilt {
+            let mut entry = entry();
+            spoil(&mut entry);
+            assert_eq!(listed(&node(), entry).unwrap_err().field, field);
+        }
+    }
+
+    fn status() -> wire::NodeStatus {
+        let volume = wire::VolumeStatus {
+            volume: "v1".to_owned(),
+            mode: "read-write".to_owned(),
+            ..wire::VolumeStatus::default()
+        };
+        wire::NodeStatus {
+            endpoint: "h:1".to_owned(),
+            volumes: vec![volume],
+            usable: 7,
+            ..wire::NodeStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_bad_report_names_its_field() {
+        let good = report(status()).unwrap();
+        assert!(good.takes_files() && good.usable == 7);
+        let spoilt: [Spoilt<wire::NodeStatus>; 6] = [
+            ("endpoint", |s| s.endpoint.clear()),
+            ("volume", |s| s.volumes[0].volume.clear()),
+            ("volume", |s| s.volumes[0].volume = "V 1".to_owned()),
+            ("mode", |s| s.volumes[0].mode = "rw".to_owned()),
+            ("volumes", |s| s.volumes.push(s.volumes[0].clone())),
+            ("status", |s| s.volumes[0].path = "x".repeat(LARGEST_STATUS)),
+        ];
+        for (field, spoil) in spoilt {
+            let mut status = status();
+            spoil(&mut status);
+            assert_eq!(report(status).unwrap_err().field, field);
+        }
+    }
+
+    #[test]
+    fn a_path_without_a_volume_is_shown_and_takes_nothing() {
+        let mut status = status();
+        let stray = &mut status.volumes[0];
+        stray.volume.clear();
+        stray.mode.clear();
+        stray.problem = "empty".to_owned();
+        let report = report(status).unwrap();
+        assert!(!report.takes_files());
+        let node = node();
+        let standing = Standing {
+            node: &node,
+            life: Life::Silent,
+            last: Some((jiff::Timestamp::UNIX_EPOCH, &report)),
+        };
+        let written = node_status(&standing);
+        assert_eq!(
+            (written.volumes[0].problem.as_str(), written.alive),
+            ("empty", false)
+        );
+        assert_eq!(written.seen, "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_node_speaks_of_its_own_gaps_only() {
+        let theirs = wire::Gap {
+            replica: "two".to_owned(),
+            node: "b".to_owned(),
+            volume: "v1".to_owned(),
+            reason: "gone".to_owned(),
+        };
+        let read = gap(&node(), &theirs);
+        assert_eq!(read.to_string(), "node a, volume v1: gone");
+        let written = gaps(&ReplicaId::new("one").unwrap(), &[read]);
+        assert_eq!(
+            (written[0].replica.as_str(), written[0].node.as_str()),
+            ("one", "a")
+        );
+        let odd = wire::Gap {
+            volume: "V 1".to_owned(),
+            ..theirs
+        };
+        assert_eq!(gap(&node(), &odd).volume, None);
+    }
+
+    #[test]
+    fn a_bad_node_id_in_a_list_names_the_list() {
+        let error = node_ids("avoid", &["a".to_owned(), "B".to_owned()]).unwrap_err();
+        assert_eq!(error.field, "avoid");
+    }
+}

@@ -1,0 +1,162 @@
+//! A listing under way: nodes' messages in, merged messages out.
+//!
+//! It is drawn by whoever reads it: nothing runs, and nothing is held beyond what the nodes' connections buffer, while
+//! nobody asks for more. What is ready is sent before anything is waited for, so that one slow node does not make the
+//! reader believe that the monitor stalls.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use archive_model::ReplicaId;
+use archive_rpc::Kind;
+use futures_util::Stream;
+use prost::Message;
+use proto_archive::wire;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::convert;
+use super::nodes_client::{Messages, Reason};
+use crate::listing::Merge;
+use crate::metrics::Instruments;
+use crate::nodes::Address;
+
+/// The most entries in one message.
+const MOST_ENTRIES: usize = 1000;
+
+/// The most bytes in one message, unless a single entry is larger. A client reads at most 4 MiB.
+const MOST_BYTES: usize = 1 << 20;
+
+/// One listing, from its first entry to its end.
+pub(super) struct Listing {
+    pub(super) replica: ReplicaId,
+    pub(super) merge: Merge<wire::FileEntry>,
+    /// By the index that the merge knows them by.
+    pub(super) sources: Vec<(Address, Option<Messages>)>,
+    pub(super) instruments: Instruments,
+    pub(super) stop: CancellationToken,
+    pub(super) held_back: Option<wire::FileEntry>,
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+/// What came of waiting.
+enum Event {
+    /// A message, or the end of them, from a node.
+    Message(usize, Option<Result<wire::FilesResponse, Status>>),
+    /// Nothing yet; what is ready goes out first.
+    NotYet,
+    /// The monitor stops.
+    Stopped,
+}
+
+impl Listing {
+    /// The next message, and the listing unless that was the last.
+    pub(super) async fn next(mut self) -> (Result<wire::FilesResponse, Status>, Option<Self>) {
+        let mut message = wire::FilesResponse::default();
+        let mut bytes = 0;
+        loop {
+            while let Some(entry) = self.held_back.take().or_else(|| self.merge.pull()) {
+                let size = entry.encoded_len();
+                let full = message.entries.len() >= MOST_ENTRIES || bytes + size > MOST_BYTES;
+                if full && !message.entries.is_empty() {
+                    self.held_back = Some(entry);
+                    return (Ok(message), Some(self));
+                }
+                bytes += size;
+                self.instruments.listing_entries.inc();
+                message.entries.push(entry);
+            }
+            if self.merge.is_finished() {
+                message.end = Some(self.end());
+                return (Ok(message), None);
+            }
+            match self.wait(message.entries.is_empty()).await {
+                Event::Message(index, message) => self.take(index, message),
+                Event::NotYet => return (Ok(message), Some(self)),
+                Event::Stopped => {
+                    let status = Kind::Unavailable
+                        .status("the monitor is stopping; ask again when it is back");
+                    return (Err(status), None);
+                }
+            }
+        }
+    }
+
+    /// Waits for a message from a node that the merge cannot go on without; unless `patient`, only looks.
+    async fn wait(&mut self, patient: bool) -> Event {
+        let (sources, hungry) = (&mut self.sources, self.merge.hungry());
+        let message = poll_fn(|cx| {
+            for &index in hungry {
+                let Some((_, Some(messages))) = sources.get_mut(index) else {
+                    return Poll::Ready(Event::Message(index, None));
+                };
+                if let Poll::Ready(message) = Pin::new(messages).poll_next(cx) {
+                    return Poll::Ready(Event::Message(index, message));
+                }
+            }
+            if patient {
+                Poll::Pending
+            } else {
+                Poll::Ready(Event::NotYet)
+            }
+        });
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Event::Stopped,
+            event = message => event,
+        }
+    }
+
+    /// Puts what a node sent into the merge.
+    fn take(&mut self, index: usize, message: Option<Result<wire::FilesResponse, Status>>) {
+        let Some((address, messages)) = self.sources.get_mut(index) else {
+            return;
+        };
+        let node = &address.node;
+        match message {
+            Some(Ok(wire::FilesResponse { entries, end })) => {
+                if !entries.is_empty() || end.is_none() {
+                    self.merge.feed(
+                        index,
+                        entries
+                            .into_iter()
+                            .map(|entry| convert::listed(node, entry)),
+                    );
+                }
+                if let Some(wire::files_response::End { count, gaps }) = end {
+                    self.merge.end(
+                        index,
+                        count,
+                        gaps.iter().map(|gap| convert::gap(node, gap)).collect(),
+                    );
+                    *messages = None;
+                }
+            }
+            Some(Err(status)) => {
+                self.merge.fail(index, &Reason(&status));
+                *messages = None;
+            }
+            None => {
+                self.merge.fail(index, &"its listing broke off");
+                *messages = None;
+            }
+        }
+    }
+
+    fn end(&self) -> wire::files_response::End {
+        let gaps = self.merge.gaps();
+        for gap in gaps {
+            tracing::info!(replica = %self.replica, %gap, "a listing is partial");
+        }
+        match gaps {
+            [] => self.instruments.listings_complete.inc(),
+            _ => self.instruments.listings_partial.inc(),
+        };
+        wire::files_response::End {
+            count: self.merge.count(),
+            gaps: convert::gaps(&self.replica, gaps),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The client of the service `Node`, for every node of the replica.
+//!
+//! Whoever answers must show the certificate of exactly the node that is meant. Questions share one channel per node;
+//! a listing has one of its own, so that a listing nobody reads on cannot hold up the answers behind it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use archive_model::{FileName, NodeId};
+use archive_rpc::{
+    ConnectError, Credentials, Expected, Grant, Idle, InvalidGrant, InvalidMessage, Limits, Role,
+    connect_lazy,
+};
+use futures_util::{Stream, TryStreamExt, stream};
+use proto_archive::wire;
+use proto_archive::wire::node_client::NodeClient;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::convert;
+use crate::locate::Found;
+use crate::nodes::Address;
+
+/// What a node sends of its listing. A silence in it, also before its first message, ends it with an error.
+pub(super) type Messages =
+    Idle<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
+
+/// The most volumes that one node may speak of in one answer.
+const MOST_VOLUMES: usize = 256;
+
+/// Why a node gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    /// Its address is none.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Its id cannot stand in a certificate.
+    #[error(transparent)]
+    Name(#[from] InvalidGrant),
+    /// The call failed.
+    #[error("{}", Reason(.0))]
+    Call(#[from] Status),
+    /// Its answer cannot be read.
+    #[error(transparent)]
+    Answer(#[from] InvalidMessage),
+    /// Its answer is longer than it has volumes.
+    #[error("it answered for {0} volumes; at most {MOST_VOLUMES} are read")]
+    TooMany(usize),
+    /// It answered, about something else.
+    #[error("it was asked for {asked} and answered for {answered}")]
+    Other {
+        /// What it was asked for.
+        asked: FileName,
+        /// What it answered for.
+        answered: FileName,
+    },
+}
+
+/// A status in words: of a connection that could not be made, why not.
+pub(super) struct Reason<'a>(pub(super) &'a Status);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match ConnectError::within(self.0) {
+            Some(error) => error.fmt(f),
+            None if self.0.message().is_empty() => self.0.code().fmt(f),
+            None => f.write_str(self.0.message()),
+        }
+    }
+}
+
+/// How nodes are reached.
+pub(super) struct Nodes {
+    credentials: Credentials,
+    limits: Limits,
+    /// The channel for questions, and where it leads.
+    channels: Mutex<BTreeMap<NodeId, (String, Channel)>>,
+}
+
+impl Nodes {
+    pub(super) fn new(credentials: Credentials, limits: Limits) -> Self {
+        Self {
+            credentials,
+            limits,
+            channels: Mutex::default(),
+        }
+    }
+
+    /// A channel of its own. Nothing is dialled yet; an endpoint that is no address is refused.
+    pub(super) fn channel(&self, at: &Address) -> Result<Channel, AskError> {
+        let expected = Expected::named(&Grant::new(Role::Node, at.node.as_str())?);
+        Ok(connect_lazy(
+            &at.endpoint,
+            &self.credentials,
+            &expected,
+            &self.limits,
+        )?)
+    }
+
+    /// Asks whether a node has a file.
+    pub(super) async fn find(
+        &self,
+        at: &Address,
+        name: &FileName,
+    ) -> Result<Found<wire::FileEntry>, AskError> {
+        let mut client = NodeClient::new(self.shared_channel(at)?);
+        let answer = client
+            .find(wire::FindRequest {
+                name: name.to_string(),
+            })
+            .await?
+            .into_inner();
+        let volumes = answer.entries.len().saturating_add(answer.gaps.len());
+        if volumes > MOST_VOLUMES {
+            return Err(AskError::TooMany(volumes));
+        }
+        let mut entries = Vec::new();
+        for entry in answer.entries {
+            let listed = convert::listed(&at.node, entry)?;
+            if listed.name != *name {
+                return Err(AskError::Other {
+                    asked: name.clone(),
+                    answered: listed.name,
+                });
+            }
+            entries.push(listed.entry);
+        }
+        let gaps = answer
+            .gaps
+            .iter()
+            .map(|gap| convert::gap(&at.node, gap))
+            .collect();
+        Ok(Found { entries, gaps })
+    }
+
+    /// Begins to list a node's files after a name.
+    pub(super) fn files(
+        &self,
+        at: &Address,
+        after: Option<&FileName>,
+        idle: Duration,
+    ) -> Result<Messages, AskError> {
+        let mut client = NodeClient::new(self.channel(at)?);
+        let request = wire::FilesRequest {
+            after: after.map(ToString::to_string).unwrap_or_default(),
+        };
+        let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
+        let messages = stream::once(opening).try_flatten();
+        Ok(Idle::new(Box::pin(messages), idle))
+    }
+
+    fn shared_channel(&self, at: &Address) -> Result<Channel, AskError> {
+        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((endpoint, channel)) = channels.get(&at.node)
+            && *endpoint == at.endpoint
+        {
+            return Ok(channel.clone());
+        }
+        let channel = self.channel(at)?;
+        channels.insert(at.node.clone(), (at.endpoint.clone(), channel.clone()));
+        Ok(channel)
+    }
+}

@@ -1,0 +1,177 @@
+//! The settings of a monitor.
+
+use archive_daemon::{DaemonSettings, Period};
+use archive_model::ReplicaId;
+use archive_rpc::RpcSettings;
+use serde::{Deserialize, Serialize};
+
+/// Everything in a monitor's settings file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Logs, metrics, stop.
+    #[serde(default)]
+    pub daemon: DaemonSettings,
+    /// Where it listens, and its certificate: `monitor/<replica>`.
+    pub rpc: RpcSettings,
+    /// The monitor itself.
+    pub monitor: MonitorSettings,
+}
+
+/// The section `[monitor]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MonitorSettings {
+    /// The replica it is the foreman of.
+    pub replica: ReplicaId,
+    /// How often nodes are to say that they live.
+    #[serde(default = "heartbeat")]
+    pub heartbeat: Period,
+    /// How old the last sign of life of a node that lives may be. At least twice `heartbeat`.
+    #[serde(default = "silent_after")]
+    pub silent_after: Period,
+    /// How long a node may take to say whether it has a file.
+    #[serde(default = "find")]
+    pub find: Period,
+    /// How long a node may send nothing in the middle of its listing. Shorter than the same limit of the repository,
+    /// so that one node that stalls costs the listing that node and not the listing.
+    #[serde(default = "idle")]
+    pub idle: Period,
+}
+
+const fn heartbeat() -> Period {
+    Period::from_secs(1)
+}
+
+const fn silent_after() -> Period {
+    Period::from_secs(10)
+}
+
+const fn find() -> Period {
+    Period::from_secs(5)
+}
+
+const fn idle() -> Period {
+    Period::from_secs(15)
+}
+
+/// Settings that cannot work together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSettings {
+    /// A limit of no time.
+    #[error("monitor.{0} must be longer than 0")]
+    Zero(&'static str),
+    /// One heartbeat that is late would make a node silent.
+    #[error(
+        "monitor.silent_after ({silent_after}) must be at least twice monitor.heartbeat ({heartbeat})"
+    )]
+    SilentAfter {
+        /// What was set.
+        silent_after: Period,
+        /// What was set.
+        heartbeat: Period,
+    },
+}
+
+impl MonitorSettings {
+    /// The defaults, for a replica.
+    pub const fn new(replica: ReplicaId) -> Self {
+        Self {
+            replica,
+            heartbeat: heartbeat(),
+            silent_after: silent_after(),
+            find: find(),
+            idle: idle(),
+        }
+    }
+
+    /// Whether they can work together.
+    pub fn check(&self) -> Result<(), InvalidSettings> {
+        let Self {
+            replica: _,
+            heartbeat,
+            silent_after,
+            find,
+            idle,
+        } = *self;
+        for (name, period) in [("heartbeat", heartbeat), ("find", find), ("idle", idle)] {
+            if period.duration().is_zero() {
+                return Err(InvalidSettings::Zero(name));
+            }
+        }
+        if silent_after.duration() < heartbeat.duration().saturating_mul(2) {
+            return Err(InvalidSettings::SilentAfter {
+                silent_after,
+                heartbeat,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::settings::{Sources, load, print};
+
+    use super::*;
+
+    fn sources(set: &[&str]) -> Sources {
+        let least = [
+            "monitor.replica=one",
+            "rpc.listen=127.0.0.1:0",
+            "rpc.certificate=c.pem",
+            "rpc.key=k.pem",
+            "rpc.authorities=a.pem",
+        ];
+        Sources {
+            set: least
+                .iter()
+                .chain(set)
+                .map(|text| (*text).to_owned())
+                .collect(),
+            ..Sources::default()
+        }
+    }
+
+    #[test]
+    fn the_least_that_must_be_said() {
+        let settings: Settings = load(&sources(&[])).unwrap();
+        assert_eq!(
+            settings.monitor,
+            MonitorSettings::new(ReplicaId::new("one").unwrap())
+        );
+        settings.monitor.check().unwrap();
+        let printed = print(&settings).unwrap();
+        assert!(printed.contains("silent_after = \"10 s\""), "{printed}");
+    }
+
+    #[test]
+    fn what_is_not_known_or_no_id_is_refused() {
+        for (set, says) in [
+            ("monitor.silent_afer=5 s", "silent_afer"),
+            ("monitor.replica=Ä", "replica id"),
+        ] {
+            let error = load::<Settings>(&sources(&[set])).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn limits_that_make_no_sense_are_refused() {
+        let check = |set: &[&str]| load::<Settings>(&sources(set)).unwrap().monitor.check();
+        for name in ["heartbeat", "find", "idle"] {
+            assert_eq!(
+                check(&[&format!("monitor.{name}=0 s")]),
+                Err(InvalidSettings::Zero(name))
+            );
+        }
+        let error = check(&["monitor.silent_after=1999 ms"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("1999 ms") && error.contains("1 s"),
+            "{error}"
+        );
+        assert_eq!(check(&["monitor.silent_after=2 s"]), Ok(()));
+    }
+}

@@ -1,0 +1,66 @@
+//! Background jobs: who has gone silent, and certificates that were exchanged on disk.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use archive_daemon::{Clock, Step, Worker, WorkerError};
+use archive_model::NodeId;
+use archive_rpc::Credentials;
+
+use crate::metrics::Instruments;
+use crate::nodes::{Life, Nodes};
+
+/// Says which nodes went silent, and keeps the metrics true while nothing happens.
+pub(crate) struct Watch {
+    pub(crate) nodes: Arc<Mutex<Nodes>>,
+    pub(crate) before: BTreeMap<NodeId, Life>,
+    pub(crate) instruments: Instruments,
+    pub(crate) clock: Clock,
+    pub(crate) pause: Duration,
+}
+
+impl Worker for Watch {
+    const NAME: &'static str = "watch";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        self.look();
+        std::future::ready(Ok(Step::Idle(self.pause))).await
+    }
+}
+
+impl Watch {
+    fn look(&mut self) {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = nodes.list(self.clock.instant());
+        self.instruments.show(&all);
+        let mut now = BTreeMap::new();
+        for standing in all {
+            let node = standing.node;
+            if standing.life == Life::Silent && self.before.get(node) != Some(&Life::Silent) {
+                let since = standing.last.map(|(time, _)| time.to_string());
+                tracing::warn!(%node, since, "a node is silent; its files cannot be checked until it is back");
+            }
+            now.insert(node.clone(), standing.life);
+        }
+        self.before = now;
+    }
+}
+
+/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
+pub(crate) struct Reload {
+    pub(crate) credentials: Credentials,
+    pub(crate) clock: Clock,
+}
+
+/// How long an exchange may take to be noticed.
+const RELOAD: Duration = Duration::from_mins(1);
+
+impl Worker for Reload {
+    const NAME: &'static str = "credentials";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        self.credentials.reload(self.clock.now().into())?;
+        std::future::ready(Ok(Step::Idle(RELOAD))).await
+    }
+}

@@ -1,0 +1,306 @@
+//! A node over real TLS that says what a test tells it to say, true or not.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use archive_daemon::Tasks;
+use archive_rpc::{Limits, ServeError, Services, bind, serve};
+use futures_util::{Stream, StreamExt, stream};
+use proto_archive::wire::files_response::End;
+use proto_archive::wire::node_server::{Node, NodeServer};
+use proto_archive::wire::{
+    Condition, FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap,
+    NodeStateRequest, NodeStatus, ReadRequest, Segment, UploadRequest, UploadResponse,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::world::{Monitor, World};
+
+/// One thing that a node does in its listing.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Sends entries for these names.
+    Names(Vec<String>),
+    /// Sends these entries.
+    Entries(Vec<FileEntry>),
+    /// Says that this was all, with so many entries and these gaps.
+    End(u64, Vec<Gap>),
+    /// Sends nothing, for ever.
+    Stall,
+    /// Sends sorted names for ever.
+    Forever,
+    /// Sends messages without anything, for ever.
+    EmptyForever,
+    /// Ends with an error.
+    Fail(&'static str),
+}
+
+/// What a node does when it is asked for a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Find {
+    /// It has it in this condition, on `v1`.
+    Has(Condition),
+    /// It does not.
+    Nothing,
+    /// It does not, and one volume is offline.
+    Offline,
+    /// It never says.
+    Hangs,
+    /// It speaks of another file.
+    Other,
+    /// It has it on more volumes than anybody has.
+    Everywhere,
+}
+
+pub(crate) struct FakeNode {
+    pub(crate) id: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Seen>,
+    kill: CancellationToken,
+    tasks: Tasks,
+}
+
+/// What a node has seen of its callers.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) after: Mutex<Vec<String>>,
+    /// Messages of listings that were taken from it.
+    pub(crate) messages: AtomicUsize,
+    /// Listings that are open.
+    pub(crate) listings: AtomicUsize,
+}
+
+struct Service {
+    id: String,
+    files: Vec<Step>,
+    find: Find,
+    seen: Arc<Seen>,
+}
+
+/// Counts a listing while it is open.
+struct Open(Arc<Seen>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.listings.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl FakeNode {
+    pub(crate) async fn start(world: &World, id: &str, files: Vec<Step>, find: Find) -> Self {
+        let seen = Arc::new(Seen::default());
+        let service = Service {
+            id: id.to_owned(),
+            files,
+            find,
+            seen: Arc::clone(&seen),
+        };
+        let services = Services {
+            routes: Routes::new(NodeServer::new(service)),
+            rules: proto_archive::rules::rules(),
+            descriptors: vec![proto_archive::DESCRIPTORS],
+        };
+        let (listener, address) = bind("127.0.0.1:0").await.expect("bound");
+        let credentials = world.credentials(&format!("node/{id}"));
+        let (kill, tasks) = (CancellationToken::new(), Tasks::new());
+        let killed = kill.clone().cancelled_owned();
+        tasks.spawn_once("node", async move {
+            tokio::select! {
+                ended = serve(listener, services, credentials, Limits::default(), std::future::pending()) => {
+                    ended.map(drop)
+                }
+                () = killed => Ok::<(), ServeError>(()),
+            }
+        });
+        Self {
+            id: id.to_owned(),
+            address,
+            seen,
+            kill,
+            tasks,
+        }
+    }
+
+    /// A node that has these files, tells the truth, and was heard of.
+    pub(crate) async fn honest(world: &World, monitor: &Monitor, id: &str, names: &[&str]) -> Self {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let count = u64::try_from(names.len()).expect("few");
+        let steps = if names.is_empty() {
+            vec![]
+        } else {
+            vec![Step::Names(names)]
+        };
+        let steps = steps
+            .into_iter()
+            .chain([Step::End(count, vec![])])
+            .collect();
+        Self::scripted(world, monitor, id, steps).await
+    }
+
+    /// A node that lists like this, and was heard of.
+    pub(crate) async fn scripted(
+        world: &World,
+        monitor: &Monitor,
+        id: &str,
+        files: Vec<Step>,
+    ) -> Self {
+        let node = Self::start(world, id, files, Find::Nothing).await;
+        world
+            .beat(monitor, id, &node.address.to_string(), 100)
+            .await;
+        node
+    }
+
+    /// A node that answers like this, and was heard of.
+    pub(crate) async fn finding(
+        world: &World,
+        monitor: &Monitor,
+        id: &str,
+        find: Find,
+        usable: u64,
+    ) -> Self {
+        let node = Self::start(world, id, vec![], find).await;
+        world
+            .beat(monitor, id, &node.address.to_string(), usable)
+            .await;
+        node
+    }
+
+    /// As if its power had gone.
+    pub(crate) async fn kill(&self) {
+        self.kill.cancel();
+        self.tasks.stop_all();
+        self.tasks
+            .join(crate::world::PATIENCE)
+            .await
+            .expect("killed");
+    }
+}
+
+/// A file that is as it should be.
+pub(crate) fn entry(node: &str, name: &str) -> FileEntry {
+    FileEntry {
+        name: name.to_owned(),
+        node: node.to_owned(),
+        volume: "v1".to_owned(),
+        size: 7,
+        root: vec![1; 32].into(),
+        condition: Condition::Present.into(),
+        stored: "2026-01-02T03:04:05.123456789Z".to_owned(),
+        verified: "2026-02-03T04:05:06.123456789Z".to_owned(),
+        ..FileEntry::default()
+    }
+}
+
+type Messages = Pin<Box<dyn Stream<Item = Result<FilesResponse, Status>> + Send>>;
+
+fn entries(entries: Vec<FileEntry>) -> Messages {
+    Box::pin(stream::iter([Ok(FilesResponse { entries, end: None })]))
+}
+
+fn perform(id: &str, step: Step) -> Messages {
+    match step {
+        Step::Names(names) => {
+            let id = id.to_owned();
+            let messages: Vec<Vec<String>> = names.chunks(1000).map(<[String]>::to_vec).collect();
+            Box::pin(stream::iter(messages).map(move |names| {
+                let entries = names.iter().map(|name| entry(&id, name)).collect();
+                Ok(FilesResponse { entries, end: None })
+            }))
+        }
+        Step::Entries(list) => entries(list),
+        Step::End(count, gaps) => {
+            let end = Some(End { count, gaps });
+            Box::pin(stream::iter([Ok(FilesResponse {
+                entries: vec![],
+                end,
+            })]))
+        }
+        Step::Stall => Box::pin(stream::pending()),
+        Step::Forever => {
+            let id = id.to_owned();
+            Box::pin(stream::iter(0_u64..).map(move |i| {
+                let entries = (0..1000)
+                    .map(|j| entry(&id, &format!("f-{:012}", i * 1000 + j)))
+                    .collect();
+                Ok(FilesResponse { entries, end: None })
+            }))
+        }
+        Step::EmptyForever => Box::pin(stream::repeat_with(|| Ok(FilesResponse::default()))),
+        Step::Fail(reason) => Box::pin(stream::iter([Err(Status::data_loss(reason))])),
+    }
+}
+
+#[tonic::async_trait]
+impl Node for Service {
+    type UploadStream = Pin<Box<dyn Stream<Item = Result<UploadResponse, Status>> + Send>>;
+    type ReadStream = Pin<Box<dyn Stream<Item = Result<Segment, Status>> + Send>>;
+    type FilesStream = Messages;
+
+    async fn upload(
+        &self,
+        _: Request<Streaming<UploadRequest>>,
+    ) -> Result<Response<Self::UploadStream>, Status> {
+        Err(Status::unimplemented("bytes never come from a monitor"))
+    }
+
+    async fn read(&self, _: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        Err(Status::unimplemented("bytes never go to a monitor"))
+    }
+
+    async fn find(&self, request: Request<FindRequest>) -> Result<Response<FindResponse>, Status> {
+        let name = request.into_inner().name;
+        let mut answer = FindResponse::default();
+        match self.find {
+            Find::Has(condition) => {
+                let condition = condition.into();
+                answer.entries.push(FileEntry {
+                    condition,
+                    ..entry(&self.id, &name)
+                });
+            }
+            Find::Nothing => {}
+            Find::Offline => {
+                let (volume, reason) = ("v2".to_owned(), "not mounted".to_owned());
+                answer.gaps.push(Gap {
+                    volume,
+                    reason,
+                    ..Gap::default()
+                });
+            }
+            Find::Hangs => std::future::pending().await,
+            Find::Everywhere => answer.entries = vec![entry(&self.id, &name); 257],
+            Find::Other => answer.entries.push(entry(&self.id, "other.warc")),
+        }
+        Ok(Response::new(answer))
+    }
+
+    async fn files(
+        &self,
+        request: Request<FilesRequest>,
+    ) -> Result<Response<Self::FilesStream>, Status> {
+        self.seen
+            .after
+            .lock()
+            .expect("whole")
+            .push(request.into_inner().after);
+        self.seen.listings.fetch_add(1, Ordering::SeqCst);
+        let open = Open(Arc::clone(&self.seen));
+        let (id, steps) = (self.id.clone(), self.files.clone());
+        let messages = stream::iter(steps).flat_map(move |step| perform(&id, step));
+        Ok(Response::new(Box::pin(messages.inspect(move |_| {
+            open.0.messages.fetch_add(1, Ordering::SeqCst);
+        }))))
+    }
+
+    async fn node_state(
+        &self,
+        _: Request<NodeStateRequest>,
+    ) -> Result<Response<NodeStatus>, Status> {
+        Err(Status::unimplemented("a monitor learns it from heartbeats"))
+    }
+}
