@@ -14,10 +14,14 @@
 pub mod attic;
 pub mod catalog;
 pub mod error;
+mod heartbeat;
 pub mod layout;
 pub mod manifest;
 pub mod node;
 pub mod reconcile;
+mod rpc;
+pub mod serve;
+pub mod settings;
 pub mod upload;
 pub mod volumes;
 
@@ -26,5 +30,7 @@ pub use error::NodeError;
 pub use layout::{Layout, Shelf};
 pub use node::{Node, NodeOptions, Reading};
 pub use reconcile::Reconciled;
+pub use serve::{StartError, serve};
+pub use settings::Settings;
 pub use upload::Upload;
 pub use volumes::{Mode, Volume, Volumes, VolumesError};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use archive_durable::{DiskError, PublishError, Sidecar, SidecarError, Stage};
-use archive_model::{GROUP_SIZE, Root, UploadId, VolumeId};
+use archive_model::{FileName, GROUP_SIZE, Root, UploadId, VolumeId};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -65,6 +65,11 @@ impl<'a> Upload<'a> {
         self.stage.root_so_far()
     }
 
+    /// The name it is received for.
+    pub const fn name(&self) -> &FileName {
+        &self.claim.name
+    }
+
     /// The volume that it is received on.
     pub const fn volume(&self) -> &VolumeId {
         &self.volume
@@ -75,6 +80,15 @@ impl<'a> Upload<'a> {
         self.stage
             .write_all(bytes)
             .map_err(|error| self.node.blame(&self.volume, error))
+    }
+
+    /// Forgets what is here beyond `length`, cut to whole groups.
+    pub fn keep(self, length: u64) -> Result<Self, NodeError> {
+        let stage = self
+            .stage
+            .keep(length)
+            .map_err(|error| self.node.blame(&self.volume, error))?;
+        Ok(Self { stage, ..self })
     }
 
     /// Makes durable what is here; returns how much a resumption can count on.

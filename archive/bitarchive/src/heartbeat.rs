@@ -1,0 +1,100 @@
+//! Background jobs of a node: it says that it lives, and looks whether its disks are there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Period, Step, Worker, WorkerError};
+use archive_rpc::Credentials;
+use jiff::SignedDuration;
+use tokio::task::spawn_blocking;
+
+use crate::node::Node;
+use crate::rpc::Herald;
+
+/// How long a heartbeat may take: more is a monitor that does not answer.
+const HEARTBEAT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Tells the monitor that the node lives, where, and with how much room.
+pub(crate) struct Heartbeat {
+    pub(crate) node: Arc<Node>,
+    pub(crate) herald: Herald,
+    pub(crate) clock: Clock,
+    /// Whether the last one arrived, so that a silent monitor is logged once.
+    pub(crate) heard: bool,
+}
+
+impl Worker for Heartbeat {
+    const NAME: &'static str = "heartbeat";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let node = Arc::clone(&self.node);
+        let report = spawn_blocking(move || crate::rpc::report(&node)).await?;
+        let sent = self
+            .clock
+            .timeout(HEARTBEAT_LIMIT, self.herald.send(report))
+            .await;
+        match sent {
+            Ok(Ok(pause)) => {
+                if !self.heard {
+                    tracing::info!(node = %self.node.id(), "the monitor hears this node");
+                }
+                self.heard = true;
+                Ok(Step::Idle(pause))
+            }
+            Ok(Err(status)) => Ok(self.unheard(&status.to_string())),
+            Err(late) => Ok(self.unheard(&late.to_string())),
+        }
+    }
+}
+
+impl Heartbeat {
+    /// A monitor that is away is no fault of the node: it says so once and goes on trying.
+    fn unheard(&mut self, why: &str) -> Step {
+        if self.heard {
+            tracing::warn!(node = %self.node.id(), why, "the monitor does not hear this node");
+        }
+        self.heard = false;
+        Step::Idle(Duration::from_secs(1))
+    }
+}
+
+/// Looks whether the disks are there and the right ones, and removes what was left of old uploads.
+pub(crate) struct Look {
+    pub(crate) node: Arc<Node>,
+    pub(crate) clock: Clock,
+    pub(crate) every: Period,
+    pub(crate) keep_uploads: Period,
+}
+
+impl Worker for Look {
+    const NAME: &'static str = "volumes";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let node = Arc::clone(&self.node);
+        let now = self.clock.now();
+        let keep = SignedDuration::try_from(self.keep_uploads.duration())?;
+        let before = now.checked_sub(keep)?.as_second();
+        spawn_blocking(move || {
+            node.refresh(now)?;
+            node.reap(before)
+        })
+        .await??;
+        Ok(Step::Idle(self.every.duration()))
+    }
+}
+
+/// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
+pub(crate) struct Reload {
+    pub(crate) credentials: Credentials,
+    pub(crate) clock: Clock,
+}
+
+impl Worker for Reload {
+    const NAME: &'static str = "credentials";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let (credentials, now) = (self.credentials.clone(), self.clock.now());
+        spawn_blocking(move || credentials.reload(now.into())).await??;
+        Ok(Step::Idle(Duration::from_mins(1)))
+    }
+}

@@ -1,0 +1,285 @@
+//! The door: the service `Node`, and the node's own calls to its monitor. It decodes, calls one function, encodes.
+//!
+//! Disks block, so each call runs on a thread that may, and waits there for the wire.
+
+mod convert;
+mod upload;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Tasks};
+use archive_model::groups::GROUP_SIZE;
+use archive_model::{FileName, ReplicaId, Root};
+use archive_proof::{EncodeError, encode};
+use archive_rpc::{
+    ConnectError, Credentials, Expected, Grant, InvalidMessage, Kind, Limits, Role, Services,
+    connect_lazy,
+};
+use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
+use proto_archive::wire::replica_client::ReplicaClient;
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status, Streaming};
+
+pub(crate) use convert::report;
+
+use crate::node::Node;
+
+/// How many bytes of file data one segment proves.
+const SEGMENT: u64 = 64 * GROUP_SIZE;
+
+/// How many entries one message of a listing has.
+const ENTRIES: usize = 1000;
+
+/// The service.
+pub(crate) struct Door {
+    pub(crate) node: Arc<Node>,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: Tasks,
+    pub(crate) idle: Duration,
+}
+
+/// What the node's server offers, and to whom.
+pub(crate) fn services(door: Door) -> Services {
+    Services {
+        routes: Routes::new(NodeServer::new(door)),
+        rules: proto_archive::rules::rules(),
+        descriptors: vec![proto_archive::DESCRIPTORS],
+    }
+}
+
+/// Where answers go. When the caller is gone, sending fails and the work ends.
+pub(crate) type Answers<T> = mpsc::Sender<Result<T, Status>>;
+
+type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl Door {
+    /// Runs `work` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+    fn answer<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Node, &Answers<T>) -> Result<(), Status> + Send + 'static,
+    ) -> Response<AnswerStream<T>> {
+        let (answers, stream) = mpsc::channel(4);
+        let node = Arc::clone(&self.node);
+        self.tasks.spawn_blocking(name, move || {
+            if let Err(status) = work(&node, &answers) {
+                // A caller that is gone needs no answer.
+                drop(answers.blocking_send(Err(status)));
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Response::new(Box::pin(ReceiverStream::new(stream)))
+    }
+}
+
+/// Sends one answer; a caller that is gone ends the work.
+pub(crate) fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
+    answers
+        .blocking_send(Ok(answer))
+        .map_err(|_gone| Status::cancelled("the caller is gone"))
+}
+
+#[tonic::async_trait]
+impl NodeService for Door {
+    type UploadStream = AnswerStream<wire::UploadResponse>;
+    type ReadStream = AnswerStream<wire::Segment>;
+    type FilesStream = AnswerStream<wire::FilesResponse>;
+
+    async fn upload(
+        &self,
+        request: Request<Streaming<wire::UploadRequest>>,
+    ) -> Result<Response<Self::UploadStream>, Status> {
+        let mut steps = upload::Steps::new(request.into_inner(), self.idle);
+        let clock = self.clock.clone();
+        Ok(self.answer("upload", move |node, answers| {
+            upload::receive(node, &mut steps, answers, &clock)
+        }))
+    }
+
+    async fn read(
+        &self,
+        request: Request<wire::ReadRequest>,
+    ) -> Result<Response<Self::ReadStream>, Status> {
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        let root = fields::root("root", &request.root)?;
+        Ok(self.answer("read", move |node, answers| {
+            read(node, &name, root, request.start, request.end, answers)
+        }))
+    }
+
+    async fn find(
+        &self,
+        request: Request<wire::FindRequest>,
+    ) -> Result<Response<wire::FindResponse>, Status> {
+        let name = fields::file_name("name", &request.into_inner().name)?;
+        let node = Arc::clone(&self.node);
+        let found = tokio::task::spawn_blocking(move || {
+            node.find(&name)
+                .map(|entries| convert::found(&node, entries))
+        });
+        let found = found
+            .await
+            .map_err(|error| Kind::Internal.status(error.to_string()))?;
+        found
+            .map(Response::new)
+            .map_err(|error| convert::status(&error))
+    }
+
+    async fn files(
+        &self,
+        request: Request<wire::FilesRequest>,
+    ) -> Result<Response<Self::FilesStream>, Status> {
+        let after = fields::after(&request.into_inner().after)?;
+        Ok(self.answer("files", move |node, answers| {
+            files(node, after.as_ref(), answers)
+        }))
+    }
+
+    async fn node_state(
+        &self,
+        _request: Request<wire::NodeStateRequest>,
+    ) -> Result<Response<wire::NodeStatus>, Status> {
+        let node = Arc::clone(&self.node);
+        let report = tokio::task::spawn_blocking(move || report(&node)).await;
+        report
+            .map(Response::new)
+            .map_err(|error| Kind::Internal.status(error.to_string()))
+    }
+}
+
+/// Sends a range in segments. Each is read past the page cache and checked before it leaves.
+fn read(
+    node: &Node,
+    name: &FileName,
+    root: Root,
+    start: u64,
+    end: u64,
+    answers: &Answers<wire::Segment>,
+) -> Result<(), Status> {
+    let reading = node
+        .open_file(name)
+        .map_err(|error| convert::status(&error))?;
+    let row = &reading.entry.row;
+    if row.root != Some(root) {
+        return Err(Kind::NotFound.status(format!("{name} with root {root} is not on this node")));
+    }
+    let end = if end == 0 { row.size } else { end };
+    if start > end || end > row.size {
+        let reason = format!("{start}–{end} is no range of a file of {} bytes", row.size);
+        return Err(InvalidMessage::invalid("end", reason).into());
+    }
+    let end = end.next_multiple_of(GROUP_SIZE).min(row.size);
+    let mut offset = start - start % GROUP_SIZE;
+    loop {
+        // Segments end at multiples of their size, so that the proofs are short.
+        let next = (offset - offset % SEGMENT + SEGMENT).min(end);
+        let mut encoded = Vec::new();
+        let ranges = std::iter::once(offset..next).collect::<Vec<_>>();
+        encode(
+            &reading.data,
+            reading.outboard.as_ref(),
+            root,
+            row.size,
+            &ranges,
+            &mut encoded,
+        )
+        .map_err(|error| damaged(name, &error))?;
+        send(
+            answers,
+            wire::Segment {
+                offset,
+                length: next - offset,
+                encoded: encoded.into(),
+            },
+        )?;
+        offset = next;
+        if offset >= end {
+            return Ok(());
+        }
+    }
+}
+
+fn damaged(name: &FileName, error: &EncodeError) -> Status {
+    tracing::warn!(file = %name, %error, "a read met damage");
+    Kind::Damaged.status(format!("{name}: {error}"))
+}
+
+fn files(
+    node: &Node,
+    after: Option<&FileName>,
+    answers: &Answers<wire::FilesResponse>,
+) -> Result<(), Status> {
+    let mut count = 0;
+    let mut entries = Vec::with_capacity(ENTRIES);
+    for entry in node.list(after).map_err(|error| convert::status(&error))? {
+        entries.push(convert::entry(
+            node,
+            entry.map_err(|error| convert::status(&error))?,
+        ));
+        count += 1;
+        if entries.len() == ENTRIES {
+            let entries = std::mem::replace(&mut entries, Vec::with_capacity(ENTRIES));
+            send(answers, wire::FilesResponse { entries, end: None })?;
+        }
+    }
+    let end = wire::files_response::End {
+        count,
+        gaps: convert::gaps(node),
+    };
+    send(
+        answers,
+        wire::FilesResponse {
+            entries,
+            end: Some(end),
+        },
+    )
+}
+
+/// Calls the monitor of the replica.
+pub(crate) struct Herald {
+    monitor: ReplicaClient<Channel>,
+    endpoint: String,
+}
+
+impl Herald {
+    /// Dials the monitor of `replica` at the first heartbeat.
+    pub(crate) fn new(
+        monitor: &str,
+        endpoint: String,
+        replica: &ReplicaId,
+        credentials: &Credentials,
+        limits: &Limits,
+    ) -> Result<Self, ConnectError> {
+        let expected = match Grant::new(Role::Monitor, replica.as_str()) {
+            Ok(grant) => Expected::named(&grant),
+            Err(_) => Expected::role(Role::Monitor),
+        };
+        let channel = connect_lazy(monitor, credentials, &expected, limits)?;
+        Ok(Self {
+            monitor: ReplicaClient::new(channel),
+            endpoint,
+        })
+    }
+
+    /// Sends one sign of life; returns the pause until the next.
+    pub(crate) async fn send(&mut self, mut status: wire::NodeStatus) -> Result<Duration, Status> {
+        status.endpoint.clone_from(&self.endpoint);
+        let answer = self
+            .monitor
+            .heartbeat(wire::HeartbeatRequest {
+                status: Some(status),
+            })
+            .await?;
+        Ok(Duration::from_millis(
+            answer.into_inner().interval_ms.clamp(100, 60_000),
+        ))
+    }
+}

@@ -1,0 +1,152 @@
+//! Between the node's own types and the wire.
+
+use archive_durable::{Space, VolumeProblem};
+use archive_rpc::Kind;
+use proto_archive::{convert as fields, wire};
+use tonic::Status;
+
+use crate::catalog::{Condition, Entry};
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::volumes::{Mode, Volume};
+
+/// Writes an entry.
+pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
+    let Entry { name, volume, row } = entry;
+    let (condition, corrupt, unreadable) = match &row.condition {
+        Condition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
+        Condition::Missing { .. } => (wire::Condition::Missing, Vec::new(), Vec::new()),
+        Condition::Damaged {
+            corrupt,
+            unreadable,
+            ..
+        } => (
+            wire::Condition::Damaged,
+            fields::group_ranges(corrupt),
+            fields::group_ranges(unreadable),
+        ),
+        Condition::Unexpected { .. } => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
+    };
+    wire::FileEntry {
+        name: name.into(),
+        node: node.id().to_string(),
+        volume: volume.into(),
+        size: row.size,
+        root: row
+            .root
+            .as_ref()
+            .map(fields::root_bytes)
+            .unwrap_or_default(),
+        condition: condition.into(),
+        corrupt,
+        unreadable,
+        stored: row.stored.to_string(),
+        verified: row
+            .verified
+            .map(|time| time.to_string())
+            .unwrap_or_default(),
+    }
+}
+
+/// Writes where a file is, and which volumes could not be asked.
+pub(crate) fn found(node: &Node, entries: Vec<Entry>) -> wire::FindResponse {
+    wire::FindResponse {
+        entries: entries
+            .into_iter()
+            .map(|found| entry(node, found))
+            .collect(),
+        gaps: gaps(node),
+    }
+}
+
+/// The volumes that nobody can look at now. A retired one is not among them: its files are missing.
+pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
+    node.volumes()
+        .into_iter()
+        .filter_map(|volume| match volume.problem {
+            None | Some(VolumeProblem::Retired) => None,
+            Some(problem) => Some(wire::Gap {
+                replica: node.replica().to_string(),
+                node: node.id().to_string(),
+                volume: volume
+                    .id
+                    .map_or_else(|| volume.path.display().to_string(), String::from),
+                reason: problem.to_string(),
+            }),
+        })
+        .collect()
+}
+
+/// How the node is now. Asks the disks for their room, so it blocks.
+pub(crate) fn report(node: &Node) -> wire::NodeStatus {
+    let volumes = node.volumes();
+    let usable = volumes
+        .iter()
+        .map(|volume| usable(node, volume))
+        .max()
+        .unwrap_or_default();
+    wire::NodeStatus {
+        node: node.id().to_string(),
+        endpoint: String::new(),
+        volumes: volumes.into_iter().map(volume_status).collect(),
+        usable,
+        seen: String::new(),
+        alive: true,
+    }
+}
+
+fn usable(node: &Node, volume: &Volume) -> u64 {
+    match (volume.layout(), volume.mode) {
+        (Some(layout), Mode::ReadWrite) => node.volume_set().room_on(&layout).unwrap_or_default(),
+        (Some(_) | None, Mode::ReadWrite | Mode::ReadOnly | Mode::Draining) => 0,
+    }
+}
+
+fn volume_status(volume: Volume) -> wire::VolumeStatus {
+    let space = match volume.problem {
+        None => Space::of(&volume.path),
+        Some(_) => Ok(Space { total: 0, free: 0 }),
+    };
+    let (space, unknown) = match space {
+        Ok(space) => (space, None),
+        Err(error) => (Space { total: 0, free: 0 }, Some(error.to_string())),
+    };
+    wire::VolumeStatus {
+        volume: volume.id.map(String::from).unwrap_or_default(),
+        path: volume.path.display().to_string(),
+        retired: volume.problem == Some(VolumeProblem::Retired),
+        problem: volume
+            .problem
+            .map(|problem| problem.to_string())
+            .or(unknown)
+            .unwrap_or_default(),
+        mode: match volume.mode {
+            Mode::ReadWrite => "read-write",
+            Mode::ReadOnly => "read-only",
+            Mode::Draining => "draining",
+        }
+        .to_owned(),
+        total: space.total,
+        free: space.free,
+    }
+}
+
+/// Writes an error as a status: its text for people, its kind for programs.
+pub(crate) fn status(error: &NodeError) -> Status {
+    use archive_durable::Severity;
+    let kind = match error {
+        NodeError::NotFound(_) => Kind::NotFound,
+        NodeError::Taken { .. } => Kind::Exists,
+        NodeError::Busy { .. } => Kind::Busy,
+        NodeError::Mismatch { .. } | NodeError::Admission { .. } => Kind::Mismatch,
+        NodeError::NoSpace(_) => Kind::NoSpace,
+        NodeError::Offline { .. } => Kind::Unavailable,
+        NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
+        NodeError::ReadBack { .. }
+        | NodeError::Sidecar { .. }
+        | NodeError::Disk(_)
+        | NodeError::Volumes(_) => Kind::Storage,
+        NodeError::Catalog(_) => Kind::Internal,
+    };
+    kind.status(error.to_string())
+}

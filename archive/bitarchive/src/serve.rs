@@ -1,0 +1,152 @@
+//! Brings a node up.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archive_daemon::Daemon;
+use archive_daemon::worker::DuplicateWorker;
+use archive_durable::{DiskError, read_state};
+use archive_model::NodeId;
+use archive_proof::TrustFile;
+use archive_rpc::{ConnectError, CredentialsError, Drained, Limits, Role, ServeError};
+use tokio::task::{JoinError, spawn_blocking};
+
+use crate::error::NodeError;
+use crate::heartbeat::{Heartbeat, Look, Reload};
+use crate::node::{Node, NodeOptions};
+use crate::rpc::{Door, Herald, services};
+use crate::settings::Settings;
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The certificate, the key or the authorities cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The certificate is somebody else's: no monitor would believe its heartbeats.
+    #[error("the certificate is {found}, not node/{node}; issue one with `holdfast pki issue`")]
+    Identity {
+        /// Whose it is.
+        found: String,
+        /// The node it is set to be.
+        node: NodeId,
+    },
+    /// The trust file is absent or no trust file.
+    #[error("bitarchive.trust: {}: {why}", .path.display())]
+    Trust {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The disks or the catalog cannot be used.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// Its address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] ServeError),
+    /// The address of the monitor is none.
+    #[error("bitarchive.monitor: {0}")]
+    Monitor(#[from] ConnectError),
+    /// A second node of that name in this process.
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateWorker),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A bug: opening the node panicked.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+}
+
+/// Opens the node, listens, and returns the address. It lives in the daemon's tasks until their stop.
+pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let own = settings.bitarchive;
+    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
+    let identity = credentials.identity();
+    if !identity.is(Role::Node, own.node.as_str()) {
+        return Err(StartError::Identity {
+            found: identity.to_string(),
+            node: own.node,
+        });
+    }
+    let options = NodeOptions {
+        node: own.node.clone(),
+        replica: own.replica.clone(),
+        data: own.data,
+        volumes: own.volumes,
+        reserve: own.reserve.bytes(),
+        trust: trust(own.trust)?,
+    };
+    let now = daemon.clock.now();
+    let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
+    tracing::info!(node = %own.node, ?found, "the disks were held against the catalog");
+    let node = Arc::new(node);
+
+    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
+    let endpoint = own.endpoint.unwrap_or_else(|| address.to_string());
+    let limits = Limits {
+        drain: settings.daemon.drain.duration() / 2,
+        ..Limits::default()
+    };
+    let herald = Herald::new(&own.monitor, endpoint, &own.replica, &credentials, &limits)?;
+    let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
+    let heartbeat = Heartbeat {
+        node: Arc::clone(&node),
+        herald,
+        clock: clock.clone(),
+        heard: false,
+    };
+    workers.spawn_instance(id, heartbeat)?;
+    let look = Look {
+        node: Arc::clone(&node),
+        clock: clock.clone(),
+        every: own.look,
+        keep_uploads: own.keep_uploads,
+    };
+    workers.spawn_instance(id, look)?;
+    workers.spawn_instance(
+        id,
+        Reload {
+            credentials: credentials.clone(),
+            clock: clock.clone(),
+        },
+    )?;
+
+    let door = Door {
+        node,
+        clock: clock.clone(),
+        tasks: daemon.tasks.clone(),
+        idle: own.idle.duration(),
+    };
+    let stop = daemon.tasks.stop();
+    daemon.tasks.spawn("rpc", async move {
+        let drained = archive_rpc::serve(
+            listener,
+            services(door),
+            credentials,
+            limits,
+            stop.cancelled_owned(),
+        )
+        .await?;
+        if drained == Drained::Cut {
+            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+        }
+        Ok::<(), ServeError>(())
+    });
+    tracing::info!(node = %own.node, %address, "the node listens");
+    Ok(address)
+}
+
+fn trust(path: PathBuf) -> Result<TrustFile, StartError> {
+    let missing = || StartError::Trust {
+        path: path.clone(),
+        why: "there is no such file".to_owned(),
+    };
+    let text = read_state(&path)?.ok_or_else(missing)?;
+    TrustFile::parse(&text).map_err(|error| StartError::Trust {
+        path,
+        why: error.to_string(),
+    })
+}

@@ -1,0 +1,70 @@
+//! The settings of a node.
+
+use std::path::PathBuf;
+
+use archive_daemon::{ByteSize, DaemonSettings, Period};
+use archive_model::{NodeId, ReplicaId};
+use archive_rpc::RpcSettings;
+use serde::{Deserialize, Serialize};
+
+/// Everything in a node's settings file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Logs, metrics, stop.
+    #[serde(default)]
+    pub daemon: DaemonSettings,
+    /// Where it listens, and its certificate: `node/<node>`.
+    pub rpc: RpcSettings,
+    /// The node itself.
+    pub bitarchive: NodeSettings,
+}
+
+/// The section `[bitarchive]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSettings {
+    /// Who it is; the same for ever.
+    pub node: NodeId,
+    /// The replica it belongs to.
+    pub replica: ReplicaId,
+    /// Where its catalog and its memory of volumes lie: a directory that is not on a volume.
+    pub data: PathBuf,
+    /// Where its volumes are mounted.
+    pub volumes: Vec<PathBuf>,
+    /// What stays free on each volume.
+    #[serde(default = "reserve")]
+    pub reserve: ByteSize,
+    /// The keys whose admissions it believes: a trust file.
+    pub trust: PathBuf,
+    /// Where the monitor of the replica listens, `host:port`.
+    pub monitor: String,
+    /// Where the repository reaches this node, `host:port`; as it listens, where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// How long the sender of a file may be silent.
+    #[serde(default = "idle")]
+    pub idle: Period,
+    /// How long what was received of a cut upload is kept.
+    #[serde(default = "keep_uploads")]
+    pub keep_uploads: Period,
+    /// How often the disks are looked at: whether they are there, and the right ones.
+    #[serde(default = "look")]
+    pub look: Period,
+}
+
+const fn reserve() -> ByteSize {
+    ByteSize::from_bytes(1_000_000_000)
+}
+
+const fn idle() -> Period {
+    Period::from_secs(60)
+}
+
+const fn keep_uploads() -> Period {
+    Period::from_secs(7 * 24 * 3600)
+}
+
+const fn look() -> Period {
+    Period::from_secs(5)
+}
