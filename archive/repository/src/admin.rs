@@ -1,0 +1,283 @@
+//! What was decided about every file, and the trail of who did what: one database, one synced batch for both.
+//!
+//! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
+//! before the stamp that is kept beside it, stops the repository.
+
+use std::path::{Path, PathBuf};
+
+use archive_db::{Batch, Database, DbError, Options, Table, Text, Value};
+use archive_durable::{DiskError, read_state, replace};
+use archive_model::{FileName, NodeId, ReplicaId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::store::FileRecord;
+
+/// One file, as it was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminRow {
+    /// How it stands in every replica.
+    pub record: FileRecord,
+    /// Who deposits, or deposited, it: `role/name`.
+    pub depositor: String,
+    /// The signed admission, a DSSE envelope in JSON; none until all bytes have passed.
+    pub admission: Option<String>,
+}
+
+impl Value for AdminRow {}
+
+/// One line of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditLine {
+    /// When.
+    pub at: Timestamp,
+    /// Who, as `role/name`; the repository itself, where nobody asked.
+    pub who: String,
+    /// Which file.
+    pub file: FileName,
+    /// What was done, in a few words.
+    pub what: String,
+}
+
+impl Value for AuditLine {}
+
+/// The admin data.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    database: Database,
+    files: Table<Text<FileName>, AdminRow>,
+    audit: Table<u64, AuditLine>,
+    nodes: Table<(Text<ReplicaId>, Text<NodeId>), ()>,
+    stamp: PathBuf,
+}
+
+/// Why the admin data cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The database: damaged, behind its stamp, in use, of another version, or the disk.
+    #[error(transparent)]
+    Database(#[from] DbError),
+    /// The stamp cannot be read or written.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The stamp is no number.
+    #[error("{}: {text:?} is no sequence number; restore it from a backup of the admin data", .path.display())]
+    Stamp {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// Changes that are written together.
+#[derive(Debug)]
+pub struct Changes {
+    batch: Batch,
+    next_audit: u64,
+}
+
+impl Admin {
+    /// Opens the admin data in the directory `data`. Refuses a database that ends before the stamp beside it.
+    pub fn open(data: &Path) -> Result<Self, AdminError> {
+        archive_durable::directory::make(data)?;
+        let stamp = data.join("admin.stamp");
+        let at_least = match read_state(&stamp)? {
+            None => 0,
+            Some(text) => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let number = text.trim().parse();
+                number.or(Err(AdminError::Stamp {
+                    path: stamp.clone(),
+                    text,
+                }))?
+            }
+        };
+        let options = Options::new("admin", 1, &["files", "audit", "nodes"]).at_least(at_least);
+        let database = Database::open(&data.join("admin"), &options)?;
+        Ok(Self {
+            files: database.table("files")?,
+            audit: database.table("audit")?,
+            nodes: database.table("nodes")?,
+            database,
+            stamp,
+        })
+    }
+
+    /// What was decided about one file.
+    pub fn file(&self, name: &FileName) -> Result<Option<AdminRow>, DbError> {
+        self.files.get(&Text(name.clone()))
+    }
+
+    /// Every file, sorted by name, from the first name after `after` on. Damage ends it with an error.
+    pub fn files(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + '_, DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let rows = match after {
+            None => self.files.scan()?,
+            Some(after) => self
+                .files
+                .range((Excluded(Text(after.clone())), Unbounded))?,
+        };
+        Ok(rows.map(|row| row.map(|(_, row)| row)))
+    }
+
+    /// The audit trail, oldest first.
+    pub fn audit(&self) -> Result<impl Iterator<Item = Result<AuditLine, DbError>> + '_, DbError> {
+        Ok(self.audit.scan()?.map(|row| row.map(|(_, line)| line)))
+    }
+
+    /// The nodes that belong to a replica, heard of or not.
+    pub fn nodes(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, DbError> {
+        let rows = self.nodes.prefix(&Text(replica.clone()))?;
+        rows.map(|row| row.map(|((_, Text(node)), ())| node))
+            .collect()
+    }
+
+    /// Remembers nodes of a replica.
+    pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        for node in nodes {
+            batch.put(
+                &self.nodes,
+                &(Text(replica.clone()), Text(node.clone())),
+                &(),
+            )?;
+        }
+        batch.commit().map(|_| ())
+    }
+
+    /// Begins a set of changes.
+    pub fn change(&self) -> Result<Changes, DbError> {
+        let next_audit = self
+            .audit
+            .last()?
+            .map_or(0, |(number, _)| number.saturating_add(1));
+        Ok(Changes {
+            batch: self.database.batch(),
+            next_audit,
+        })
+    }
+
+    /// Sets a row.
+    pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
+        changes
+            .batch
+            .put(&self.files, &Text(row.record.name.clone()), row)
+    }
+
+    /// Takes away the row of a name that nobody has taken after all.
+    pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+        changes.batch.delete(&self.files, &Text(name.clone()))
+    }
+
+    /// Adds a line to the trail.
+    pub fn note(&self, changes: &mut Changes, line: &AuditLine) -> Result<(), DbError> {
+        changes.batch.put(&self.audit, &changes.next_audit, line)?;
+        changes.next_audit = changes.next_audit.saturating_add(1);
+        Ok(())
+    }
+
+    /// Writes the changes, all or none, synced.
+    pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
+        changes.batch.commit().map(|_| ())
+    }
+
+    /// Keeps beside the database how far it has come, so that a log that vanishes is noticed. Called now and then.
+    pub fn stamp(&self) -> Result<(), DiskError> {
+        replace(
+            &self.stamp,
+            format!("{}\n", self.database.sequence()).as_bytes(),
+        )
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+mod tests {
+    use archive_model::{ReplicaId, ReplicaKind};
+
+    use super::*;
+    use crate::store::ReplicaSpec;
+
+    fn row(name: &str) -> AdminRow {
+        let spec = ReplicaSpec {
+            id: ReplicaId::new("one").unwrap(),
+            kind: ReplicaKind::Bitarchive,
+            required: true,
+        };
+        let record = FileRecord::free(FileName::new(name).unwrap(), &[spec]).unwrap();
+        AdminRow {
+            record,
+            depositor: "harvester/h".to_owned(),
+            admission: None,
+        }
+    }
+
+    fn store(admin: &Admin, name: &str) {
+        let mut changes = admin.change().unwrap();
+        admin.put(&mut changes, &row(name)).unwrap();
+        let line = AuditLine {
+            at: Timestamp::UNIX_EPOCH,
+            who: "harvester/h".to_owned(),
+            file: FileName::new(name).unwrap(),
+            what: "stored".to_owned(),
+        };
+        admin.note(&mut changes, &line).unwrap();
+        admin.commit(changes).unwrap();
+    }
+
+    #[test]
+    fn rows_and_trail_are_there_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        store(&admin, "b");
+        store(&admin, "a");
+        admin.stamp().unwrap();
+        drop(admin);
+        let admin = Admin::open(directory.path()).unwrap();
+        let names = |after: Option<&str>| {
+            let after = after.map(|name| FileName::new(name).unwrap());
+            let rows = admin.files(after.as_ref()).unwrap();
+            rows.map(|row| row.unwrap().record.name.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(None), ["a", "b"]);
+        assert_eq!(names(Some("a")), ["b"]);
+        assert_eq!(
+            admin.file(&FileName::new("a").unwrap()).unwrap(),
+            Some(row("a"))
+        );
+        let trail = admin
+            .audit()
+            .unwrap()
+            .map(|line| line.unwrap().file.to_string());
+        assert_eq!(
+            trail.collect::<Vec<_>>(),
+            ["b", "a"],
+            "in the order of what happened"
+        );
+    }
+
+    #[test]
+    fn a_database_that_vanished_is_no_empty_archive() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        store(&admin, "a");
+        admin.stamp().unwrap();
+        drop(admin);
+        std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
+        let error = Admin::open(directory.path()).unwrap_err();
+        assert!(
+            matches!(error, AdminError::Database(DbError::Behind { .. })),
+            "{error}"
+        );
+        std::fs::write(directory.path().join("admin.stamp"), "many").unwrap();
+        assert!(matches!(
+            Admin::open(directory.path()),
+            Err(AdminError::Stamp { .. })
+        ));
+    }
+}

@@ -1,0 +1,213 @@
+//! One replica's listing against the admin data: what is missing, unexpected, duplicated, conflicting.
+//!
+//! Owns the comparison: a merge-join of two streams sorted by name, in memory that does not grow with them. A file is
+//! *missing* only when every non-retired volume has looked and none has it. Whatever else keeps a file out of the
+//! listing – a silent node, a stream that is cut or out of order – makes it *unverified*, and the report incomplete.
+//!
+//! Not promised: one moment for both sides. A file stored or removed while the check runs can show up as a finding, so
+//! ask the admin data once more before filing one.
+
+mod input;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use archive_model::{AnomalyKind, FileName, Root};
+
+pub use input::{AdminEntry, CheckError, Expected, Listed, ListedEntry, Place};
+use input::{Listing, Ordered};
+use report::Absence;
+pub use report::{Cut, Finding, Report, Side};
+
+/// The findings of one check, as an iterator; [`Check::report`] tells what they amount to.
+#[derive(Debug)]
+pub struct Check<A, L> {
+    admin: Ordered<A>,
+    listing: Listing<L>,
+    ready: std::vec::IntoIter<Finding>,
+    report: Report,
+}
+
+impl<A, L, E, F> Check<A, L>
+where
+    A: Iterator<Item = Result<AdminEntry, E>>,
+    L: Iterator<Item = Result<Listed, F>>,
+    E: std::fmt::Display,
+    F: std::fmt::Display,
+{
+    /// A check of `listing` against `admin`, both ascending by name.
+    pub fn new(admin: A, listing: L) -> Self {
+        Self {
+            admin: Ordered::new(admin),
+            listing: Listing::new(listing),
+            ready: Vec::new().into_iter(),
+            report: Report::default(),
+        }
+    }
+
+    /// What has been found so far; after the last finding: of the whole replica.
+    pub const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Compares the next name of either side. `None` once both are at their end.
+    fn next_name(&mut self) -> Option<Vec<Finding>> {
+        if self.report.ended {
+            return None;
+        }
+        let copy = self.listing.copies(&mut self.report).first();
+        let order = match (self.admin.peek(), copy) {
+            (Err(error), _) => {
+                // Without the admin data nothing can be judged: what is listed may well be expected.
+                self.report.cut(Side::Admin, error.to_string());
+                self.report.ended = true;
+                return None;
+            }
+            (Ok(None), None) => {
+                self.report.ended = true;
+                return None;
+            }
+            (Ok(None), Some(_)) => Ordering::Greater,
+            (Ok(Some(_)), None) => Ordering::Less,
+            (Ok(Some(entry)), Some(copy)) => entry.name.cmp(&copy.name),
+        };
+        let copies = if order == Ordering::Less {
+            Vec::new()
+        } else {
+            self.listing.take()
+        };
+        if order == Ordering::Greater {
+            return Some(unexpected(copies));
+        }
+        let entry = self.admin.take()?;
+        self.report.names += 1;
+        Some(self.compare(&entry, &copies))
+    }
+
+    fn compare(&mut self, entry: &AdminEntry, copies: &[ListedEntry]) -> Vec<Finding> {
+        let kinds = match &entry.expected {
+            Expected::Withdrawn if copies.is_empty() => {
+                self.report.withdrawn += 1;
+                Vec::new()
+            }
+            Expected::Withdrawn => vec![AnomalyKind::Unexpected],
+            Expected::InFlight { root: Some(root) } => conflicts(*root, copies)
+                .chain([AnomalyKind::Transient])
+                .collect(),
+            Expected::InFlight { root: None } => vec![AnomalyKind::Transient],
+            Expected::Present { place, .. } if copies.is_empty() => self
+                .absence(&entry.name, place.as_ref())
+                .into_iter()
+                .collect(),
+            Expected::Present { root, size, place } => {
+                let kinds = judge(*root, *size, copies);
+                let good = copies
+                    .iter()
+                    .filter(|copy| copy.root == *root)
+                    .map(|copy| &copy.place)
+                    .collect::<Vec<_>>();
+                let moved = good
+                    .first()
+                    .filter(|_| place.as_ref().is_none_or(|place| !good.contains(&place)));
+                let moved = moved.map(|place| Finding::Moved {
+                    file: entry.name.clone(),
+                    place: (*place).clone(),
+                });
+                self.report.intact += u64::from(kinds.is_empty());
+                return anomalies(&entry.name, kinds).chain(moved).collect();
+            }
+        };
+        anomalies(&entry.name, kinds).collect()
+    }
+
+    /// Nothing of that name was listed: is that so because it is not there, or because nobody looked?
+    fn absence(&mut self, name: &FileName, place: Option<&Place>) -> Option<AnomalyKind> {
+        match self.report.absence(name, place) {
+            Absence::Proven => Some(AnomalyKind::Missing),
+            Absence::Doubtful(Some((node, volume))) => {
+                Some(AnomalyKind::Unverified { node, volume })
+            }
+            Absence::Doubtful(None) => {
+                self.report.unplaced += 1;
+                None
+            }
+        }
+    }
+}
+
+/// Copies that bear a name which the admin data does not have.
+fn unexpected(copies: Vec<ListedEntry>) -> Vec<Finding> {
+    let name = copies.into_iter().next().map(|copy| copy.name);
+    name.map(|file| Finding::Anomaly {
+        file,
+        kind: AnomalyKind::Unexpected,
+    })
+    .into_iter()
+    .collect()
+}
+
+fn anomalies(name: &FileName, kinds: Vec<AnomalyKind>) -> impl Iterator<Item = Finding> {
+    kinds.into_iter().map(|kind| Finding::Anomaly {
+        file: name.clone(),
+        kind,
+    })
+}
+
+/// What is wrong with the copies of a file that should be there; nothing of an intact one.
+fn judge(root: Root, size: u64, copies: &[ListedEntry]) -> Vec<AnomalyKind> {
+    let mut kinds = conflicts(root, copies).collect::<Vec<_>>();
+    let mut nodes = Vec::new();
+    for copy in copies.iter().filter(|copy| copy.root == root) {
+        nodes.push(copy.place.node.clone());
+        if copy.size != size {
+            // One content has one size: the row contradicts itself, and nobody knows until somebody reads the file.
+            let (node, volume) = (copy.place.node.clone(), Some(copy.place.volume.clone()));
+            kinds.push(AnomalyKind::Unverified { node, volume });
+        }
+        if !copy.corrupt.is_empty() {
+            kinds.push(AnomalyKind::Corrupt(copy.corrupt.clone()));
+        }
+        if !copy.unreadable.is_empty() {
+            kinds.push(AnomalyKind::Unreadable(copy.unreadable.clone()));
+        }
+    }
+    if nodes.len() > 1 {
+        kinds.push(AnomalyKind::Duplicate(nodes));
+    }
+    kinds
+}
+
+/// Each other root under the name, once.
+fn conflicts(root: Root, copies: &[ListedEntry]) -> impl Iterator<Item = AnomalyKind> {
+    let others = copies
+        .iter()
+        .map(|copy| copy.root)
+        .filter(|other| *other != root);
+    others
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(AnomalyKind::Conflicting)
+}
+
+impl<A, L, E, F> Iterator for Check<A, L>
+where
+    A: Iterator<Item = Result<AdminEntry, E>>,
+    L: Iterator<Item = Result<Listed, F>>,
+    E: std::fmt::Display,
+    F: std::fmt::Display,
+{
+    type Item = Finding;
+
+    fn next(&mut self) -> Option<Finding> {
+        loop {
+            if let Some(finding) = self.ready.next() {
+                self.report.count(&finding);
+                return Some(finding);
+            }
+            self.ready = self.next_name()?.into_iter();
+        }
+    }
+}

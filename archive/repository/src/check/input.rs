@@ -1,0 +1,238 @@
+//! The two sides of a check, and what a peer may not do to us.
+
+use std::cmp::Ordering;
+use std::iter::Fuse;
+
+use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
+
+use super::report::{Report, Side};
+
+/// More volumes than this under one name, in one replica, are nobody's honest listing.
+const MOST_COPIES: usize = 256;
+
+/// What the admin data says of one file in the checked replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminEntry {
+    /// The name.
+    pub name: FileName,
+    /// What the replica should have.
+    pub expected: Expected,
+}
+
+/// What a replica should have of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A copy, by now: also in a replica that is new, or into which it could not be stored so far.
+    Present {
+        /// The admitted root.
+        root: Root,
+        /// The admitted size in bytes.
+        size: u64,
+        /// Where it is; none where it has not been seen there yet.
+        place: Option<Place>,
+    },
+    /// Being stored, repaired or moved at this time.
+    InFlight {
+        /// The admitted root; none while the bytes are still on their way.
+        root: Option<Root>,
+    },
+    /// Nothing: the copy was removed, on purpose.
+    Withdrawn,
+}
+
+/// Where in a replica.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The node.
+    pub node: NodeId,
+    /// The volume of that node.
+    pub volume: VolumeId,
+}
+
+/// One item of a replica's listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// A file, ascending by name, then node, then volume.
+    Entry(ListedEntry),
+    /// From here on nothing of this node, or of this volume of it, will come. Everything before came whole.
+    Silent {
+        /// The node.
+        node: NodeId,
+        /// The volume, where only that is off-line.
+        volume: Option<VolumeId>,
+    },
+    /// Every other volume has been listed to its end. A listing without it was cut.
+    End,
+}
+
+/// A file that a node has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedEntry {
+    /// The name.
+    pub name: FileName,
+    /// The root that the node knows or has computed now.
+    pub root: Root,
+    /// The size on disk in bytes.
+    pub size: u64,
+    /// Where it is.
+    pub place: Place,
+    /// Groups that the node found to differ from the root; usually none.
+    pub corrupt: Groups,
+    /// Groups that the node cannot read; usually none.
+    pub unreadable: Groups,
+}
+
+/// Why an input of a check is not believed from some point on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// It ended with an error.
+    #[error("{0}")]
+    Source(String),
+    /// It ended without saying so.
+    #[error("it was cut: the end mark did not come")]
+    Unended,
+    /// It went on after its end.
+    #[error("it went on after its end mark")]
+    AfterEnd,
+    /// Names must ascend.
+    #[error("it is out of order: {0} came too late, or twice")]
+    OutOfOrder(FileName),
+    /// More than any replica has volumes.
+    #[error("it lists more than {MOST_COPIES} copies of {0}")]
+    TooManyCopies(FileName),
+    /// More than any replica has volumes.
+    #[error("it names more silent volumes than a replica can have")]
+    TooManySilent,
+}
+
+/// The admin side: strictly ascending.
+#[derive(Debug)]
+pub(super) struct Ordered<A> {
+    source: Fuse<A>,
+    last: Option<FileName>,
+    head: Option<AdminEntry>,
+}
+
+impl<A: Iterator> Ordered<A> {
+    pub(super) fn new(source: A) -> Self {
+        Self {
+            source: source.fuse(),
+            last: None,
+            head: None,
+        }
+    }
+
+    /// The next entry. After an error the caller stops.
+    pub(super) fn peek<E>(&mut self) -> Result<Option<&AdminEntry>, CheckError>
+    where
+        A: Iterator<Item = Result<AdminEntry, E>>,
+        E: std::fmt::Display,
+    {
+        if self.head.is_none() {
+            self.head = self
+                .source
+                .next()
+                .transpose()
+                .map_err(|error| CheckError::Source(error.to_string()))?;
+            let name = self.head.as_ref().map(|entry| entry.name.clone());
+            if let Some(name) = name.clone().filter(|_| self.last >= name) {
+                return Err(CheckError::OutOfOrder(name));
+            }
+            self.last = name;
+        }
+        Ok(self.head.as_ref())
+    }
+
+    /// The entry that [`Ordered::peek`] shows.
+    pub(super) fn take(&mut self) -> Option<AdminEntry> {
+        self.head.take()
+    }
+}
+
+/// The replica's side: all copies of one name at a time.
+#[derive(Debug)]
+pub(super) struct Listing<L> {
+    source: L,
+    copies: Vec<ListedEntry>,
+    /// The first entry of the name after `copies`.
+    next: Option<ListedEntry>,
+    finished: bool,
+}
+
+impl<L> Listing<L> {
+    pub(super) const fn new(source: L) -> Self {
+        Self {
+            source,
+            copies: Vec::new(),
+            next: None,
+            finished: false,
+        }
+    }
+
+    /// The copies that [`Listing::copies`] shows; the next name's are read after that.
+    pub(super) fn take(&mut self) -> Vec<ListedEntry> {
+        std::mem::take(&mut self.copies)
+    }
+
+    /// All copies of the next name; none at the end. Silence, the end and errors go to the report.
+    pub(super) fn copies<F>(&mut self, report: &mut Report) -> &[ListedEntry]
+    where
+        L: Iterator<Item = Result<Listed, F>>,
+        F: std::fmt::Display,
+    {
+        if self.copies.is_empty() {
+            self.copies.extend(self.next.take());
+            while !self.finished && self.next.is_none() {
+                if let Err(error) = self.read(report) {
+                    self.finished = true;
+                    report.cut(Side::Replica, error.to_string());
+                }
+            }
+        }
+        &self.copies
+    }
+
+    fn read<F>(&mut self, report: &mut Report) -> Result<(), CheckError>
+    where
+        L: Iterator<Item = Result<Listed, F>>,
+        F: std::fmt::Display,
+    {
+        match self.source.next() {
+            None => Err(CheckError::Unended),
+            Some(Err(error)) => Err(CheckError::Source(error.to_string())),
+            Some(Ok(Listed::Silent { node, volume })) => report.silence(node, volume),
+            Some(Ok(Listed::End)) if self.source.next().is_some() => Err(CheckError::AfterEnd),
+            Some(Ok(Listed::End)) => {
+                self.finished = true;
+                report.listing_ended = true;
+                Ok(())
+            }
+            Some(Ok(Listed::Entry(entry))) => {
+                let order = self
+                    .copies
+                    .last()
+                    .map(|last| (&last.name, &last.place).cmp(&(&entry.name, &entry.place)));
+                if !matches!(order, None | Some(Ordering::Less))
+                    || report.last > Some(entry.name.clone())
+                {
+                    return Err(CheckError::OutOfOrder(entry.name));
+                }
+                if self.copies.len() >= MOST_COPIES {
+                    return Err(CheckError::TooManyCopies(entry.name));
+                }
+                report.listed += 1;
+                report.last = Some(entry.name.clone());
+                if self
+                    .copies
+                    .first()
+                    .is_some_and(|first| first.name != entry.name)
+                {
+                    self.next = Some(entry);
+                } else {
+                    self.copies.push(entry);
+                }
+                Ok(())
+            }
+        }
+    }
+}

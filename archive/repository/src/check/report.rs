@@ -1,0 +1,159 @@
+//! What a check amounts to: how much was compared, what was found, and who was not heard.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
+
+use super::input::{CheckError, Place};
+
+/// More silent volumes than any replica has.
+const MOST_SILENT: usize = 65_536;
+
+/// One finding of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Something is wrong.
+    Anomaly {
+        /// The file.
+        file: FileName,
+        /// What is wrong.
+        kind: AnomalyKind,
+    },
+    /// Nothing is wrong, but the admin data does not know where the copy is.
+    Moved {
+        /// The file.
+        file: FileName,
+        /// Where it is.
+        place: Place,
+    },
+}
+
+/// The sides of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The admin data.
+    Admin,
+    /// The replica's listing.
+    Replica,
+}
+
+/// An input that is not believed from some name on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Which input.
+    pub side: Side,
+    /// The last name that it listed well; none if it never did.
+    pub after: Option<FileName>,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a check amounts to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Names in the admin data that were compared.
+    pub names: u64,
+    /// Entries of the listing.
+    pub listed: u64,
+    /// Files that are there, with the admitted root and size.
+    pub intact: u64,
+    /// Files that were removed on purpose, and are not there.
+    pub withdrawn: u64,
+    /// Files that are elsewhere than the admin data says.
+    pub moved: u64,
+    /// Anomalies, by [`AnomalyKind::word`].
+    pub anomalies: BTreeMap<&'static str, u64>,
+    /// Files of which it is not known where they were, so that nobody can be named for their absence.
+    pub unplaced: u64,
+    /// Inputs that were not whole.
+    pub cuts: Vec<Cut>,
+    pub(super) silent: BTreeMap<(NodeId, Option<VolumeId>), Option<FileName>>,
+    pub(super) last: Option<FileName>,
+    pub(super) listing_ended: bool,
+    pub(super) ended: bool,
+}
+
+impl Report {
+    /// Whether every name of the admin data was compared with the word of every volume.
+    pub fn is_complete(&self) -> bool {
+        self.ended && self.listing_ended && self.silent.is_empty() && self.cuts.is_empty()
+    }
+
+    /// Who was not heard, or not to the end.
+    pub fn silent(&self) -> impl Iterator<Item = (&NodeId, Option<&VolumeId>)> {
+        self.silent
+            .keys()
+            .map(|(node, volume)| (node, volume.as_ref()))
+    }
+
+    pub(super) fn count(&mut self, finding: &Finding) {
+        match finding {
+            Finding::Anomaly { kind, .. } => *self.anomalies.entry(kind.word()).or_default() += 1,
+            Finding::Moved { .. } => self.moved += 1,
+        }
+    }
+
+    pub(super) fn cut(&mut self, side: Side, reason: String) {
+        let after = match side {
+            Side::Admin => None,
+            Side::Replica => self.last.clone(),
+        };
+        self.cuts.push(Cut {
+            side,
+            after,
+            reason,
+        });
+    }
+
+    pub(super) fn silence(
+        &mut self,
+        node: NodeId,
+        volume: Option<VolumeId>,
+    ) -> Result<(), CheckError> {
+        let last = self.last.clone();
+        self.silent.entry((node, volume)).or_insert(last);
+        if self.silent.len() > MOST_SILENT {
+            Err(CheckError::TooManySilent)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What it means that `name`, which should be at `place`, was not listed.
+    pub(super) fn absence(&self, name: &FileName, place: Option<&Place>) -> Absence {
+        // An input's word holds up to, and with, the last name before it fell silent.
+        let silent = self
+            .silent
+            .iter()
+            .filter(|(_, after)| after.as_ref() < Some(name))
+            .map(|(who, _)| who);
+        let silent = silent.collect::<BTreeSet<_>>();
+        let cut = self.cuts.iter().any(|cut| cut.after.as_ref() < Some(name));
+        if silent.is_empty() && !cut {
+            return Absence::Proven;
+        }
+        let own = place.map(|place| {
+            [
+                (place.node.clone(), None),
+                (place.node.clone(), Some(place.volume.clone())),
+            ]
+        });
+        let own_silent = own.iter().flatten().find(|who| silent.contains(who));
+        let own_cut = own.iter().flatten().next_back().filter(|_| cut);
+        Absence::Doubtful(
+            own_silent
+                .or(own_cut)
+                .or_else(|| silent.first().copied())
+                .cloned(),
+        )
+    }
+}
+
+/// What it means that a name was not listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// Every volume has looked: it is not there.
+    Proven,
+    /// This node (or this volume of it) was not heard; or nobody whom one could name.
+    Doubtful(Option<(NodeId, Option<VolumeId>)>),
+}

@@ -1,0 +1,265 @@
+//! What a check says of whole, silent, cut and lying listings.
+
+mod worlds;
+
+use std::collections::BTreeMap;
+
+use archive_model::{Groups, NodeId, VolumeId};
+
+use super::*;
+
+fn node(text: &str) -> NodeId {
+    NodeId::new(text).unwrap()
+}
+
+fn place(text: &str) -> Place {
+    Place {
+        node: node(text),
+        volume: VolumeId::new("v").unwrap(),
+    }
+}
+
+fn root(byte: u8) -> Root {
+    Root::from_bytes([byte; 32])
+}
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+fn entry(file: &str, byte: u8, at: &str) -> ListedEntry {
+    ListedEntry {
+        name: name(file),
+        root: root(byte),
+        size: 10,
+        place: place(at),
+        corrupt: Groups::none(),
+        unreadable: Groups::none(),
+    }
+}
+
+fn listed(file: &str, byte: u8, at: &str) -> Listed {
+    Listed::Entry(entry(file, byte, at))
+}
+
+fn present(at: Option<&str>) -> Expected {
+    Expected::Present {
+        root: root(1),
+        size: 10,
+        place: at.map(place),
+    }
+}
+
+type Source<T> = Vec<Result<T, String>>;
+
+fn run(admin: Source<AdminEntry>, listing: Source<Listed>) -> (Vec<Finding>, Report) {
+    let mut check = Check::new(admin.into_iter(), listing.into_iter());
+    let findings = check.by_ref().collect();
+    (findings, check.report().clone())
+}
+
+fn admin(entries: &[(&str, Expected)]) -> Source<AdminEntry> {
+    let entry = |(file, expected): &(&str, Expected)| {
+        Ok(AdminEntry {
+            name: name(file),
+            expected: expected.clone(),
+        })
+    };
+    entries.iter().map(entry).collect()
+}
+
+fn anomaly(file: &str, kind: AnomalyKind) -> Finding {
+    Finding::Anomaly {
+        file: name(file),
+        kind,
+    }
+}
+
+fn unverified(file: &str, at: &str, volume: bool) -> Finding {
+    anomaly(
+        file,
+        AnomalyKind::Unverified {
+            node: node(at),
+            volume: volume.then(|| place(at).volume),
+        },
+    )
+}
+
+fn silent(at: &str) -> Listed {
+    Listed::Silent {
+        node: node(at),
+        volume: None,
+    }
+}
+
+#[test]
+fn the_silent_one_is_named() {
+    let entries = admin(&[
+        ("a", present(Some("one"))),
+        ("b", present(Some("two"))),
+        ("c", present(None)),
+    ]);
+    let volume = Listed::Silent {
+        node: node("two"),
+        volume: Some(place("two").volume),
+    };
+    let (findings, report) = run(
+        entries.clone(),
+        vec![Ok(silent("four")), Ok(volume), Ok(Listed::End)],
+    );
+    assert_eq!(
+        findings,
+        [
+            unverified("a", "four", false),
+            unverified("b", "two", true),
+            unverified("c", "four", false)
+        ]
+    );
+    assert_eq!(report.silent().count(), 2);
+
+    let (findings, report) = run(entries, vec![Err("connection reset".to_owned())]);
+    assert_eq!(
+        findings,
+        [unverified("a", "one", true), unverified("b", "two", true)],
+        "where each should be"
+    );
+    assert_eq!(
+        (report.unplaced, report.cuts[0].reason.as_str()),
+        (1, "connection reset")
+    );
+}
+
+#[test]
+fn a_listing_that_lies_is_not_believed_from_there_on() {
+    let entries = || {
+        admin(&[
+            ("a", present(Some("one"))),
+            ("b", present(Some("one"))),
+            ("c", present(Some("one"))),
+        ])
+    };
+    let mut many = (0..300)
+        .map(|i| Ok(listed("b", 1, &format!("n{i:03}"))))
+        .collect::<Vec<_>>();
+    many.insert(0, Ok(listed("a", 1, "one")));
+    let crowd = (0..70_000)
+        .map(|i| Ok(silent(&format!("n{i}"))))
+        .collect::<Vec<_>>();
+    for (lie, reason) in [
+        (
+            vec![
+                Ok(listed("a", 1, "one")),
+                Ok(listed("a", 1, "one")),
+                Ok(Listed::End),
+            ],
+            "out of order",
+        ),
+        (
+            vec![
+                Ok(listed("b", 1, "one")),
+                Ok(listed("a", 1, "one")),
+                Ok(Listed::End),
+            ],
+            "out of order",
+        ),
+        (
+            vec![Ok(Listed::End), Ok(listed("a", 1, "one"))],
+            "after its end",
+        ),
+        (many, "copies"),
+        (crowd, "silent"),
+    ] {
+        let (findings, report) = run(entries(), lie);
+        assert!(report.cuts[0].reason.contains(reason), "{report:?}");
+        assert!(!report.is_complete());
+        let last = findings.last().unwrap();
+        assert!(
+            matches!(
+                last,
+                Finding::Anomaly {
+                    kind: AnomalyKind::Unverified { .. },
+                    ..
+                }
+            ),
+            "{reason}: {last:?}"
+        );
+    }
+}
+
+#[test]
+fn without_the_admin_data_nothing_is_judged() {
+    let listing = || {
+        vec![
+            Ok(listed("a", 1, "one")),
+            Ok(listed("b", 1, "one")),
+            Ok(Listed::End),
+        ]
+    };
+    let first = || admin(&[("b", present(Some("one")))]);
+    let again = [first(), admin(&[("a", present(Some("one")))])].concat();
+    let failed = [vec![Err("io".to_owned())], first()].concat();
+    for broken in [again, failed] {
+        let (findings, report) = run(broken, listing());
+        assert!(
+            findings.len() <= 1 && !report.is_complete() && report.cuts[0].side == Side::Admin,
+            "{findings:?}"
+        );
+    }
+}
+
+#[test]
+fn a_row_that_contradicts_itself_and_a_damaged_one_are_not_intact() {
+    let mut groups = Groups::none();
+    groups.insert_one(0);
+    let row = |size, corrupt: &Groups| {
+        Listed::Entry(ListedEntry {
+            size,
+            corrupt: corrupt.clone(),
+            ..entry("a", 1, "one")
+        })
+    };
+    let entries = || admin(&[("a", present(Some("one")))]);
+    let (findings, report) = run(
+        entries(),
+        vec![Ok(row(11, &Groups::none())), Ok(Listed::End)],
+    );
+    assert_eq!(
+        (findings, report.intact),
+        (vec![unverified("a", "one", true)], 0)
+    );
+    let (findings, report) = run(entries(), vec![Ok(row(10, &groups)), Ok(Listed::End)]);
+    assert_eq!(findings, [anomaly("a", AnomalyKind::Corrupt(groups))]);
+    assert_eq!(report.anomalies, BTreeMap::from([("corrupt", 1)]));
+}
+
+/// Kills: collecting either side. Ten million names would be gigabytes; here each is dropped before the next is made.
+#[test]
+fn memory_does_not_grow_with_the_streams() {
+    use std::cell::Cell;
+    let alive = Cell::new(0_i64);
+    let most = Cell::new(0_i64);
+    let file = |i: u32| name(&format!("{i:08}"));
+    let admin = (0..100_000).map(|i| {
+        alive.set(alive.get() + 1);
+        most.set(most.get().max(alive.get()));
+        Ok::<_, String>(AdminEntry {
+            name: file(i),
+            expected: present(Some("one")),
+        })
+    });
+    let listing = (0..100_000).map(|i| {
+        Ok::<_, String>(Listed::Entry(ListedEntry {
+            name: file(i),
+            ..entry("a", 1, "one")
+        }))
+    });
+    let mut check = Check::new(
+        admin,
+        listing
+            .inspect(|_| alive.set(alive.get() - 1))
+            .chain([Ok(Listed::End)]),
+    );
+    assert_eq!(check.next(), None);
+    assert!(check.report().is_complete() && check.report().intact == 100_000);
+    assert!(most.get() <= 2, "read ahead by {}", most.get());
+}

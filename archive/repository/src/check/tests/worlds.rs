@@ -1,0 +1,201 @@
+//! Small worlds, every one of them: three names, what is expected and listed of each, silence or a cut anywhere.
+
+use super::*;
+
+/// What the admin data says of a name, and what the replica has of it.
+fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
+    let expected = [
+        None,
+        Some(present(Some("one"))),
+        Some(present(None)),
+        Some(Expected::InFlight {
+            root: Some(root(1)),
+        }),
+        Some(Expected::Withdrawn),
+    ];
+    let copies: [&[(u8, &str)]; 5] = [
+        &[],
+        &[(1, "one")],
+        &[(1, "two")],
+        &[(2, "one")],
+        &[(1, "one"), (2, "three"), (1, "two")],
+    ];
+    // Listed in the order of places: one, three, two.
+    (
+        expected[usize::try_from(code % 5).unwrap()].clone(),
+        copies[usize::try_from(code / 5).unwrap()],
+    )
+}
+
+/// What is to be found for one name when the whole replica was heard.
+fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<Finding> {
+    let kinds = match (expected, copies) {
+        (None | Some(Expected::Withdrawn), []) => vec![],
+        (None | Some(Expected::Withdrawn), _) => vec![AnomalyKind::Unexpected],
+        (Some(Expected::Present { .. }), []) => vec![AnomalyKind::Missing],
+        (Some(expected), copies) => {
+            let mut kinds = vec![];
+            if copies.iter().any(|(byte, _)| *byte == 2) {
+                kinds.push(AnomalyKind::Conflicting(root(2)));
+            }
+            if matches!(expected, Expected::InFlight { .. }) {
+                kinds.push(AnomalyKind::Transient);
+            } else if copies.len() == 3 {
+                kinds.push(AnomalyKind::Duplicate(vec![node("one"), node("two")]));
+            }
+            kinds
+        }
+    };
+    let mut findings = kinds
+        .into_iter()
+        .map(|kind| anomaly(file, kind))
+        .collect::<Vec<_>>();
+    if let Some(Expected::Present { place: known, .. }) = expected
+        && let Some((_, at)) = copies.iter().find(|(byte, _)| *byte == 1)
+        && known
+            .as_ref()
+            .is_none_or(|known| !copies.contains(&(1, known.node.as_str())))
+    {
+        findings.push(Finding::Moved {
+            file: name(file),
+            place: place(at),
+        });
+    }
+    findings
+}
+
+/// Kills: a missing file while a node is silent or the stream is cut; a report that calls that complete; a lost or
+/// invented finding; an entry that shifts the join.
+#[test]
+fn every_small_world_whole_silent_or_cut_anywhere() {
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    let mut worlds = 0_u64;
+    for code in 0..25_u32.pow(3) {
+        let sides = [0, 1, 2].map(|i| sides(code / 25_u32.pow(i) % 25));
+        let entries = NAMES
+            .iter()
+            .zip(&sides)
+            .filter_map(|(file, (expected, _))| Some((*file, expected.clone()?)));
+        let entries = entries.collect::<Vec<_>>();
+        let listing = NAMES.iter().zip(&sides).flat_map(|(file, (_, copies))| {
+            copies
+                .iter()
+                .map(|(byte, at)| Ok(listed(file, *byte, at)))
+                .collect::<Vec<_>>()
+        });
+        let listing = listing.collect::<Source<_>>();
+        let whole = NAMES
+            .iter()
+            .zip(&sides)
+            .flat_map(|(file, (expected, copies))| told(file, expected.as_ref(), copies));
+        let whole = whole.collect::<Vec<_>>();
+
+        let ended = [listing.clone(), vec![Ok(Listed::End)]].concat();
+        let (findings, report) = run(admin(&entries), ended.clone());
+        assert_eq!(findings, whole, "{entries:?} {listing:?}");
+        assert!(report.is_complete());
+        assert_eq!(report.names, entries.len() as u64);
+        worlds += 1;
+
+        for at in 0..=listing.len() {
+            // A node falls silent there: what is listed is judged as before, what is absent after it is not missing.
+            let mut hushed = ended.clone();
+            hushed.insert(at, Ok(silent("four")));
+            let (findings, report) = run(admin(&entries), hushed);
+            let doubted = whole
+                .iter()
+                .map(|finding| doubt(finding, &listing[..at], |_| Some(unverified_by_four())));
+            assert_eq!(
+                findings,
+                doubted.flatten().collect::<Vec<_>>(),
+                "silent at {at}: {entries:?} {listing:?}"
+            );
+            assert!(!report.is_complete());
+
+            // The stream breaks there, with or without a word: nothing after it is missing, and nothing is unexpected.
+            for broken in [
+                vec![],
+                vec![Err("reset".to_owned())],
+                vec![Ok(listed("A", 1, "one"))],
+            ] {
+                if at == 0 && broken.first().is_some_and(Result::is_ok) {
+                    continue;
+                }
+                let cut = [listing[..at].to_vec(), broken].concat();
+                let (findings, report) = run(admin(&entries), cut);
+                assert!(
+                    !report.is_complete() && report.cuts.len() == 1,
+                    "cut at {at}: {report:?}"
+                );
+                for finding in &findings {
+                    let Finding::Anomaly {
+                        file,
+                        kind: AnomalyKind::Missing,
+                    } = finding
+                    else {
+                        continue;
+                    };
+                    let heard = listing[..at]
+                        .iter()
+                        .any(|l| matches!(l, Ok(Listed::Entry(e)) if e.name >= *file));
+                    assert!(heard, "cut at {at}: {finding:?} {listing:?}");
+                }
+                let expected = entries
+                    .iter()
+                    .filter(|(_, e)| matches!(e, Expected::Present { .. }))
+                    .count();
+                let judged = findings.iter().map(|finding| match finding {
+                    Finding::Anomaly { file, .. } | Finding::Moved { file, .. } => file,
+                });
+                let judged = judged.filter(|file| {
+                    entries.iter().any(|(entry, e)| {
+                        *entry == file.as_str() && matches!(e, Expected::Present { .. })
+                    })
+                });
+                let judged = judged.collect::<BTreeSet<_>>().len() as u64;
+                assert!(
+                    judged + report.intact + report.unplaced >= expected as u64,
+                    "nothing is passed over: {report:?}"
+                );
+                worlds += 1;
+            }
+            worlds += 1;
+        }
+    }
+    println!("{worlds} checks");
+}
+
+fn unverified_by_four() -> AnomalyKind {
+    AnomalyKind::Unverified {
+        node: node("four"),
+        volume: None,
+    }
+}
+
+/// The finding as it is when the listing was heard only up to `heard`.
+fn doubt(
+    finding: &Finding,
+    heard: &[Result<Listed, String>],
+    blame: impl Fn(&FileName) -> Option<AnomalyKind>,
+) -> Option<Finding> {
+    match finding {
+        Finding::Anomaly {
+            file,
+            kind: AnomalyKind::Missing,
+        } => {
+            let was_heard = heard
+                .iter()
+                .any(|item| matches!(item, Ok(Listed::Entry(entry)) if entry.name >= *file));
+            let kind = if was_heard {
+                Some(AnomalyKind::Missing)
+            } else {
+                blame(file)
+            };
+            kind.map(|kind| Finding::Anomaly {
+                file: file.clone(),
+                kind,
+            })
+        }
+        Finding::Anomaly { .. } | Finding::Moved { .. } => Some(finding.clone()),
+    }
+}

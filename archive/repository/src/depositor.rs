@@ -1,0 +1,106 @@
+//! One depositor's call, as the coordinator sees it: bytes that come, answers that go. No wire types.
+
+use std::pin::Pin;
+
+use archive_model::{ArchiveError, UploadId};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio_stream::{Stream, StreamExt};
+
+use crate::store::FileRecord;
+
+/// How many bytes are taken between two words about it.
+const STRIDE: u64 = 4 << 20;
+
+/// What comes from a depositor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Chunk {
+    /// The next bytes.
+    Data(Bytes),
+    /// All bytes have been sent.
+    End,
+}
+
+/// What goes to a depositor.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Send the bytes, from here.
+    Ready { upload: UploadId, offset: u64 },
+    /// So many bytes were taken.
+    Taken(u64),
+    /// It is in every required replica.
+    Stored(Box<Custody>),
+    /// It is not, and why.
+    Failed(ArchiveError),
+}
+
+/// What a depositor gets when the archive has its file.
+#[derive(Clone, Debug)]
+pub(crate) struct Custody {
+    /// The custody receipt, a DSSE envelope in JSON.
+    pub(crate) receipt: String,
+    /// Whether the archive had the file already.
+    pub(crate) already: bool,
+    /// How it stands in every replica.
+    pub(crate) record: FileRecord,
+}
+
+/// A depositor's bytes.
+pub(crate) struct Source {
+    stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
+    replies: mpsc::Sender<Reply>,
+    told: u64,
+    /// Announced size in bytes.
+    pub(crate) announced: u64,
+    /// Whether the depositor gave an MD5 to compare with.
+    pub(crate) has_md5: bool,
+}
+
+/// A depositor that asks to store a file.
+pub(crate) struct Depositor {
+    /// Who, as `role/name`.
+    pub(crate) who: String,
+    /// Its bytes; taken when it may send.
+    pub(crate) source: Option<Source>,
+    /// Where answers go.
+    pub(crate) replies: mpsc::Sender<Reply>,
+    /// Whether it was told to send.
+    pub(crate) sent: bool,
+}
+
+impl Source {
+    /// The bytes of `stream`; a stream that ends without [`Chunk::End`] was cut.
+    pub(crate) fn new(
+        stream: impl Stream<Item = Result<Chunk, String>> + Send + 'static,
+        replies: mpsc::Sender<Reply>,
+        announced: u64,
+        has_md5: bool,
+    ) -> Self {
+        Self {
+            stream: Box::pin(stream),
+            replies,
+            told: 0,
+            announced,
+            has_md5,
+        }
+    }
+
+    /// The next chunk, or why there is none.
+    pub(crate) async fn next(&mut self) -> Result<Chunk, String> {
+        self.stream
+            .next()
+            .await
+            .unwrap_or_else(|| Err("the stream ended before `close`".to_owned()))
+    }
+
+    /// Tells the depositor now and then how far it is; one that does not listen is not waited for.
+    pub(crate) fn taken(&mut self, bytes: u64) {
+        if bytes.saturating_sub(self.told) < STRIDE {
+            return;
+        }
+        if let Ok(place) = self.replies.try_reserve() {
+            self.told = bytes;
+            place.send(Reply::Taken(bytes));
+        }
+    }
+}

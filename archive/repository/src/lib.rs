@@ -1,0 +1,25 @@
+//! The coordinator: what was decided about every file.
+//!
+//! Owns the decisions of the archive, each a pure core: [`store`] (one file on its way into every replica), [`check`]
+//! (a replica's listing against the admin data), [`vote`] (which root is right) and [`repair`] (what to move, and when).
+//! No core awaits, reads a clock or touches a disk: times are arguments, answers are values.
+//!
+//! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
+
+pub mod admin;
+pub mod check;
+pub mod coordinator;
+mod depositor;
+mod heal;
+mod membership;
+pub mod repair;
+mod replicas;
+mod rpc;
+pub mod serve;
+pub mod settings;
+pub mod store;
+mod transfer;
+pub mod vote;
+
+pub use serve::{StartError, serve};
+pub use settings::{ReplicaSettings, RepositorySettings, Settings};

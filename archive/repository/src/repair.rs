@@ -1,0 +1,288 @@
+//! One damaged or missing copy: what to move, from whom – and, in [`policy`], when.
+//!
+//! Owns the plan. It moves the damaged groups, not the file; it needs no intact copy, only every group intact somewhere;
+//! and it writes into nothing but the copy that is damaged or absent, so that no good copy is ever planned over.
+//!
+//! Not promised: that a donor is what it was last known to be. Every group of [`Plan::to_verify`] is read and proven first;
+//! where that fails, the copy is entered as damaged and the plan is made again.
+
+pub mod policy;
+#[cfg(test)]
+mod tests;
+
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind, Root};
+
+/// The file, and which of its copies is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patient {
+    /// The file.
+    pub file: FileName,
+    /// Its admitted size in bytes.
+    pub size: u64,
+    /// The replica whose copy is wrong.
+    pub replica: ReplicaId,
+    /// What is wrong with it.
+    pub kind: AnomalyKind,
+}
+
+/// One replica's copy, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCopy {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Only bitarchives can give bytes.
+    pub kind: ReplicaKind,
+    /// How it is.
+    pub condition: Condition,
+}
+
+/// How a copy is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing is wrong with it, as far as is known.
+    Intact,
+    /// These groups differ from the root or cannot be read.
+    Damaged(Groups),
+    /// It is not there; also: removed on purpose.
+    Absent,
+    /// Another root, and nobody has walked it yet: which of its groups are good is not known.
+    Other(Root),
+    /// Nobody can tell at this time.
+    Unreachable,
+}
+
+/// What to do about one copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Copy the whole file into the replica that lacks it.
+    Copy {
+        /// The replica that gives it.
+        from: ReplicaId,
+    },
+    /// Replace these groups of the damaged copy by those of one other copy.
+    FetchGroups {
+        /// The groups.
+        groups: Groups,
+        /// The replica that gives them.
+        from: ReplicaId,
+    },
+    /// No copy is intact: put the groups together from several, each from the replica beside it.
+    Salvage {
+        /// Who gives which groups. Disjoint; together all that the patient needs.
+        pieces: Vec<(ReplicaId, Groups)>,
+    },
+    /// These byte ranges (start, end) are good nowhere. Nothing is touched.
+    Lost {
+        /// Ascending, half-open.
+        ranges: Vec<(u64, u64)>,
+    },
+    /// What is needed may be in a copy that cannot be reached, or was never walked: plan again when it is known.
+    Wait {
+        /// The replicas whose copies are not known group by group.
+        unknown: Vec<ReplicaId>,
+    },
+    /// Nothing is to be done.
+    Nothing(Idle),
+    /// People must decide.
+    Officer(Question),
+}
+
+/// Why nothing is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Idle {
+    /// The copy is intact by what is known now.
+    #[error("the copy is intact")]
+    Intact,
+    /// It is being stored, repaired or moved.
+    #[error("it is on its way")]
+    Transient,
+    /// Nobody has looked.
+    #[error("nobody could look; check again when the volume is back")]
+    Unverified,
+    /// Two good copies harm nobody.
+    #[error("the replica has more than one good copy")]
+    Duplicate,
+}
+
+/// What people must decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Question {
+    /// A file that nobody stored.
+    #[error("nobody stored this file here; `adopt` or `remove` it")]
+    Unexpected,
+    /// Other content under the name.
+    #[error("the replica holds other content; look at it, then `replace` it")]
+    Conflicting,
+    /// Every copy says otherwise than the record.
+    #[error("all copies agree on another root than the recorded one; find out which is right")]
+    Disputed,
+}
+
+/// Plans the repair of one copy. Donors are preferred in the order of `copies`; the patient's own entry may be among them.
+pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
+    let all = Groups::all(patient.size);
+    let needed = match &patient.kind {
+        AnomalyKind::Missing => all.clone(),
+        // Groups past the end of the file are nobody's honest finding.
+        AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => groups.intersection(&all),
+        AnomalyKind::Lost(ranges) => {
+            Groups::touching(ranges.iter().map(|(start, end)| *start..*end)).intersection(&all)
+        }
+        AnomalyKind::Unexpected => return Plan::Officer(Question::Unexpected),
+        AnomalyKind::Conflicting(_) => return Plan::Officer(Question::Conflicting),
+        AnomalyKind::Disputed(_) => return Plan::Officer(Question::Disputed),
+        AnomalyKind::Duplicate(_) => return Plan::Nothing(Idle::Duplicate),
+        AnomalyKind::Unverified { .. } => return Plan::Nothing(Idle::Unverified),
+        AnomalyKind::Transient => return Plan::Nothing(Idle::Transient),
+    };
+    let own = copies
+        .iter()
+        .find(|copy| copy.replica == patient.replica)
+        .map(|copy| &copy.condition);
+    let (needed, whole) = match own {
+        Some(Condition::Intact) => return Plan::Nothing(Idle::Intact),
+        Some(Condition::Unreachable) => {
+            return Plan::Wait {
+                unknown: vec![patient.replica.clone()],
+            };
+        }
+        Some(Condition::Other(_)) => return Plan::Officer(Question::Conflicting),
+        Some(Condition::Absent) => (all.clone(), true),
+        // It is there after all, with damage: what is good of it stays.
+        Some(Condition::Damaged(groups)) if patient.kind == AnomalyKind::Missing => {
+            (groups.intersection(&all), false)
+        }
+        Some(Condition::Damaged(groups)) => (needed.union(groups).intersection(&all), false),
+        None => (needed, patient.kind == AnomalyKind::Missing),
+    };
+    if needed.is_empty() {
+        return Plan::Nothing(Idle::Intact);
+    }
+    let donors = || {
+        copies
+            .iter()
+            .filter(|copy| copy.replica != patient.replica && copy.kind == ReplicaKind::Bitarchive)
+    };
+    if let Some(donor) = donors().find(|copy| copy.condition == Condition::Intact) {
+        let from = donor.replica.clone();
+        return if whole {
+            Plan::Copy { from }
+        } else {
+            Plan::FetchGroups {
+                groups: needed,
+                from,
+            }
+        };
+    }
+    let mut left = needed;
+    let mut pieces = Vec::new();
+    for copy in donors() {
+        let Condition::Damaged(bad) = &copy.condition else {
+            continue;
+        };
+        let piece = left.difference(bad);
+        if !piece.is_empty() {
+            left = left.difference(&piece);
+            pieces.push((copy.replica.clone(), piece));
+        }
+    }
+    if left.is_empty() {
+        return Plan::Salvage { pieces };
+    }
+    // Lost is said only when every copy is known group by group: silence and an unlocated difference prove nothing.
+    let is_unknown =
+        |copy: &&KnownCopy| matches!(copy.condition, Condition::Unreachable | Condition::Other(_));
+    let unknown = donors()
+        .filter(is_unknown)
+        .map(|copy| copy.replica.clone())
+        .collect::<Vec<_>>();
+    if unknown.is_empty() {
+        Plan::Lost {
+            ranges: left
+                .byte_ranges(patient.size)
+                .map(|range| (range.start, range.end))
+                .collect(),
+        }
+    } else {
+        Plan::Wait { unknown }
+    }
+}
+
+impl Plan {
+    /// What each donor must prove, read from its disk, before a byte of it is used.
+    pub fn to_verify(&self, size: u64) -> Vec<(&ReplicaId, Groups)> {
+        match self {
+            Self::Copy { from } => vec![(from, Groups::all(size))],
+            Self::FetchGroups { groups, from } => vec![(from, groups.clone())],
+            Self::Salvage { pieces } => pieces
+                .iter()
+                .map(|(from, groups)| (from, groups.clone()))
+                .collect(),
+            Self::Lost { .. } | Self::Wait { .. } | Self::Nothing(_) | Self::Officer(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// How many bytes of the file would move (proofs not counted: at most 1/128 more, see `archive-proof`).
+    pub fn bytes(&self, size: u64) -> u64 {
+        let groups = self.to_verify(size).into_iter().map(|(_, groups)| groups);
+        groups
+            .map(|groups| {
+                groups
+                    .byte_ranges(size)
+                    .map(|range| range.end - range.start)
+                    .sum::<u64>()
+            })
+            .sum()
+    }
+
+    /// The plan in one line, for `repair --dry-run`.
+    pub fn dry_run(&self, patient: &Patient) -> String {
+        let Patient {
+            file,
+            size,
+            replica,
+            kind,
+        } = patient;
+        let donors = self
+            .to_verify(*size)
+            .into_iter()
+            .map(|(donor, groups)| format!("{} group(s) from {donor}", groups.len()));
+        let donors = donors.collect::<Vec<_>>().join(", ");
+        let bytes = self.bytes(*size);
+        let what = match self {
+            Self::Copy { from } => {
+                format!("would verify {from}, then copy the whole file from it: {bytes} bytes")
+            }
+            Self::FetchGroups { .. } => {
+                format!("would verify, then fetch {donors}: {bytes} bytes of {size}")
+            }
+            Self::Salvage { .. } => {
+                format!(
+                    "no copy is intact; would verify, then salvage {donors}: {bytes} bytes of {size}"
+                )
+            }
+            Self::Lost { ranges } => {
+                let ranges = ranges
+                    .iter()
+                    .map(|(start, end)| format!("{start}-{}", end.saturating_sub(1)));
+                format!(
+                    "would touch nothing; lost in every replica: bytes {}",
+                    ranges.collect::<Vec<_>>().join(", ")
+                )
+            }
+            Self::Wait { unknown } => {
+                let names = unknown
+                    .iter()
+                    .map(ReplicaId::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                format!("would wait until {names} can be read group by group")
+            }
+            Self::Nothing(why) => format!("would do nothing: {why}"),
+            Self::Officer(question) => format!("would do nothing: {question}"),
+        };
+        format!("{file}: {replica}: {}: {what}", kind.word())
+    }
+}

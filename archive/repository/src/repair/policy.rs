@@ -1,0 +1,304 @@
+//! When a repair may begin by itself, and when it must not.
+//!
+//! Owns the rule of blueprint §3, *Automatic repair*: only what a scrub or a scheduled check has found, only after a
+//! delay and a second uncached read, never more of a replica in a day than the brake allows, and nothing on a volume
+//! whose state has just changed: a wave of damage is more likely a fault of ours than of the disks.
+
+use archive_model::AnomalyKind;
+use jiff::{SignedDuration, Timestamp};
+
+/// What may be repaired without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Automatic {
+    /// Nothing.
+    Off,
+    /// Missing files only.
+    Missing,
+    /// Missing files, corrupt and unreadable groups.
+    #[default]
+    All,
+}
+
+/// The rule for automatic repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// What may be repaired without asking.
+    pub automatic: Automatic,
+    /// How long after it was found.
+    pub delay: SignedDuration,
+    /// As many files of one replica a day never trip the brake.
+    pub brake_files: u64,
+    /// Nor does one file in this many of the replica's.
+    pub brake_fraction: u64,
+    /// How long a volume must have been in its state.
+    pub settled: SignedDuration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            automatic: Automatic::All,
+            delay: SignedDuration::from_mins(15),
+            brake_files: 20,
+            brake_fraction: 1000,
+            settled: SignedDuration::from_hours(1),
+        }
+    }
+}
+
+impl Policy {
+    /// How many files of a replica may need repair in one day before a person must look.
+    pub fn brake(&self, files: u64) -> u64 {
+        self.brake_files
+            .max(files.checked_div(self.brake_fraction).unwrap_or(0))
+    }
+}
+
+/// Who found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// A node, reading its own disk.
+    Scrub,
+    /// A check that was due.
+    ScheduledCheck,
+    /// A check, or a read, that a person asked for.
+    Person,
+}
+
+/// One finding, as far as the decision needs it. All times are of one clock, the repository's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What is wrong.
+    pub kind: AnomalyKind,
+    /// Who found it.
+    pub found_by: FoundBy,
+    /// When it was first found.
+    pub found: Timestamp,
+    /// When a second read past the cache found the same, if one has.
+    pub confirmed: Option<Timestamp>,
+}
+
+/// What is going on around the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// How many files the replica has.
+    pub files: u64,
+    /// In how many of them damage or absence was found within the last 24 h, this one included, repaired or not.
+    pub found_today: u64,
+    /// When the volume (of a missing file: where it should be) last changed state: came back, went away, was adopted.
+    pub volume_changed: Option<Timestamp>,
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Repair it.
+    RepairNow,
+    /// At that time read it again past the cache; if it is still so, ask again with [`Case::confirmed`].
+    ConfirmAt(Timestamp),
+    /// Not now, and tell people.
+    Hold(Hold),
+    /// Only if an officer says so.
+    AskOfficer,
+}
+
+/// Why a repair is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Hold {
+    /// Too much at once.
+    #[error(
+        "{found} files of the replica need repair today, more than {brake}; look why, then `repair --all --confirm {found}`"
+    )]
+    Brake {
+        /// Found within 24 h.
+        found: u64,
+        /// What is allowed.
+        brake: u64,
+    },
+    /// The disk may have come back half.
+    #[error(
+        "its volume changed state at {changed}; repair goes on at {until} if it stays as it is"
+    )]
+    VolumeChanged {
+        /// When it did.
+        changed: Timestamp,
+        /// When it counts as settled.
+        until: Timestamp,
+    },
+}
+
+/// Decides whether a repair may begin by itself. Asked again before each step, so that a brake stops what has begun.
+pub fn decide(case: &Case, around: Surroundings, policy: &Policy, now: Timestamp) -> Decision {
+    let allowed = match (policy.automatic, &case.kind) {
+        (Automatic::Missing | Automatic::All, AnomalyKind::Missing)
+        | (Automatic::All, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)) => true,
+        (Automatic::Off | Automatic::Missing | Automatic::All, _) => false,
+    };
+    if !allowed || case.found_by == FoundBy::Person {
+        return Decision::AskOfficer;
+    }
+    let brake = policy.brake(around.files);
+    if around.found_today > brake {
+        return Decision::Hold(Hold::Brake {
+            found: around.found_today,
+            brake,
+        });
+    }
+    if let Some(changed) = around.volume_changed {
+        let until = after(changed, policy.settled);
+        if now < until {
+            return Decision::Hold(Hold::VolumeChanged { changed, until });
+        }
+    }
+    let due = after(case.found, policy.delay);
+    match case.confirmed {
+        Some(confirmed) if confirmed >= due && now >= due => Decision::RepairNow,
+        Some(_) | None => Decision::ConfirmAt(due.max(now)),
+    }
+}
+
+fn after(time: Timestamp, pause: SignedDuration) -> Timestamp {
+    time.checked_add(pause).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{Groups, NodeId, Root};
+
+    use super::*;
+
+    fn at(minutes: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000_000 + 60 * minutes).unwrap()
+    }
+
+    fn kinds() -> Vec<AnomalyKind> {
+        let root = Root::from_bytes([1; 32]);
+        let unverified = AnomalyKind::Unverified {
+            node: NodeId::new("n").unwrap(),
+            volume: None,
+        };
+        vec![
+            AnomalyKind::Missing,
+            AnomalyKind::Corrupt(Groups::all(1)),
+            AnomalyKind::Unreadable(Groups::all(1)),
+            AnomalyKind::Unexpected,
+            AnomalyKind::Duplicate(vec![]),
+            AnomalyKind::Conflicting(root),
+            AnomalyKind::Disputed(root),
+            AnomalyKind::Lost(vec![(0, 1)]),
+            unverified,
+            AnomalyKind::Transient,
+        ]
+    }
+
+    /// Every combination of setting, kind, finder, confirmation, count, volume and time around each limit.
+    ///
+    /// Kills: `>=` for `>` at the brake, repairing on a person's check, before the delay, unconfirmed, confirmed too
+    /// early, on a fresh volume, what is disputed or conflicting, with the setting off.
+    #[test]
+    fn every_combination_around_every_limit() {
+        let mut tried = 0;
+        let mut repaired = 0;
+        for automatic in [Automatic::Off, Automatic::Missing, Automatic::All] {
+            let policy = Policy {
+                automatic,
+                ..Policy::default()
+            };
+            for (index, kind) in kinds().into_iter().enumerate() {
+                for found_by in [FoundBy::Scrub, FoundBy::ScheduledCheck, FoundBy::Person] {
+                    for confirmed in [None, Some(0), Some(14), Some(15), Some(16)] {
+                        for (files, found_today, braked) in [
+                            (0, 1, false),
+                            (0, 20, false),
+                            (0, 21, true),
+                            (30_000, 30, false),
+                            (30_999, 31, true),
+                        ] {
+                            for (changed, fresh_until) in
+                                [(None, None), (Some(-45), Some(15)), (Some(-30), Some(30))]
+                            {
+                                for now in [0, 14, 15, 29, 30] {
+                                    let case = Case {
+                                        kind: kind.clone(),
+                                        found_by,
+                                        found: at(0),
+                                        confirmed: confirmed.map(at),
+                                    };
+                                    let around = Surroundings {
+                                        files,
+                                        found_today,
+                                        volume_changed: changed.map(at),
+                                    };
+                                    let decision = decide(&case, around, &policy, at(now));
+                                    let may = match automatic {
+                                        Automatic::Off => false,
+                                        Automatic::Missing => index == 0,
+                                        Automatic::All => index < 3,
+                                    } && found_by != FoundBy::Person;
+                                    let fresh = fresh_until.is_some_and(|until| now < until);
+                                    let ripe = now >= 15
+                                        && confirmed.is_some_and(|confirmed| confirmed >= 15);
+                                    let right = match decision {
+                                        Decision::AskOfficer => !may,
+                                        Decision::Hold(Hold::Brake { .. }) => may && braked,
+                                        Decision::Hold(Hold::VolumeChanged { .. }) => {
+                                            may && !braked && fresh
+                                        }
+                                        Decision::ConfirmAt(time) => {
+                                            may && !braked
+                                                && !fresh
+                                                && !ripe
+                                                && time == at(now.max(15))
+                                        }
+                                        Decision::RepairNow => may && !braked && !fresh && ripe,
+                                    };
+                                    assert!(
+                                        right,
+                                        "{decision:?} {case:?} {around:?} {automatic:?} at {now}"
+                                    );
+                                    tried += 1;
+                                    repaired += u32::from(decision == Decision::RepairNow);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(tried, 3 * 10 * 3 * 5 * 5 * 3 * 5);
+        assert!(repaired > 100, "something is repaired: {repaired}");
+    }
+
+    #[test]
+    fn what_is_held_says_what_to_do() {
+        let text = Hold::Brake {
+            found: 5000,
+            brake: 1000,
+        }
+        .to_string();
+        assert!(text.contains("repair --all --confirm 5000"), "{text}");
+    }
+
+    #[test]
+    fn the_end_of_time_is_no_panic() {
+        let case = Case {
+            kind: AnomalyKind::Missing,
+            found_by: FoundBy::Scrub,
+            found: Timestamp::MAX,
+            confirmed: None,
+        };
+        let around = Surroundings {
+            files: u64::MAX,
+            found_today: 1,
+            volume_changed: None,
+        };
+        let policy = Policy {
+            brake_fraction: 0,
+            ..Policy::default()
+        };
+        assert_eq!(
+            decide(&case, around, &policy, at(0)),
+            Decision::ConfirmAt(Timestamp::MAX)
+        );
+    }
+}

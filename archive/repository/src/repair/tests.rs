@@ -1,0 +1,215 @@
+//! Every world of three replicas and three groups, and what becomes of it when the plan is carried out.
+
+use archive_model::{GROUP_SIZE, NodeId};
+
+use super::*;
+
+const SIZE: u64 = 2 * GROUP_SIZE + 7;
+
+/// Which of the three groups a replica really has, good: bits; and what is known of it.
+fn condition(code: u8) -> (Condition, u8) {
+    match code {
+        0 => (Condition::Intact, 0b111),
+        bits @ 1..=7 => {
+            let mut bad = Groups::none();
+            (0..3)
+                .filter(|group| bits & (1 << group) != 0)
+                .for_each(|group| bad.insert_one(group));
+            (Condition::Damaged(bad), 0b111 & !bits)
+        }
+        8 => (Condition::Absent, 0),
+        9 => (Condition::Other(Root::from_bytes([9; 32])), 0),
+        _ => (Condition::Unreachable, 0),
+    }
+}
+
+fn bits(groups: &Groups) -> u8 {
+    groups.iter().map(|group| 1 << group).sum()
+}
+
+fn replica(index: usize) -> ReplicaId {
+    ReplicaId::new(["one", "two", "three"][index]).unwrap()
+}
+
+fn patient(kind: AnomalyKind) -> Patient {
+    Patient {
+        file: FileName::new("a.warc").unwrap(),
+        size: SIZE,
+        replica: replica(0),
+        kind,
+    }
+}
+
+fn copies(codes: [u8; 3], third: ReplicaKind) -> Vec<KnownCopy> {
+    let kinds = [ReplicaKind::Bitarchive, ReplicaKind::Bitarchive, third];
+    let copy = |(index, kind)| KnownCopy {
+        replica: replica(index),
+        kind,
+        condition: condition(codes[index]).0,
+    };
+    kinds.into_iter().enumerate().map(copy).collect()
+}
+
+/// Kills: a plan over a good copy or a good group, a donor that lacks what it gives, a checksum replica or the patient
+/// as donor, groups given twice or not at all, *lost* while a copy is only unreachable or not walked, *lost* of what some copy
+/// has, moving more than the damage, a partial repair of what is lost.
+#[test]
+fn every_world_of_three_replicas_and_three_groups() {
+    let mut worlds = 0;
+    for code in 0..11_u16.pow(3) * 2 {
+        let third = if code % 2 == 0 {
+            ReplicaKind::Bitarchive
+        } else {
+            ReplicaKind::Checksum
+        };
+        let codes = [1, 11, 121].map(|place| u8::try_from(code / 2 / place % 11).unwrap());
+        let copies = copies(codes, third);
+        let kind = match condition(codes[0]).0 {
+            Condition::Damaged(groups) => AnomalyKind::Corrupt(groups),
+            Condition::Intact
+            | Condition::Absent
+            | Condition::Other(_)
+            | Condition::Unreachable => AnomalyKind::Missing,
+        };
+        let patient = patient(kind);
+        let plan = plan(&patient, &copies);
+        worlds += 1;
+        let story = || format!("{plan:?} for {copies:#?}");
+
+        let own = condition(codes[0]).1;
+        let givers = [1, 2]
+            .into_iter()
+            .filter(|index| *index == 1 || third == ReplicaKind::Bitarchive);
+        let givers = givers.collect::<Vec<_>>();
+        let good = |index: usize| condition(codes[index]).1;
+        let somewhere = givers
+            .iter()
+            .map(|index| good(*index))
+            .fold(own, |a, b| a | b);
+        let unknown = givers.iter().any(|index| codes[*index] >= 9);
+
+        // What the patient has after the plan: each group from a donor that has it.
+        let mut healed = own;
+        for (donor, groups) in plan.to_verify(SIZE) {
+            let index = givers.iter().find(|index| replica(**index) == *donor);
+            let index = *index.unwrap_or_else(|| panic!("{donor} cannot give: {}", story()));
+            assert_eq!(bits(&groups) & !good(index), 0, "{}", story());
+            assert_eq!(
+                bits(&groups) & healed,
+                0,
+                "moves what is there: {}",
+                story()
+            );
+            healed |= bits(&groups);
+        }
+        match &plan {
+            Plan::Copy { .. } | Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
+                assert_eq!(healed, 0b111, "{}", story());
+                assert!((1..=8).contains(&codes[0]), "{}", story());
+                let intact = givers.iter().any(|index| codes[*index] == 0);
+                assert_eq!(matches!(plan, Plan::Salvage { .. }), !intact, "{}", story());
+                assert_eq!(
+                    matches!(plan, Plan::Copy { .. }),
+                    intact && codes[0] == 8,
+                    "{}",
+                    story()
+                );
+            }
+            Plan::Lost { ranges } => {
+                assert!(!unknown && (1..=8).contains(&codes[0]), "{}", story());
+                let lost = Groups::touching(ranges.iter().map(|(start, end)| *start..*end));
+                assert_eq!(bits(&lost), 0b111 & !somewhere, "{}", story());
+                let covered: u64 = ranges.iter().map(|(start, end)| end - start).sum();
+                assert_eq!(
+                    covered,
+                    lost.byte_ranges(SIZE)
+                        .map(|range| range.end - range.start)
+                        .sum::<u64>()
+                );
+            }
+            Plan::Wait { .. } => assert!(
+                codes[0] == 10 || (unknown && somewhere != 0b111),
+                "{}",
+                story()
+            ),
+            Plan::Nothing(Idle::Intact) => assert_eq!(codes[0], 0, "{}", story()),
+            Plan::Officer(Question::Conflicting) => assert_eq!(codes[0], 9, "{}", story()),
+            Plan::Nothing(_) | Plan::Officer(_) => panic!("{}", story()),
+        }
+    }
+    assert_eq!(worlds, 2 * 1331);
+}
+
+#[test]
+fn what_people_must_decide_is_never_planned() {
+    let root = Root::from_bytes([2; 32]);
+    let unverified = AnomalyKind::Unverified {
+        node: NodeId::new("n").unwrap(),
+        volume: None,
+    };
+    for kind in [
+        AnomalyKind::Unexpected,
+        AnomalyKind::Conflicting(root),
+        AnomalyKind::Disputed(root),
+        AnomalyKind::Duplicate(vec![]),
+        AnomalyKind::Transient,
+        unverified,
+    ] {
+        let plan = plan(&patient(kind), &copies([1, 0, 0], ReplicaKind::Bitarchive));
+        assert!(
+            matches!(plan, Plan::Officer(_) | Plan::Nothing(_)),
+            "{plan:?}"
+        );
+        assert_eq!(plan.bytes(SIZE), 0);
+    }
+}
+
+#[test]
+fn groups_past_the_end_of_the_file_are_not_fetched() {
+    let mut groups = Groups::none();
+    groups.insert(2..1_000_000);
+    let plan = plan(
+        &patient(AnomalyKind::Corrupt(groups)),
+        &copies([4, 0, 0], ReplicaKind::Bitarchive),
+    );
+    assert_eq!(plan.bytes(SIZE), 7, "{plan:?}");
+}
+
+#[test]
+fn a_dry_run_says_how_much_would_move() {
+    let text = |kind: AnomalyKind, codes| {
+        let patient = patient(kind);
+        plan(&patient, &copies(codes, ReplicaKind::Bitarchive)).dry_run(&patient)
+    };
+    let Condition::Damaged(first) = condition(1).0 else {
+        panic!()
+    };
+    assert_eq!(
+        text(AnomalyKind::Corrupt(first.clone()), [1, 0, 0]),
+        "a.warc: one: corrupt: would verify, then fetch 1 group(s) from two: 16384 bytes of 32775"
+    );
+    assert!(
+        text(AnomalyKind::Missing, [8, 10, 0])
+            .ends_with("copy the whole file from it: 32775 bytes")
+    );
+    assert!(
+        text(AnomalyKind::Missing, [8, 1, 6])
+            .contains("salvage 2 group(s) from two, 1 group(s) from three")
+    );
+    assert!(
+        text(AnomalyKind::Corrupt(first), [1, 1, 3])
+            .ends_with("lost in every replica: bytes 0-16383")
+    );
+    assert!(text(AnomalyKind::Missing, [8, 10, 8]).contains("wait until two"));
+}
+
+#[test]
+fn an_empty_file_is_copied_and_moves_nothing() {
+    let patient = Patient {
+        size: 0,
+        ..patient(AnomalyKind::Missing)
+    };
+    let plan = plan(&patient, &copies([8, 0, 0], ReplicaKind::Bitarchive));
+    assert_eq!(plan, Plan::Copy { from: replica(1) });
+    assert_eq!(plan.bytes(0), 0);
+}

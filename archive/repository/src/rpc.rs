@@ -1,0 +1,65 @@
+//! The doors: the services `Ingest` and `Access`. They decode, ask, and encode.
+
+mod access;
+mod convert;
+mod get;
+mod ingest;
+mod list;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use archive_daemon::{Clock, Tasks};
+use archive_proof::TrustFile;
+use archive_rpc::{Kind, Services};
+use proto_archive::wire::access_server::AccessServer;
+use proto_archive::wire::ingest_server::IngestServer;
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tonic::Status;
+use tonic::service::Routes;
+
+use crate::admin::Admin;
+use crate::coordinator::Mail;
+use crate::replicas::Replicas;
+use crate::settings::{ReplicaSettings, RepositorySettings};
+
+/// What the doors need.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) settings: Arc<RepositorySettings>,
+    pub(crate) specs: Arc<Vec<ReplicaSettings>>,
+    pub(crate) trust: Arc<TrustFile>,
+    pub(crate) admin: Admin,
+    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) mail: Mail,
+    pub(crate) tasks: Tasks,
+    pub(crate) clock: Clock,
+}
+
+/// What the repository's server offers, and to whom.
+pub(crate) fn services(door: Door) -> Services {
+    let routes = Routes::new(IngestServer::new(door.clone())).add_service(AccessServer::new(door));
+    Services {
+        routes,
+        rules: proto_archive::rules::rules(),
+        descriptors: vec![proto_archive::DESCRIPTORS],
+    }
+}
+
+type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type Answers<T> = mpsc::Sender<Result<T, Status>>;
+
+/// Sends one answer; a caller that is gone ends the work.
+async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
+    answers
+        .send(Ok(answer))
+        .await
+        .map_err(|_gone| Status::cancelled("the caller is gone"))
+}
+
+/// An error of the admin data: the caller can do nothing, an operator must.
+fn admin_failed(error: &archive_db::DbError) -> Status {
+    tracing::error!(%error, "the admin data cannot be read");
+    Kind::Storage.status(error.to_string())
+}

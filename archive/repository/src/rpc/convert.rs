@@ -1,0 +1,70 @@
+//! Between the repository's own types and the wire.
+
+use archive_model::ReplicaState;
+use bytes::Bytes;
+use proto_archive::convert as fields;
+use proto_archive::wire;
+
+use crate::admin::AdminRow;
+use crate::store::FileRecord;
+
+/// How a file stands in each replica.
+pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
+    let status = |(id, copy): (&archive_model::ReplicaId, &crate::store::ReplicaRecord)| {
+        let (progress, reason) = match &copy.state {
+            ReplicaState::UploadStarted => (wire::ReplicaProgress::UploadStarted, String::new()),
+            ReplicaState::DataUploaded => (wire::ReplicaProgress::DataUploaded, String::new()),
+            ReplicaState::UploadCompleted => {
+                (wire::ReplicaProgress::UploadCompleted, String::new())
+            }
+            ReplicaState::UploadFailed(reason) => {
+                (wire::ReplicaProgress::UploadFailed, reason.to_string())
+            }
+        };
+        let is_completed = copy.state.is_completed();
+        let node = copy.node.as_ref().filter(|_| is_completed);
+        wire::ReplicaStatus {
+            replica: id.to_string(),
+            progress: progress.into(),
+            reason,
+            node: node.map(ToString::to_string).unwrap_or_default(),
+            volume: copy
+                .volume
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            completed: if is_completed {
+                copy.since.to_string()
+            } else {
+                String::new()
+            },
+        }
+    };
+    record.replicas.iter().map(status).collect()
+}
+
+/// What is known of a file.
+pub(super) fn stat(row: &AdminRow, admitted: String) -> wire::StatResponse {
+    let content = row.record.content.as_ref();
+    let digest = |bytes: Option<&[u8]>| bytes.map(Bytes::copy_from_slice).unwrap_or_default();
+    wire::StatResponse {
+        name: row.record.name.to_string(),
+        size: content.map(|content| content.size).unwrap_or_default(),
+        root: content
+            .map(|content| fields::root_bytes(&content.root))
+            .unwrap_or_default(),
+        sha256: digest(
+            content
+                .and_then(|content| content.digests.sha256.as_ref())
+                .map(<[u8; 32]>::as_slice),
+        ),
+        md5: digest(
+            content
+                .and_then(|content| content.digests.md5.as_ref())
+                .map(<[u8; 16]>::as_slice),
+        ),
+        depositor: row.depositor.clone(),
+        admitted,
+        replicas: replicas(&row.record),
+    }
+}

@@ -1,0 +1,163 @@
+//! The service `Ingest`.
+
+use archive_model::{ArchiveError, Digests};
+use archive_proof::{Admission, Envelope};
+use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
+use proto_archive::wire::ingest_server::Ingest;
+use proto_archive::wire::store_request::{Open, Step};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{StreamExt, adapters::Fuse};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{AnswerStream, Door, admin_failed, convert};
+use crate::depositor::{Chunk, Depositor, Reply, Source};
+use crate::store::Claim;
+
+#[tonic::async_trait]
+impl Ingest for Door {
+    type StoreStream = AnswerStream<wire::StoreResponse>;
+
+    async fn store(
+        &self,
+        request: Request<Streaming<wire::StoreRequest>>,
+    ) -> Result<Response<Self::StoreStream>, Status> {
+        let who = depositor(&*Identity::of(&request)?)?;
+        let mut steps = Idle::new(request.into_inner(), self.settings.stall.duration()).fuse();
+        let first = steps
+            .next()
+            .await
+            .ok_or_else(|| InvalidMessage::missing("open"))??;
+        let Some(Step::Open(open)) = first.step else {
+            return Err(InvalidMessage::missing("open").into());
+        };
+        let name = open.name.parse().map_err(|reason| {
+            fields::to_status(&ArchiveError::Name {
+                name: open.name.clone(),
+                reason,
+            })
+        })?;
+        let claim = claim(&open)?;
+        let (replies, answers) = mpsc::channel(16);
+        let source = Source::new(
+            chunks(steps),
+            replies.clone(),
+            claim.size,
+            claim.digests.md5.is_some(),
+        );
+        let depositor = Depositor {
+            who,
+            source: Some(source),
+            replies,
+            sent: false,
+        };
+        if !self.mail.ask(name, claim, depositor).await {
+            return Err(Kind::Unavailable.status("the repository is stopping"));
+        }
+        Ok(Response::new(Box::pin(
+            ReceiverStream::new(answers).map(answer),
+        )))
+    }
+
+    async fn stat(
+        &self,
+        request: Request<wire::StatRequest>,
+    ) -> Result<Response<wire::StatResponse>, Status> {
+        let identity = Identity::of(&request)?;
+        let asked = request.into_inner().name;
+        let name = fields::file_name("name", &asked)?;
+        let unknown = || fields::to_status(&ArchiveError::NotFound(asked.clone()));
+        let row = self
+            .admin
+            .file(&name)
+            .map_err(|error| admin_failed(&error))?
+            .ok_or_else(unknown)?;
+        let is_own = identity
+            .grants()
+            .iter()
+            .any(|grant| grant.to_string() == row.depositor);
+        if !is_own && !identity.has(Role::Reader) {
+            return Err(unknown());
+        }
+        let admitted = match &row.admission {
+            None => String::new(),
+            Some(text) => self
+                .admitted(text)
+                .map(|admission| admission.admitted.to_string())?,
+        };
+        Ok(Response::new(convert::stat(&row, admitted)))
+    }
+}
+
+impl Door {
+    /// Reads an admission that this repository signed, or one before it.
+    pub(super) fn admitted(&self, text: &str) -> Result<Admission, Status> {
+        let unusable =
+            |why: String| Kind::Storage.status(format!("an admission cannot be read: {why}"));
+        let envelope =
+            Envelope::parse(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
+        Admission::verify(&envelope, &self.trust).map_err(|error| unusable(error.to_string()))
+    }
+}
+
+/// In whose name the caller deposits.
+fn depositor(identity: &Identity) -> Result<String, Status> {
+    let grant = identity
+        .grants()
+        .iter()
+        .find(|grant| grant.role() == Role::Harvester);
+    let refused = || Kind::Refused.status("storing wants a certificate with the role harvester");
+    grant.map(ToString::to_string).ok_or_else(refused)
+}
+
+fn claim(open: &Open) -> Result<Claim, Status> {
+    let root = fields::optional_root("blake3", &open.blake3)?;
+    let sha256 = fields::optional_bytes("sha256", &open.sha256)?;
+    let md5 = fields::optional_bytes("md5", &open.md5)?;
+    if root.is_none() && sha256.is_none() && md5.is_none() && !open.no_digest {
+        return Err(
+            InvalidMessage::invalid("no_digest", "is not set, and no digest is given").into(),
+        );
+    }
+    Ok(Claim {
+        size: open.size,
+        root,
+        digests: Digests { sha256, md5 },
+    })
+}
+
+/// What the depositor sends after `open`.
+fn chunks(
+    steps: Fuse<Idle<Streaming<wire::StoreRequest>>>,
+) -> impl tokio_stream::Stream<Item = Result<Chunk, String>> {
+    steps.map(|message| match message {
+        Err(status) => Err(status.message().to_owned()),
+        Ok(message) => match message.step {
+            Some(Step::Data(bytes)) => Ok(Chunk::Data(bytes)),
+            Some(Step::Close(_)) => Ok(Chunk::End),
+            Some(Step::Open(_)) | None => {
+                Err("neither `data` nor `close` came after `open`".to_owned())
+            }
+        },
+    })
+}
+
+fn answer(reply: Reply) -> Result<wire::StoreResponse, Status> {
+    use wire::store_response::{Ready, Step, Stored};
+    let step = match reply {
+        Reply::Ready { upload, offset } => Step::Ready(Ready {
+            upload: upload.into(),
+            offset,
+        }),
+        Reply::Taken(bytes) => Step::Taken(bytes),
+        Reply::Failed(error) => return Err(fields::to_status(&error)),
+        Reply::Stored(custody) => Step::Stored(Stored {
+            replicas: convert::replicas(&custody.record),
+            receipt: custody.receipt,
+            already: custody.already,
+            similar_name: String::new(),
+        }),
+    };
+    Ok(wire::StoreResponse { step: Some(step) })
+}

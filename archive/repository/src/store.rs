@@ -1,0 +1,302 @@
+//! One file on its way into every replica: what to do next, given what happened.
+//!
+//! Owns the store state machine. A store is acknowledged only when every *required* replica has the bytes, read back;
+//! a replica that is not required never delays the answer. Once one replica has committed, the name is bound and the
+//! archive finishes alone, from that copy. Every wait ends by a timer.
+//!
+//! Two depositors, one name: the same content (by a strong digest) *waits* for the running upload, and its stream takes
+//! over if the first one breaks; other content, or content that only its bytes could tell, is told *busy* until the name
+//! is bound, then refused or compared. Nothing of the running upload is disturbed.
+//!
+//! Not promised: that an effect was carried out. What is lost is found out by a probe, after a timer or a restart.
+
+mod claim;
+mod depositor;
+mod message;
+mod record;
+mod replicas;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use archive_model::{ArchiveError, ReplicaId, ReplicaState};
+use jiff::{SignedDuration, Timestamp};
+
+pub use claim::{Agreement, Claim, Content};
+use message::later;
+pub use message::{Effect, Event, Limits, Requester};
+pub use record::{FileRecord, Phase, ReplicaRecord, ReplicaSpec, UnusableReplicas, Upload};
+use replicas::{Completion, Doing};
+
+/// One file on its way: the record that survives a crash, and what this process waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileState {
+    record: FileRecord,
+    doing: BTreeMap<ReplicaId, Doing>,
+    failures: BTreeMap<ReplicaId, u32>,
+    source: Option<Requester>,
+    waiting: Vec<Waiting>,
+    comparing: BTreeMap<Requester, (Claim, Timestamp)>,
+}
+
+/// A depositor that waits for the answer about the admitted (or about to be admitted) content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Waiting {
+    requester: Requester,
+    /// Its stream has not been touched: it can still be the source.
+    unread: bool,
+}
+
+impl FileState {
+    /// A name that nobody has taken; or, from an old record, see [`FileState::restore`].
+    pub const fn new(record: FileRecord) -> Self {
+        Self {
+            record,
+            doing: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            source: None,
+            waiting: Vec::new(),
+            comparing: BTreeMap::new(),
+        }
+    }
+
+    /// After a restart: goes on from the record. Every replica that does not have the file is asked.
+    pub fn restore(record: FileRecord, now: Timestamp, limits: &Limits) -> (Self, Vec<Effect>) {
+        let mut state = Self::new(record);
+        let mut turn = Turn {
+            now,
+            limits,
+            effects: Vec::new(),
+        };
+        if !state.record.is_final() {
+            for id in state.open() {
+                state.probe(&id, &mut turn);
+            }
+            turn.effects
+                .extend(state.next_deadline().map(Effect::SetTimer));
+        }
+        (state, turn.effects)
+    }
+
+    /// What the admin data has to remember: written for each [`Effect::Persist`], as it is when `apply` returns.
+    pub const fn record(&self) -> &FileRecord {
+        &self.record
+    }
+
+    /// Whether it need not be kept in memory: nothing is under way and nobody waits.
+    pub fn is_idle(&self) -> bool {
+        self.record.is_final() && self.waiting.is_empty() && self.comparing.is_empty()
+    }
+
+    /// When [`Event::Tick`] is due next. Always some time, unless the state [is idle](Self::is_idle).
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let expires = match self.record.phase {
+            Phase::Intent { expires } => Some(expires),
+            Phase::Free | Phase::Bound | Phase::Complete => None,
+        };
+        let replicas = self.doing.values().filter_map(|doing| doing.deadline());
+        let comparing = self.comparing.values().map(|(_, until)| *until);
+        replicas.chain(comparing).chain(expires).min()
+    }
+
+    /// What to do, now that `event` has happened. [`Effect::Persist`] is first wherever the record has changed.
+    pub fn apply(&mut self, event: Event, now: Timestamp, limits: &Limits) -> Vec<Effect> {
+        let (before, timer) = (self.record.clone(), self.next_deadline());
+        let mut turn = Turn {
+            now,
+            limits,
+            effects: Vec::new(),
+        };
+        if self.record.phase != Phase::Free || matches!(event, Event::Asked { .. }) {
+            self.react(event, &mut turn);
+            self.settle(&mut turn);
+        }
+        if self.record != before {
+            let expired = before.upload.filter(|_| self.record.phase == Phase::Free);
+            turn.effects.insert(
+                0,
+                expired.map_or(Effect::Persist, |upload| Effect::Expire {
+                    upload: upload.id,
+                }),
+            );
+        }
+        let next = self.next_deadline();
+        if next != timer {
+            turn.effects.extend(next.map(Effect::SetTimer));
+        }
+        turn.effects
+    }
+
+    fn react(&mut self, event: Event, turn: &mut Turn<'_>) {
+        match event {
+            Event::Asked {
+                requester,
+                upload,
+                claim,
+            } => self.asked(requester, upload, claim, turn),
+            Event::Received { requester, content } => self.received(requester, content, turn),
+            Event::SourceGone { requester } => self.source_gone(requester, turn),
+            Event::Tick => self.tick(turn),
+            Event::Placed { replica, node } => self.placed(&replica, node, turn),
+            Event::Progress { replica } => self.progress(&replica, turn),
+            Event::DataUploaded { replica } => self.data_uploaded(&replica, turn),
+            Event::Completed {
+                replica,
+                node,
+                volume,
+                root,
+                at,
+            } => {
+                self.completed(
+                    &replica,
+                    Completion {
+                        node,
+                        volume,
+                        root,
+                        at,
+                    },
+                    turn,
+                );
+            }
+            Event::Absent { replica } => self.absent(&replica, turn),
+            Event::Failed { replica, reason } => self.fail(&replica, reason, turn),
+        }
+    }
+
+    // What follows from what is known now.
+
+    fn settle(&mut self, turn: &mut Turn<'_>) {
+        if self.record.open().next().is_none() {
+            self.record.phase = Phase::Complete;
+        } else if self
+            .record
+            .replicas
+            .values()
+            .any(|replica| replica.state.is_completed())
+        {
+            self.record.phase = Phase::Bound;
+        }
+        if self.record.is_acknowledged() {
+            self.answer_all(&Ok(()), turn);
+        }
+        self.take_source(turn);
+        let required = |(id, replica): (&ReplicaId, &ReplicaRecord)| {
+            replica.required && self.doing(id).is_under_way()
+        };
+        if !self.waiting.is_empty() && !self.record.open().any(required) {
+            let failures = self
+                .record
+                .open()
+                .filter_map(|(id, replica)| match &replica.state {
+                    ReplicaState::UploadFailed(reason) => Some((id.clone(), reason.clone())),
+                    ReplicaState::UploadStarted
+                    | ReplicaState::DataUploaded
+                    | ReplicaState::UploadCompleted => None,
+                });
+            let failures = failures.collect();
+            let error = ArchiveError::NotEnoughReplicas {
+                name: self.record.name.clone(),
+                failures,
+            };
+            self.answer_all(&Err(error), turn);
+        }
+    }
+
+    /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could heal another.
+    fn take_source(&mut self, turn: &mut Turn<'_>) {
+        if self.source.is_some() || self.record.donors().next().is_some() {
+            return;
+        }
+        // Nobody was given an admission yet: no probe can find anything, so none is waited for.
+        let unfixed = self.record.content.is_none();
+        let is_target = |id: &ReplicaId| match self.doing(id) {
+            Doing::Idle | Doing::Resting(_) => true,
+            Doing::Probing(_) => unfixed,
+            Doing::Uploading(_) | Doing::Verifying(_) | Doing::Healing(_) => false,
+        };
+        let targets = self
+            .open()
+            .into_iter()
+            .filter(is_target)
+            .collect::<Vec<_>>();
+        let Some(waiting) = self
+            .waiting
+            .iter_mut()
+            .find(|waiting| waiting.unread && !targets.is_empty())
+        else {
+            return;
+        };
+        waiting.unread = false;
+        self.source = Some(waiting.requester);
+        turn.effects.push(Effect::Source {
+            requester: waiting.requester,
+        });
+        for id in targets {
+            let node = self
+                .record
+                .replicas
+                .get(&id)
+                .and_then(|replica| replica.node.clone());
+            self.begin(&id, Doing::Uploading(turn.later(turn.limits.idle)));
+            turn.effects.push(Effect::BeginUpload { replica: id, node });
+        }
+    }
+
+    fn answer_all(&mut self, result: &Result<(), ArchiveError>, turn: &mut Turn<'_>) {
+        if !self.waiting.is_empty() {
+            self.end_source(turn);
+            self.renew(turn);
+        }
+        for waiting in self.waiting.drain(..) {
+            turn.answer(waiting.requester, result.clone());
+        }
+    }
+
+    /// Nobody sends any more: a replica that was being sent to waits for the next depositor, or for a donor.
+    fn end_source(&mut self, turn: &mut Turn<'_>) {
+        self.source = None;
+        for id in self.open() {
+            if matches!(self.doing(&id), Doing::Uploading(_)) {
+                self.rest(&id, turn);
+            }
+        }
+    }
+
+    fn renew(&mut self, turn: &mut Turn<'_>) {
+        if matches!(self.record.phase, Phase::Free | Phase::Intent { .. }) {
+            self.record.phase = Phase::Intent {
+                expires: turn.later(turn.limits.intent),
+            };
+        }
+    }
+
+    fn forget(&mut self) {
+        self.record.phase = Phase::Free;
+        self.record.upload = None;
+        self.record.content = None;
+        for replica in self.record.replicas.values_mut() {
+            *replica =
+                ReplicaRecord::started(replica.kind, replica.required, Timestamp::UNIX_EPOCH);
+        }
+        self.doing.clear();
+        self.failures.clear();
+    }
+}
+
+/// One call of [`FileState::apply`]: when, under which limits, and what is to be done.
+struct Turn<'a> {
+    now: Timestamp,
+    limits: &'a Limits,
+    effects: Vec<Effect>,
+}
+
+impl Turn<'_> {
+    fn later(&self, pause: SignedDuration) -> Timestamp {
+        later(self.now, pause)
+    }
+
+    fn answer(&mut self, requester: Requester, result: Result<(), ArchiveError>) {
+        self.effects.push(Effect::Answer { requester, result });
+    }
+}

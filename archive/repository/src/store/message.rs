@@ -1,0 +1,185 @@
+//! What can happen to a file that is being stored, and what is to be done about it.
+
+use archive_model::{ArchiveError, NodeId, ReplicaId, Root, StoreFailure, UploadId, VolumeId};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Claim, Content};
+
+/// One call of a depositor: an id that the shell never uses twice while the process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Requester(pub u64);
+
+/// What happened. An event about a replica is what that replica (or its monitor) said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A depositor wants to store bytes under this name.
+    Asked {
+        /// Who waits for the answer; not seen before.
+        requester: Requester,
+        /// The upload id to use if this begins a new upload.
+        upload: UploadId,
+        /// What it says of the bytes.
+        claim: Claim,
+    },
+    /// The depositor's stream ended whole; this is what was computed while it passed.
+    Received {
+        /// Whose stream.
+        requester: Requester,
+        /// What arrived.
+        content: Content,
+    },
+    /// The depositor's stream broke, or the depositor is gone.
+    SourceGone {
+        /// Whose stream.
+        requester: Requester,
+    },
+    /// The monitor chose a node.
+    Placed {
+        /// The replica.
+        replica: ReplicaId,
+        /// Its node.
+        node: NodeId,
+    },
+    /// Bytes flow to the replica, or (answering a probe) its node is still at work on them.
+    Progress {
+        /// The replica.
+        replica: ReplicaId,
+    },
+    /// The node has every byte and the admission; it has not read them back yet.
+    DataUploaded {
+        /// The replica.
+        replica: ReplicaId,
+    },
+    /// The node has it under its final name, read back: just now, or long since.
+    Completed {
+        /// The replica.
+        replica: ReplicaId,
+        /// The node.
+        node: NodeId,
+        /// The volume of that node.
+        volume: VolumeId,
+        /// The root that the node read back.
+        root: Root,
+        /// When the node completed it.
+        at: Timestamp,
+    },
+    /// Answer to a probe: every non-retired volume looked, none holds the file, and none will commit it by itself.
+    Absent {
+        /// The replica.
+        replica: ReplicaId,
+    },
+    /// It did not work, also: no node was found, or nobody could say whether the file is there.
+    Failed {
+        /// The replica.
+        replica: ReplicaId,
+        /// Why.
+        reason: StoreFailure,
+    },
+    /// The timer rang.
+    Tick,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Write the record, synced, before anything that follows.
+    Persist,
+    /// Delete the row, synced: the name is free again. The nodes may discard what they have of the upload.
+    Expire {
+        /// The upload that came to nothing.
+        upload: UploadId,
+    },
+    /// Read this depositor's stream and tee it into the replicas of the `BeginUpload`s that follow.
+    Source {
+        /// Whose stream.
+        requester: Requester,
+    },
+    /// Read this depositor's stream and hash it only; say [`Event::Received`].
+    Compare {
+        /// Whose stream.
+        requester: Requester,
+    },
+    /// Open a stream into this replica; a node that already holds the admitted root says [`Event::Completed`].
+    BeginUpload {
+        /// The replica.
+        replica: ReplicaId,
+        /// The node to use again; else the monitor chooses one.
+        node: Option<NodeId>,
+    },
+    /// Close the open streams with the signed admission of the record's content. Only this lets a node commit.
+    Seal,
+    /// Ask the replica whether it holds the file. An answer after [`Limits::probe`] must be dropped.
+    Probe {
+        /// The replica.
+        replica: ReplicaId,
+    },
+    /// Bring the bytes from another replica, with the admission.
+    HealFrom {
+        /// The replica that lacks them.
+        replica: ReplicaId,
+        /// A replica that has them; they are verified while they arrive.
+        donor: ReplicaId,
+    },
+    /// Tell the depositor, once. `Ok` is custody. If its stream is still being read, stop, without sealing.
+    Answer {
+        /// Whom.
+        requester: Requester,
+        /// What.
+        result: Result<(), ArchiveError>,
+    },
+    /// Send [`Event::Tick`] at this time, in place of any timer set for this file before.
+    SetTimer(Timestamp),
+}
+
+/// How long is waited for what. All must be longer than zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long an intent lives after its last sign of life.
+    pub intent: SignedDuration,
+    /// How long a byte stream may be silent; longer than the transfer's own stall limit, whose backstop it is.
+    pub idle: SignedDuration,
+    /// How long an answer to a probe is waited for.
+    pub probe: SignedDuration,
+    /// How long verification may take beside the size-dependent part.
+    pub verify: SignedDuration,
+    /// The slowest reading back that is waited for, in bytes per second.
+    pub verify_rate: u64,
+    /// The pause before the first retry; doubled each time.
+    pub rest: SignedDuration,
+    /// The longest pause between retries.
+    pub rest_longest: SignedDuration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            intent: SignedDuration::from_hours(24),
+            idle: SignedDuration::from_mins(5),
+            probe: SignedDuration::from_mins(1),
+            verify: SignedDuration::from_mins(5),
+            verify_rate: 20_000_000,
+            rest: SignedDuration::from_mins(1),
+            rest_longest: SignedDuration::from_hours(1),
+        }
+    }
+}
+
+impl Limits {
+    /// When the verification of `size` bytes, begun at `now`, is given up.
+    pub(super) fn verified_by(&self, now: Timestamp, size: u64) -> Timestamp {
+        let seconds = size.checked_div(self.verify_rate).unwrap_or(size);
+        let reading = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
+        later(now, self.verify.saturating_add(reading))
+    }
+
+    /// When to try again after that many failures in a row.
+    pub(super) fn rested_by(&self, now: Timestamp, failures: u32) -> Timestamp {
+        let doubled = self.rest.saturating_mul(1 << failures.min(20));
+        later(now, doubled.min(self.rest_longest))
+    }
+}
+
+/// `now` plus `pause`, at most the end of time.
+pub(super) fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
+    now.checked_add(pause).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,176 @@
+//! What the admin data remembers of one file: enough to go on after a crash at any point.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive_model::{FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, UploadId, VolumeId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Claim, Content};
+
+/// A replica as the settings describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSpec {
+    /// Its id.
+    pub id: ReplicaId,
+    /// Bytes, or names and checksums only.
+    pub kind: ReplicaKind,
+    /// Whether a store is acknowledged only when this replica has the file.
+    pub required: bool,
+}
+
+/// One file, as the admin data knows it. Written before it is acted on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// The name.
+    pub name: FileName,
+    /// How firmly the name is taken.
+    pub phase: Phase,
+    /// The upload that took it; none while the name is free.
+    pub upload: Option<Upload>,
+    /// What was admitted, once all bytes have passed and equal the claim.
+    pub content: Option<Content>,
+    /// Every replica that shall have it.
+    pub replicas: BTreeMap<ReplicaId, ReplicaRecord>,
+}
+
+/// How firmly a name is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Not at all: the row need not exist.
+    Free,
+    /// A depositor has begun; no replica has committed.
+    Intent {
+        /// When the intent is given up, unless an upload runs or a replica may still commit.
+        expires: Timestamp,
+    },
+    /// A replica has committed: the name means this content for ever, and the other replicas get it too.
+    Bound,
+    /// Every replica has it. Nothing is left to do.
+    Complete,
+}
+
+/// The upload that took the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// Names `incoming/` on the nodes; kept when the depositor resumes.
+    pub id: UploadId,
+    /// What the depositor said of the bytes.
+    pub claim: Claim,
+}
+
+/// One file in one replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaRecord {
+    /// Bytes, or names and checksums only.
+    pub kind: ReplicaKind,
+    /// Whether the answer waits for it.
+    pub required: bool,
+    /// How far it is; a failure keeps its reason until something better is known.
+    pub state: ReplicaState,
+    /// Since when; of a completed copy, the completion that the receipt names.
+    pub since: Timestamp,
+    /// The node that takes or has it. Kept for retries as long as that node may have committed.
+    pub node: Option<NodeId>,
+    /// The volume of that node, once completed.
+    pub volume: Option<VolumeId>,
+    /// It was given the admission, and has not said since that it does not hold the file: it may have committed.
+    pub sealed: bool,
+}
+
+impl FileRecord {
+    /// The record of a name that nobody has taken.
+    ///
+    /// # Errors
+    ///
+    /// [`UnusableReplicas`]: with no required bitarchive "acknowledged" would not mean that the bytes are anywhere.
+    pub fn free(name: FileName, replicas: &[ReplicaSpec]) -> Result<Self, UnusableReplicas> {
+        if !replicas
+            .iter()
+            .any(|spec| spec.required && spec.kind == ReplicaKind::Bitarchive)
+        {
+            return Err(UnusableReplicas::NoneRequired);
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = replicas.iter().find(|spec| !seen.insert(&spec.id)) {
+            return Err(UnusableReplicas::Twice(twice.id.clone()));
+        }
+        let replicas = replicas
+            .iter()
+            .map(|spec| {
+                (
+                    spec.id.clone(),
+                    ReplicaRecord::started(spec.kind, spec.required, Timestamp::UNIX_EPOCH),
+                )
+            })
+            .collect();
+        Ok(Self {
+            name,
+            phase: Phase::Free,
+            upload: None,
+            content: None,
+            replicas,
+        })
+    }
+
+    /// Whether every required replica has the bytes, verified: the only state in which a store is acknowledged.
+    pub fn is_acknowledged(&self) -> bool {
+        self.content.is_some()
+            && self.donors().next().is_some()
+            && self
+                .replicas
+                .values()
+                .all(|replica| !replica.required || replica.state.is_completed())
+    }
+
+    /// Whether nothing is left to wait for.
+    pub const fn is_final(&self) -> bool {
+        matches!(self.phase, Phase::Free | Phase::Complete)
+    }
+
+    /// The replicas that can give the bytes to others.
+    pub fn donors(&self) -> impl Iterator<Item = &ReplicaId> {
+        self.replicas
+            .iter()
+            .filter(|(_, replica)| {
+                replica.kind == ReplicaKind::Bitarchive && replica.state.is_completed()
+            })
+            .map(|(id, _)| id)
+    }
+
+    /// The replicas that do not have it yet.
+    pub fn open(&self) -> impl Iterator<Item = (&ReplicaId, &ReplicaRecord)> {
+        self.replicas
+            .iter()
+            .filter(|(_, replica)| !replica.state.is_completed())
+    }
+}
+
+impl ReplicaRecord {
+    /// A replica that knows nothing of the file yet.
+    pub const fn started(kind: ReplicaKind, required: bool, since: Timestamp) -> Self {
+        Self {
+            kind,
+            required,
+            state: ReplicaState::UploadStarted,
+            since,
+            node: None,
+            volume: None,
+            sealed: false,
+        }
+    }
+}
+
+/// Why files cannot be stored into a set of replicas.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableReplicas {
+    /// No required replica keeps bytes.
+    #[error(
+        "no required replica keeps bytes; set `required = true` for at least one replica of kind bitarchive"
+    )]
+    NoneRequired,
+    /// One id, two replicas.
+    #[error("replica {0} is configured twice; give every replica its own id")]
+    Twice(ReplicaId),
+}

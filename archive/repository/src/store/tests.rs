@@ -1,0 +1,255 @@
+//! Every short sequence of events, for every small set of replicas; long random walks; and that it always ends.
+
+use archive_model::{FileName, ReplicaKind, StoreFailure};
+
+use super::*;
+
+mod promises;
+mod world;
+
+use world::{Step, World, steps};
+
+/// Every sequence of at most `depth` of `steps`. A step of which nothing came is not followed: what could follow it was
+/// followed without it.
+fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
+    let mut tried = 0;
+    for step in steps {
+        let mut next = world.clone();
+        let moved = next.step(*step);
+        tried += 1;
+        if moved && depth > 1 {
+            tried += explore(&next, steps, depth - 1);
+        }
+    }
+    tried
+}
+
+fn after(set: &str, steps: &[Step]) -> World {
+    let mut world = World::new(set);
+    for step in steps {
+        world.step(*step);
+    }
+    world
+}
+
+const REPLIES: &[fn(usize) -> Step] = &[
+    Step::DataUploaded,
+    Step::Completed,
+    Step::Absent,
+    Step::Failed,
+];
+
+#[test]
+fn every_short_sequence_keeps_the_promises() {
+    let mut tried = 0;
+    for (set, depth) in [
+        ("B", 7),
+        ("BB", 6),
+        ("Bb", 5),
+        ("BC", 5),
+        ("Bc", 5),
+        ("BBC", 5),
+        ("BBb", 4),
+        ("BBc", 4),
+    ] {
+        tried += explore(&World::new(set), &steps(set.len(), REPLIES), depth);
+    }
+    println!("{tried} sequences from a free name");
+    assert!(tried > 1_000_000);
+}
+
+#[test]
+fn every_short_sequence_after_the_bytes_have_passed() {
+    use Step::{AskSame, Completed, Failed, ReceivedSame};
+    let mut tried = 0;
+    for (set, depth) in [
+        ("B", 5),
+        ("BB", 4),
+        ("Bb", 4),
+        ("Bc", 4),
+        ("BbC", 3),
+        ("BBC", 3),
+    ] {
+        for prefix in [
+            &[AskSame, ReceivedSame][..],
+            &[AskSame, ReceivedSame, Failed(0), Completed(set.len() - 1)],
+        ] {
+            tried += explore(&after(set, prefix), &steps(set.len(), REPLIES), depth);
+        }
+    }
+    println!("{tried} sequences from received bytes");
+    assert!(tried > 200_000);
+}
+
+/// Kills: a lost reply that nobody asks for again, a retry that never comes, an intent that never ends; a heal, a probe
+/// or a verification that is begun again and again while a depositor waits.
+#[test]
+fn long_random_walks_end_well_once_the_network_works() {
+    let all: Vec<fn(usize) -> Step> = [
+        REPLIES,
+        &[Step::Placed, Step::Progress, Step::CompletedOther],
+    ]
+    .concat();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random % u64::try_from(bound).unwrap()).unwrap()
+    };
+    let sets = ["B", "BB", "Bb", "BC", "Bc", "BBC", "BBb", "BbC", "BBBc"];
+    for _ in 0..20_000 {
+        let set = sets[below(sets.len())];
+        let steps = steps(set.len(), &all);
+        let mut world = World::new(set);
+        for _ in 0..below(40) {
+            world.step(steps[below(steps.len())]);
+        }
+        for says in [
+            None,
+            Some(Step::Absent as fn(usize) -> Step),
+            Some(Step::Progress),
+            Some(Step::DataUploaded),
+        ] {
+            world.clone().answers_everybody(says);
+        }
+        world.ends_well();
+    }
+}
+
+/// A name once, from the first byte to the last replica: the story the machine is for.
+#[test]
+fn one_replica_is_down_and_the_archive_finishes_alone() {
+    use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};
+    let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame]);
+    assert!(
+        world.unanswered.contains(&Requester(1)),
+        "the other replica is still at it"
+    );
+    world.step(Completed(0));
+    assert!(
+        world.unanswered.is_empty(),
+        "told which replica lacks it, and why"
+    );
+    assert_eq!(world.state.record.phase, Phase::Bound);
+    world.step(Minutes(2));
+    world.step(Absent(1));
+    let donor = world.ids[0].clone();
+    assert!(
+        matches!(world.state.doing(&world.ids[1]), Doing::Healing(_)),
+        "from {donor}, without the depositor"
+    );
+    world.step(Completed(1));
+    assert!(world.state.is_idle() && world.state.record.phase == Phase::Complete);
+    world.step(AskSame);
+    assert!(
+        world.unanswered.is_empty() && world.state.is_idle(),
+        "the same again is a success at once"
+    );
+}
+
+#[test]
+fn the_second_depositor_takes_over_when_the_first_breaks_off() {
+    let mut world = after("BB", &[Step::AskSame, Step::AskSame]);
+    assert_eq!(world.state.source, Some(Requester(1)));
+    world.step(Step::SourceGone);
+    assert_eq!(world.state.source, Some(Requester(2)));
+    assert_eq!(
+        world.state.record.upload.as_ref().unwrap().id.as_str(),
+        "up-1",
+        "the nodes go on where they were"
+    );
+    for step in [Step::ReceivedSame, Step::Completed(0), Step::Completed(1)] {
+        world.step(step);
+    }
+    assert!(world.unanswered.is_empty() && world.state.is_idle());
+}
+
+/// Kills: giving a name away while a silent replica may still commit what was admitted under it.
+#[test]
+fn an_admission_that_is_out_keeps_the_name_until_the_replica_denies_it() {
+    let mut world = after("B", &[Step::AskSame, Step::ReceivedSame]);
+    for _ in 0..100 {
+        world.step(Step::Minutes(1500));
+    }
+    assert!(
+        matches!(world.state.record.phase, Phase::Intent { .. }),
+        "a month of silence proves nothing"
+    );
+    world.step(Step::Completed(0));
+    assert_eq!(
+        world.state.record.phase,
+        Phase::Complete,
+        "late success counts"
+    );
+}
+
+#[test]
+fn replica_sets_that_could_lose_a_file_are_refused() {
+    let spec = |id: &str, kind, required| ReplicaSpec {
+        id: ReplicaId::new(id).unwrap(),
+        kind,
+        required,
+    };
+    let name = FileName::new("a.warc").unwrap();
+    let checksum = spec("one", ReplicaKind::Checksum, true);
+    let optional = spec("two", ReplicaKind::Bitarchive, false);
+    assert_eq!(
+        FileRecord::free(name.clone(), &[checksum, optional]),
+        Err(UnusableReplicas::NoneRequired)
+    );
+    let one = spec("one", ReplicaKind::Bitarchive, true);
+    assert_eq!(
+        FileRecord::free(name, &[one.clone(), one.clone()]),
+        Err(UnusableReplicas::Twice(one.id))
+    );
+}
+
+/// Kills: a liar that is believed, or that keeps a depositor waiting by repeating itself.
+#[test]
+fn a_node_that_lies_stalls_or_repeats_itself_is_found_out() {
+    let mut world = after("B", &[Step::AskSame, Step::Completed(0)]);
+    let one = world.ids[0].clone();
+    let state = |world: &World| world.state.record.replicas[&one].state.clone();
+    assert_eq!(
+        state(&world),
+        ReplicaState::UploadFailed(StoreFailure::Conflict),
+        "done before it had the admission"
+    );
+    assert!(world.unanswered.is_empty());
+
+    world = after(
+        "B",
+        &[Step::AskSame, Step::ReceivedSame, Step::CompletedOther(0)],
+    );
+    assert_eq!(
+        state(&world),
+        ReplicaState::UploadFailed(StoreFailure::Conflict),
+        "another root"
+    );
+
+    world = after("B", &[Step::AskSame, Step::ReceivedSame]);
+    for _ in 0..10 {
+        world.step(Step::DataUploaded(0));
+        world.step(Step::Minutes(2));
+    }
+    assert!(world.unanswered.is_empty(), "always just about done");
+
+    world = after(
+        "BB",
+        &[
+            Step::AskSame,
+            Step::ReceivedSame,
+            Step::Completed(0),
+            Step::Failed(1),
+        ],
+    );
+    for _ in 0..90 {
+        world.step(Step::Minutes(1));
+        if matches!(world.state.doing(&world.ids[1]), Doing::Probing(_)) {
+            return;
+        }
+        world.step(Step::Failed(1));
+    }
+    panic!("failing again and again puts off the next probe for ever");
+}

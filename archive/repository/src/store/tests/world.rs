@@ -1,0 +1,352 @@
+//! A file's state machine and everything around it: what the disk remembers, who asked, what time it is.
+
+use std::collections::BTreeSet;
+
+use archive_model::{
+    Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
+};
+
+use super::super::*;
+
+pub(super) const ADMITTED: u8 = 1;
+pub(super) const OTHER: u8 = 2;
+
+pub(super) fn content(byte: u8) -> Content {
+    let digests = Digests {
+        sha256: Some([byte; 32]),
+        md5: None,
+    };
+    Content {
+        root: Root::from_bytes([byte; 32]),
+        size: 1_000_000,
+        digests,
+    }
+}
+
+pub(super) fn claim(byte: u8) -> Claim {
+    Claim {
+        digests: Digests::default(),
+        ..Claim::from(&content(byte))
+    }
+}
+
+pub(super) const BARE: Claim = Claim {
+    size: 1_000_000,
+    root: None,
+    digests: Digests {
+        sha256: None,
+        md5: None,
+    },
+};
+
+/// `B` and `C` are a required bitarchive and checksum replica, `b` and `c` ones that are not required.
+pub(super) fn record(set: &str) -> FileRecord {
+    let specs = set
+        .chars()
+        .zip(["one", "two", "three", "four"])
+        .map(|(letter, id)| ReplicaSpec {
+            id: ReplicaId::new(id).unwrap(),
+            kind: if letter.eq_ignore_ascii_case(&'b') {
+                ReplicaKind::Bitarchive
+            } else {
+                ReplicaKind::Checksum
+            },
+            required: letter.is_ascii_uppercase(),
+        });
+    FileRecord::free(FileName::new("a.warc").unwrap(), &specs.collect::<Vec<_>>()).unwrap()
+}
+
+/// What can happen, without the ids that the world makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    AskSame,
+    AskOther,
+    AskBare,
+    ReceivedSame,
+    ReceivedOther,
+    SourceGone,
+    Minutes(i64),
+    Restart,
+    Placed(usize),
+    Progress(usize),
+    DataUploaded(usize),
+    Completed(usize),
+    CompletedOther(usize),
+    Absent(usize),
+    Failed(usize),
+}
+
+pub(super) fn depositor_steps() -> Vec<Step> {
+    use Step::{
+        AskBare, AskOther, AskSame, Minutes, ReceivedOther, ReceivedSame, Restart, SourceGone,
+    };
+    vec![
+        AskSame,
+        AskOther,
+        AskBare,
+        ReceivedSame,
+        ReceivedOther,
+        SourceGone,
+        Minutes(6),
+        Minutes(1500),
+        Restart,
+    ]
+}
+
+pub(super) fn steps(replicas: usize, of_a_replica: &[fn(usize) -> Step]) -> Vec<Step> {
+    let each = (0..replicas).flat_map(|replica| of_a_replica.iter().map(move |step| step(replica)));
+    depositor_steps().into_iter().chain(each).collect()
+}
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) state: FileState,
+    /// What survives a crash: only what a `Persist` or `Expire` told to write.
+    pub(super) disk: FileRecord,
+    pub(super) timer: Option<Timestamp>,
+    pub(super) now: Timestamp,
+    pub(super) ids: Vec<ReplicaId>,
+    limits: Limits,
+    asked: u64,
+    pub(super) unanswered: BTreeSet<Requester>,
+    pub(super) bound_to: Option<Root>,
+    pub(super) trail: Vec<Step>,
+}
+
+impl World {
+    pub(super) fn new(set: &str) -> Self {
+        let record = record(set);
+        Self {
+            ids: record.replicas.keys().cloned().collect(),
+            state: FileState::new(record.clone()),
+            disk: record,
+            timer: None,
+            now: Timestamp::from_second(1_000_000_000).unwrap(),
+            limits: Limits::default(),
+            asked: 0,
+            unanswered: BTreeSet::new(),
+            bound_to: None,
+            trail: Vec::new(),
+        }
+    }
+
+    fn ask(&mut self, claim: Claim) -> Event {
+        self.asked += 1;
+        self.unanswered.insert(Requester(self.asked));
+        let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
+        Event::Asked {
+            requester: Requester(self.asked),
+            upload,
+            claim,
+        }
+    }
+
+    /// The one whose stream is read, else the last that asked.
+    fn sender(&self) -> Requester {
+        let comparing = self.state.comparing.keys().next().copied();
+        self.state
+            .source
+            .or(comparing)
+            .unwrap_or(Requester(self.asked))
+    }
+
+    fn event(&mut self, step: Step) -> Event {
+        let replica = |index: usize| self.ids[index].clone();
+        match step {
+            Step::AskSame => self.ask(claim(ADMITTED)),
+            Step::AskOther => self.ask(claim(OTHER)),
+            Step::AskBare => self.ask(BARE),
+            Step::ReceivedSame => Event::Received {
+                requester: self.sender(),
+                content: content(ADMITTED),
+            },
+            Step::ReceivedOther => Event::Received {
+                requester: self.sender(),
+                content: content(OTHER),
+            },
+            Step::SourceGone => Event::SourceGone {
+                requester: self.sender(),
+            },
+            Step::Minutes(_) | Step::Restart => Event::Tick,
+            Step::Placed(r) => Event::Placed {
+                replica: replica(r),
+                node: NodeId::new("node").unwrap(),
+            },
+            Step::Progress(r) => Event::Progress {
+                replica: replica(r),
+            },
+            Step::DataUploaded(r) => Event::DataUploaded {
+                replica: replica(r),
+            },
+            Step::Completed(r) => self.completion(replica(r), ADMITTED),
+            Step::CompletedOther(r) => self.completion(replica(r), OTHER),
+            Step::Absent(r) => Event::Absent {
+                replica: replica(r),
+            },
+            Step::Failed(r) => Event::Failed {
+                replica: replica(r),
+                reason: StoreFailure::NoSpace,
+            },
+        }
+    }
+
+    fn completion(&self, replica: ReplicaId, byte: u8) -> Event {
+        let (node, volume) = (
+            NodeId::new("node").unwrap(),
+            VolumeId::new("volume").unwrap(),
+        );
+        Event::Completed {
+            replica,
+            node,
+            volume,
+            root: Root::from_bytes([byte; 32]),
+            at: self.now,
+        }
+    }
+
+    /// Lets it happen and checks everything; whether anything came of it.
+    pub(super) fn step(&mut self, step: Step) -> bool {
+        self.trail.push(step);
+        if let Step::Minutes(minutes) = step {
+            self.now = later(self.now, SignedDuration::from_mins(minutes));
+        }
+        if step == Step::Restart {
+            return self.restart();
+        }
+        let before = self.state.clone();
+        let event = self.event(step);
+        let asked = matches!(event, Event::Asked { .. });
+        self.apply(event);
+        asked || self.state != before
+    }
+
+    /// The process is killed: depositors lose their connections, the state is what the disk says.
+    fn restart(&mut self) -> bool {
+        let before = self.state.clone();
+        let json = serde_json::to_string(&self.disk).unwrap();
+        let row: FileRecord =
+            postcard::from_bytes(&postcard::to_stdvec(&self.disk).unwrap()).unwrap();
+        assert_eq!(
+            serde_json::from_str::<FileRecord>(&json).unwrap(),
+            row,
+            "both formats read what they write"
+        );
+        let (state, effects) = FileState::restore(row, self.now, &self.limits);
+        assert_eq!(
+            state.record, before.record,
+            "kills: a change without Persist"
+        );
+        let probed = effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Probe { .. }))
+            .count();
+        let open = if state.record.is_final() {
+            0
+        } else {
+            state.record.open().count()
+        };
+        assert_eq!(
+            probed, open,
+            "kills: a restart that forgets to ask a replica"
+        );
+        self.unanswered.clear();
+        self.timer = None;
+        self.state = state;
+        self.check(false, &before, &effects);
+        self.state != before
+    }
+
+    fn apply(&mut self, event: Event) {
+        let before = self.state.clone();
+        let ticked = event == Event::Tick;
+        let effects = self.state.apply(event, self.now, &self.limits);
+        self.check(ticked, &before, &effects);
+    }
+
+    /// From here on the network works and every replica tells the truth: the file must arrive everywhere, or the
+    /// name become free again. Whatever was lost before must be found out by the timers alone.
+    pub(super) fn ends_well(mut self) {
+        for round in 0.. {
+            assert!(
+                round < 300,
+                "it does not end: {:?}\n{:#?}",
+                self.trail,
+                self.state
+            );
+            if self.state.is_idle() {
+                return;
+            }
+            let only_checksums = self.state.record.phase == Phase::Bound
+                && self.state.record.donors().next().is_none();
+            if only_checksums && self.state.source.is_none() && round > 20 {
+                // No replica can give the bytes: the depositor, who was told to keep them, comes again.
+                let claim = Claim::from(self.state.record.content.as_ref().unwrap());
+                let event = self.ask(claim);
+                self.apply(event);
+            }
+            if let Some(requester) =
+                self.state
+                    .source
+                    .or(self.state.comparing.keys().next().copied())
+            {
+                let byte = self
+                    .state
+                    .record
+                    .content
+                    .as_ref()
+                    .map_or(ADMITTED, |content| content.root.as_bytes()[0]);
+                self.apply(Event::Received {
+                    requester,
+                    content: content(byte),
+                });
+            }
+            for id in self.ids.clone() {
+                let root = self
+                    .state
+                    .record
+                    .content
+                    .as_ref()
+                    .map(|content| content.root.as_bytes()[0]);
+                if matches!(self.state.doing(&id), Doing::Probing(_)) {
+                    self.apply(Event::Absent {
+                        replica: id.clone(),
+                    });
+                }
+                if let (Doing::Verifying(_) | Doing::Healing(_), Some(byte)) =
+                    (self.state.doing(&id), root)
+                {
+                    self.apply(self.completion(id, byte));
+                }
+            }
+            self.ring();
+        }
+    }
+
+    /// From here on nothing gets done: every replica only ever says the same thing, or nothing, and the depositors'
+    /// streams are silent. Each depositor must be told so within the day, by the timers alone.
+    pub(super) fn answers_everybody(mut self, says: Option<fn(usize) -> Step>) {
+        let end = later(self.now, SignedDuration::from_hours(25));
+        while self.now < end && !self.unanswered.is_empty() {
+            for replica in 0..self.ids.len() {
+                if let Some(says) = says.filter(|_| self.state.source.is_none()) {
+                    self.step(says(replica));
+                }
+            }
+            self.ring();
+        }
+        assert!(
+            self.unanswered.is_empty(),
+            "{:?} waits for ever: {:?}\n{:#?}",
+            self.unanswered,
+            self.trail,
+            self.state
+        );
+    }
+
+    fn ring(&mut self) {
+        if let Some(deadline) = self.state.next_deadline() {
+            self.now = self.now.max(deadline);
+            self.apply(Event::Tick);
+        }
+    }
+}
