@@ -38,12 +38,17 @@ fn fault_point(_operation: &'static str, _path: &Path) -> io::Result<()> {
 
 /// Makes a file that was not there; refuses if the name is taken.
 pub(crate) fn create(path: &Path) -> Result<File> {
+    create_with(path, 0o644)
+}
+
+/// The same, with other permissions.
+pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
     named("create", path, || {
         OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
-            .mode(0o644)
+            .mode(mode)
             .custom_flags(flags(OFlags::NOFOLLOW))
             .open(path)
     })

@@ -30,7 +30,7 @@ pub mod volume;
 
 pub use append::AppendFile;
 pub use error::{DiskError, Severity};
-pub use replace::{read_state, replace};
+pub use replace::{read_state, replace, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
 pub use stage::{PublishError, Received, Sealed, Stage, Target, Verified};

@@ -13,12 +13,21 @@ const MAX_STATE: u64 = 64 * 1024 * 1024;
 
 /// Puts `bytes` under `path`, durably. Two writers of one path at once are the caller's mistake: the second fails.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    replace_with(path, bytes, 0o644)
+}
+
+/// The same for what nobody else on the machine may read: a private key.
+pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    replace_with(path, bytes, 0o600)
+}
+
+fn replace_with(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
     let new = beside(path);
     match call::unlink(&new) {
         Err(error) if !error.is_absent() => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let mut file = call::create(&new)?;
+    let mut file = call::create_with(&new, mode)?;
     call::write_all(&mut file, &new, bytes)?;
     call::sync(&file, &new)?;
     call::move_over(&new, path)?;
