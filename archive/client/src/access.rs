@@ -1,0 +1,242 @@
+//! Getting files out of the archive, and knowing what is in it.
+
+mod listing;
+mod reader;
+mod segments;
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_proof::{Admission, Envelope};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio_stream::{Stream, StreamExt};
+
+pub use reader::Reader;
+
+use crate::Answer;
+use crate::archive_status::{ArchiveStatus, Gap};
+use crate::error::ClientError;
+use crate::file_status::ReplicaStatus;
+
+/// An archive that hands out files.
+pub trait Access: Send + Sync {
+    /// Begins to read a file, or a range of it. Every byte that comes was proven.
+    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading>;
+
+    /// Begins to list.
+    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;
+
+    /// Parts, replicas, nodes, volumes, space.
+    fn status(&self) -> Answer<'_, ArchiveStatus>;
+}
+
+/// What to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The file.
+    pub name: FileName,
+    /// The first byte.
+    pub start: u64,
+    /// One past the last byte; none: to the end of the file. What lies past the end of the file is left out.
+    pub end: Option<u64>,
+    /// From this replica only; none: from any.
+    pub replica: Option<ReplicaId>,
+}
+
+impl Wanted {
+    /// A whole file, from any replica.
+    pub const fn whole(name: FileName) -> Self {
+        Self {
+            name,
+            start: 0,
+            end: None,
+            replica: None,
+        }
+    }
+}
+
+/// A file that is being read: its admission, and its bytes as a stream that ends where the range ends, or with an error.
+///
+/// After an error nothing comes any more; what came before is proven all the same.
+pub struct Reading {
+    /// What was admitted; a trusted key signed it.
+    pub admission: Admission,
+    /// The same, verbatim.
+    pub envelope: Envelope,
+    /// The bytes that come: those that were wanted and that the file has.
+    pub range: Range<u64>,
+    bytes: Proven,
+}
+
+/// Proven bytes.
+type Proven = Pin<Box<dyn Stream<Item = Result<Bytes, ClientError>> + Send>>;
+
+impl Reading {
+    /// A reading whose `bytes` are proven, in order, and end with the range or with an error.
+    pub fn new(
+        admission: Admission,
+        envelope: Envelope,
+        range: Range<u64>,
+        bytes: impl Stream<Item = Result<Bytes, ClientError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            admission,
+            envelope,
+            range,
+            bytes: Box::pin(bytes),
+        }
+    }
+
+    /// The next bytes; none: the range is complete.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        self.bytes.next().await.transpose()
+    }
+}
+
+impl Stream for Reading {
+    type Item = Result<Bytes, ClientError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.bytes.as_mut().poll_next(cx)
+    }
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("admission", &self.admission)
+            .field("range", &self.range)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// What this replica has now; none: what was decided about every file.
+    pub replica: Option<ReplicaId>,
+    /// Only names that match this regular expression as a whole.
+    pub matching: Option<String>,
+    /// Only names after this one.
+    pub after: Option<FileName>,
+}
+
+/// A listing: entries sorted by name, and last how complete they are.
+pub struct Listing(Pin<Box<dyn Stream<Item = Result<Listed, ClientError>> + Send>>);
+
+/// An item of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// A file.
+    Entry(Box<ListEntry>),
+    /// The end: nothing comes after it, and a listing without it is not complete.
+    End(Completeness),
+}
+
+/// How a listing ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Completeness {
+    /// How many entries there were.
+    pub count: u64,
+    /// What it lacks; empty: nothing.
+    pub gaps: Vec<Gap>,
+}
+
+/// One file in a listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListEntry {
+    /// The file.
+    pub name: FileName,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its root; absent where a node has a file without an admission.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<Root>,
+    /// In a listing of one replica: where and how it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+    /// In a listing of the admin data: how it stands in each replica.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<ReplicaStatus>,
+}
+
+/// A file on a volume of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The node.
+    pub node: NodeId,
+    /// The volume; absent in a checksum replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+    /// How it is there, as far as the node has looked.
+    pub condition: Condition,
+    /// Groups that are not what was admitted.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub corrupt: Groups,
+    /// Groups that cannot be read.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub unreadable: Groups,
+    /// When it was stored there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Timestamp>,
+    /// When it was last read whole and found good; absent: not since the node's catalog was built.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Timestamp>,
+}
+
+/// How a file is on a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// Good when it was last read.
+    Present,
+    /// Known and not there.
+    Missing,
+    /// Not what was admitted.
+    Damaged,
+    /// There without a readable sidecar.
+    Unexpected,
+}
+
+impl Condition {
+    /// In one word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Missing => "missing",
+            Self::Damaged => "damaged",
+            Self::Unexpected => "unexpected",
+        }
+    }
+}
+
+impl Listing {
+    /// A listing of `items`: entries sorted by name, then one end; or an error, and nothing after it.
+    pub fn new(items: impl Stream<Item = Result<Listed, ClientError>> + Send + 'static) -> Self {
+        Self(Box::pin(items))
+    }
+
+    /// The next item; none: the end has come before.
+    pub async fn next(&mut self) -> Result<Option<Listed>, ClientError> {
+        self.0.next().await.transpose()
+    }
+}
+
+impl Stream for Listing {
+    type Item = Result<Listed, ClientError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+impl fmt::Debug for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listing").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,294 @@
+//! A listing as it comes: sorted, counted, ended.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::vec::IntoIter;
+
+use archive_model::FileName;
+use archive_rpc::InvalidMessage;
+use proto_archive::{convert, wire};
+use tokio_stream::Stream;
+use tonic::Status;
+
+use super::{Completeness, Condition, Found, ListEntry, Listed, Selection};
+use crate::archive_status::Gap;
+use crate::error::ClientError;
+use crate::file_status::{replicas, some, unknown};
+
+/// Entries out of messages. A stream without an end, out of order or miscounted is an error, never a short listing.
+pub(super) struct Entries<S> {
+    stream: Option<S>,
+    pending: IntoIter<wire::ListEntry>,
+    end: Option<wire::list_response::End>,
+    count: u64,
+    last: Option<FileName>,
+    /// In one replica two nodes may have one file.
+    may_repeat: bool,
+}
+
+impl<S> Entries<S> {
+    pub(super) fn new(stream: S, selection: &Selection) -> Self {
+        Self {
+            stream: Some(stream),
+            pending: Vec::new().into_iter(),
+            end: None,
+            count: 0,
+            last: selection.after.clone(),
+            may_repeat: selection.replica.is_some(),
+        }
+    }
+
+    fn accept(&mut self, message: wire::ListEntry) -> Result<ListEntry, ClientError> {
+        let entry = ListEntry::try_from(message)?;
+        let follows = match &self.last {
+            Some(last) if self.may_repeat && self.count > 0 => entry.name >= *last,
+            Some(last) => entry.name > *last,
+            None => true,
+        };
+        if !follows {
+            let last = self.last.as_ref().map_or("", FileName::as_str);
+            let name = &entry.name;
+            return Err(ClientError::Untrusted(format!(
+                "the listing is out of order: {name} after {last}"
+            )));
+        }
+        self.last = Some(entry.name.clone());
+        self.count += 1;
+        Ok(entry)
+    }
+
+    /// The stream has ended: was that the end?
+    fn complete(&mut self) -> Result<Completeness, ClientError> {
+        let count = self.count;
+        let Some(end) = self.end.take() else {
+            return Err(ClientError::Unavailable(format!(
+                "the listing was cut after {count} entries; it is not complete"
+            )));
+        };
+        if end.count != count {
+            let said = end.count;
+            return Err(ClientError::Untrusted(format!(
+                "the listing should have {said} entries, and has {count}"
+            )));
+        }
+        let gaps = end
+            .gaps
+            .into_iter()
+            .map(Gap::try_from)
+            .collect::<Result<_, _>>()?;
+        Ok(Completeness { count, gaps })
+    }
+}
+
+impl<S> Stream for Entries<S>
+where
+    S: Stream<Item = Result<wire::ListResponse, Status>> + Unpin,
+{
+    type Item = Result<Listed, ClientError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            let Some(stream) = &mut this.stream else {
+                return Poll::Ready(None);
+            };
+            let error = if let Some(entry) = this.pending.next() {
+                match this.accept(entry) {
+                    Ok(entry) => return Poll::Ready(Some(Ok(Listed::Entry(Box::new(entry))))),
+                    Err(error) => error,
+                }
+            } else {
+                match ready!(Pin::new(stream).poll_next(cx)) {
+                    Some(Ok(_)) if this.end.is_some() => {
+                        ClientError::Untrusted("the listing goes on after its end".to_owned())
+                    }
+                    Some(Ok(message)) => {
+                        this.pending = message.entries.into_iter();
+                        this.end = message.end;
+                        continue;
+                    }
+                    Some(Err(status)) => ClientError::from_status(&status),
+                    None => {
+                        this.stream = None;
+                        return Poll::Ready(Some(this.complete().map(Listed::End)));
+                    }
+                }
+            };
+            this.stream = None;
+            return Poll::Ready(Some(Err(error)));
+        }
+    }
+}
+
+impl TryFrom<wire::ListEntry> for ListEntry {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::ListEntry) -> Result<Self, InvalidMessage> {
+        Ok(Self {
+            name: convert::file_name("name", &message.name)?,
+            size: message.size,
+            root: convert::optional_root("root", &message.root)?,
+            found: message.entry.map(Found::try_from).transpose()?,
+            replicas: replicas(message.replicas)?,
+        })
+    }
+}
+
+impl TryFrom<wire::FileEntry> for Found {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::FileEntry) -> Result<Self, InvalidMessage> {
+        let condition = match message.condition() {
+            wire::Condition::Present => Condition::Present,
+            wire::Condition::Missing => Condition::Missing,
+            wire::Condition::Damaged => Condition::Damaged,
+            wire::Condition::Unexpected => Condition::Unexpected,
+            wire::Condition::Unspecified => return Err(unknown("condition", message.condition)),
+        };
+        Ok(Self {
+            node: convert::node_id(&message.node)?,
+            volume: some(&message.volume, convert::volume_id)?,
+            condition,
+            corrupt: convert::groups("corrupt", &message.corrupt)?,
+            unreadable: convert::groups("unreadable", &message.unreadable)?,
+            stored: convert::optional_time("stored", &message.stored)?,
+            verified: convert::optional_time("verified", &message.verified)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_stream::StreamExt;
+    use wire::list_response::End;
+
+    use super::*;
+
+    fn message(names: &[&str], end: Option<u64>) -> wire::ListResponse {
+        let entry = |name: &&str| wire::ListEntry {
+            name: (*name).to_owned(),
+            size: 1,
+            root: vec![1; 32].into(),
+            ..wire::ListEntry::default()
+        };
+        let end = end.map(|count| End {
+            count,
+            gaps: Vec::new(),
+        });
+        wire::ListResponse {
+            entries: names.iter().map(entry).collect(),
+            end,
+        }
+    }
+
+    /// The names that come, and how it ended.
+    async fn read(
+        messages: Vec<Result<wire::ListResponse, Status>>,
+        selection: &Selection,
+    ) -> (Vec<String>, Result<u64, String>) {
+        let mut entries = Entries::new(tokio_stream::iter(messages), selection);
+        let mut names = Vec::new();
+        loop {
+            match entries.next().await {
+                Some(Ok(Listed::Entry(entry))) => names.push(entry.name.as_str().to_owned()),
+                Some(Ok(Listed::End(end))) => {
+                    assert!(entries.next().await.is_none());
+                    return (names, Ok(end.count));
+                }
+                Some(Err(error)) => {
+                    assert!(entries.next().await.is_none());
+                    return (names, Err(error.to_string()));
+                }
+                None => panic!("a listing ended without saying so"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_whole_listing_says_that_it_is() {
+        for messages in [
+            vec![message(&["a", "b"], None), message(&["c"], Some(3))],
+            vec![message(&["a", "b", "c"], None), message(&[], Some(3))],
+            vec![message(&[], None), message(&["a", "b", "c"], Some(3))],
+        ] {
+            let messages = messages.into_iter().map(Ok).collect();
+            let (names, end) = read(messages, &Selection::default()).await;
+            assert_eq!((names.concat().as_str(), end), ("abc", Ok(3)));
+        }
+        assert_eq!(
+            read(vec![Ok(message(&[], Some(0)))], &Selection::default())
+                .await
+                .1,
+            Ok(0)
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_cut_or_wrong_is_no_listing() {
+        let broken = || Err(Status::unavailable("the monitor is gone"));
+        for (messages, names, reason) in [
+            (vec![], "", "cut after 0"),
+            (vec![Ok(message(&["a"], None))], "a", "cut after 1"),
+            (
+                vec![Ok(message(&["a"], None)), broken()],
+                "a",
+                "monitor is gone",
+            ),
+            (
+                vec![Ok(message(&["a"], Some(1))), broken()],
+                "a",
+                "monitor is gone",
+            ),
+            (
+                vec![Ok(message(&["a"], Some(2)))],
+                "a",
+                "should have 2 entries",
+            ),
+            (
+                vec![Ok(message(&["a"], Some(1))), Ok(message(&[], None))],
+                "a",
+                "after its end",
+            ),
+            (vec![Ok(message(&["b", "a"], Some(2)))], "b", "out of order"),
+            (
+                vec![Ok(message(&["a"], None)), Ok(message(&["a"], Some(2)))],
+                "a",
+                "out of order",
+            ),
+            (vec![Ok(message(&["a", "../b"], Some(2)))], "a", "`name`"),
+        ] {
+            let (came, end) = read(messages, &Selection::default()).await;
+            assert_eq!(came.concat(), names);
+            let error = end.unwrap_err();
+            assert!(error.contains(reason), "{reason}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listing_begins_where_it_was_asked_to() {
+        let after = Selection {
+            after: Some(FileName::new("b").unwrap()),
+            ..Selection::default()
+        };
+        for (name, good) in [("a", false), ("b", false), ("c", true)] {
+            let replica = Selection {
+                replica: Some("one".parse().unwrap()),
+                ..after.clone()
+            };
+            for selection in [&after, &replica] {
+                let (_, end) = read(vec![Ok(message(&[name], Some(1)))], selection).await;
+                assert_eq!(end.is_ok(), good, "{name}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn two_nodes_of_a_replica_may_have_one_file() {
+        let selection = Selection {
+            replica: Some("one".parse().unwrap()),
+            ..Selection::default()
+        };
+        let (names, end) = read(vec![Ok(message(&["a", "a", "b"], Some(3)))], &selection).await;
+        assert_eq!((names.concat().as_str(), end), ("aab", Ok(3)));
+    }
+}

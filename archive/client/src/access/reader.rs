@@ -1,0 +1,210 @@
+//! Access over gRPC. What is handed out was looked at in `segments` and `listing`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use archive_proof::{Admission, Envelope, TrustFile};
+use archive_rpc::Idle;
+use proto_archive::wire::access_client::AccessClient;
+use proto_archive::wire::get_response::{Head, Step};
+use proto_archive::wire::{GetRequest, ListRequest, StatusRequest};
+use tokio_stream::StreamExt;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::listing::Entries;
+use super::segments::Segments;
+use super::{Access, Listing, Reading, Selection, Wanted};
+use crate::Answer;
+use crate::archive_status::ArchiveStatus;
+use crate::error::ClientError;
+use crate::limits::ClientLimits;
+
+/// The largest message that is read, in bytes.
+const LARGEST_MESSAGE: usize = 8 << 20;
+
+/// A reader at the door of a repository. Cheap to clone; clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    client: AccessClient<Channel>,
+    trust: Arc<TrustFile>,
+    limits: ClientLimits,
+}
+
+impl Reader {
+    /// Takes a channel to the repository and the keys whose admissions count.
+    pub fn new(channel: Channel, trust: Arc<TrustFile>, limits: ClientLimits) -> Self {
+        let client = AccessClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Self {
+            client,
+            trust,
+            limits,
+        }
+    }
+
+    async fn begin_reading(&self, wanted: &Wanted) -> Result<Reading, ClientError> {
+        let Wanted {
+            name,
+            start,
+            end,
+            replica,
+        } = wanted;
+        if end.is_some_and(|end| end <= *start) {
+            return Err(ClientError::Invalid(format!(
+                "{name}: the range is empty; it must end after it begins"
+            )));
+        }
+        let request = GetRequest {
+            name: name.as_str().to_owned(),
+            start: *start,
+            end: end.unwrap_or(0),
+            replica: replica
+                .as_ref()
+                .map_or_else(String::new, |id| id.as_str().to_owned()),
+        };
+        let mut client = self.client.clone();
+        let stream = self.answer(client.get(request)).await?;
+        let mut stream = Idle::new(stream, self.limits.answer());
+        let untrusted = |reason: String| ClientError::Untrusted(format!("{name}: {reason}"));
+        let head = match stream.next().await {
+            Some(Ok(message)) => match message.step {
+                Some(Step::Head(head)) => head,
+                Some(Step::Segment(_)) | None => {
+                    return Err(untrusted(
+                        "the archive does not begin with the admission".to_owned(),
+                    ));
+                }
+            },
+            Some(Err(status)) => return Err(ClientError::from_status(&status)),
+            None => {
+                return Err(ClientError::Unavailable(format!(
+                    "{name}: the archive ended the call at once"
+                )));
+            }
+        };
+        let envelope = Envelope::parse(head.admission.as_bytes())
+            .map_err(|error| untrusted(error.to_string()))?;
+        let admission = Admission::verify(&envelope, &self.trust)
+            .map_err(|error| untrusted(error.to_string()))?;
+        if admission.name != *name {
+            return Err(untrusted(format!(
+                "the archive sends {} instead",
+                admission.name
+            )));
+        }
+        let range = range(wanted, admission.size)?;
+        if (head.start, head.end) != (range.start, range.end) {
+            let Head { start, end, .. } = head;
+            let Range {
+                start: first,
+                end: last,
+            } = range;
+            return Err(untrusted(format!(
+                "the archive sends bytes {start}..{end}, not {first}..{last}"
+            )));
+        }
+        let bytes = Segments::new(stream, &admission, range.clone());
+        Ok(Reading::new(admission, envelope, range, bytes))
+    }
+
+    async fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
+        let Selection {
+            replica,
+            matching,
+            after,
+        } = selection;
+        let request = ListRequest {
+            replica: replica
+                .as_ref()
+                .map_or_else(String::new, |id| id.as_str().to_owned()),
+            r#match: matching.clone().unwrap_or_default(),
+            after: after
+                .as_ref()
+                .map_or_else(String::new, |name| name.as_str().to_owned()),
+        };
+        let mut client = self.client.clone();
+        let stream = self.answer(client.list(request)).await?;
+        let stream = Idle::new(stream, self.limits.answer());
+        Ok(Listing::new(Entries::new(stream, selection)))
+    }
+
+    async fn ask_status(&self) -> Result<ArchiveStatus, ClientError> {
+        let mut client = self.client.clone();
+        Ok(ArchiveStatus::try_from(
+            self.answer(client.status(StatusRequest {})).await?,
+        )?)
+    }
+
+    /// Waits for the answer to a call, not for ever.
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<tonic::Response<T>, Status>>,
+    ) -> Result<T, ClientError> {
+        let limit = self.limits.answer();
+        match tokio::time::timeout(limit, call).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(ClientError::from_status(&status)),
+            Err(_elapsed) => Err(ClientError::TimedOut(format!(
+                "the archive did not answer for {limit:?}"
+            ))),
+        }
+    }
+}
+
+/// The bytes that are wanted and that a file of `size` bytes has.
+fn range(wanted: &Wanted, size: u64) -> Result<Range<u64>, ClientError> {
+    let Wanted {
+        name, start, end, ..
+    } = wanted;
+    if *start > 0 && *start >= size {
+        return Err(ClientError::Invalid(format!(
+            "{name}: has {size} bytes; there is no byte {start}"
+        )));
+    }
+    Ok(*start..end.unwrap_or(size).min(size))
+}
+
+impl Access for Reader {
+    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
+        Box::pin(self.begin_reading(wanted))
+    }
+
+    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {
+        Box::pin(self.begin_listing(selection))
+    }
+
+    fn status(&self) -> Answer<'_, ArchiveStatus> {
+        Box::pin(self.ask_status())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::FileName;
+
+    use super::*;
+
+    #[test]
+    fn a_range_is_cut_at_the_end_of_the_file_and_never_beyond() {
+        let check = |start, end, size, expected: Option<Range<u64>>| {
+            let name = FileName::new("a").unwrap();
+            let wanted = Wanted {
+                start,
+                end,
+                ..Wanted::whole(name)
+            };
+            assert_eq!(
+                range(&wanted, size).ok(),
+                expected,
+                "{start} {end:?} {size}"
+            );
+        };
+        check(0, None, 0, Some(0..0));
+        check(0, None, 10, Some(0..10));
+        check(3, Some(7), 10, Some(3..7));
+        check(3, Some(u64::MAX), 10, Some(3..10));
+        check(9, None, 10, Some(9..10));
+        check(10, None, 10, None);
+        check(1, None, 0, None);
+    }
+}

@@ -1,0 +1,149 @@
+//! The bytes of a reading: segments as they come, each proven against the admitted root before a byte is handed on.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use archive_model::{FileName, GROUP_SIZE, Root};
+use archive_proof::{Admission, DecodeError, decode};
+use bytes::Bytes;
+use proto_archive::wire::get_response::Step;
+use proto_archive::wire::{GetResponse, Segment};
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::error::ClientError;
+
+/// Segments that must follow each other without a gap and cover the range, widened to whole groups, exactly.
+pub(super) struct Segments<S> {
+    stream: Option<S>,
+    name: FileName,
+    root: Root,
+    size: u64,
+    /// The bytes that are wanted.
+    wanted: Range<u64>,
+    /// The bytes that are still to come, from a group's first byte to a group's last.
+    rest: Range<u64>,
+}
+
+impl<S> Segments<S> {
+    pub(super) fn new(stream: S, admission: &Admission, wanted: Range<u64>) -> Self {
+        let end = wanted.end.div_ceil(GROUP_SIZE).saturating_mul(GROUP_SIZE);
+        Self {
+            stream: Some(stream),
+            name: admission.name.clone(),
+            root: admission.root,
+            size: admission.size,
+            rest: wanted.start - wanted.start % GROUP_SIZE..end.min(admission.size),
+            wanted,
+        }
+    }
+
+    /// Proves a segment and cuts out of it what is wanted.
+    fn accept(&mut self, segment: &Segment) -> Result<Bytes, ClientError> {
+        let Segment {
+            offset,
+            length,
+            ref encoded,
+        } = *segment;
+        if self.size == 0 && offset == 0 && length == 0 {
+            return self.prove(0..0, encoded).map(|_nothing| Bytes::new());
+        }
+        let Range {
+            start: expected,
+            end,
+        } = self.rest;
+        if offset != expected {
+            return Err(self.untrusted(&format!(
+                "the next segment should begin at {expected}, and begins at {offset}"
+            )));
+        }
+        let ends = offset.checked_add(length).filter(|last| *last <= end);
+        let whole = |last: &u64| last.is_multiple_of(GROUP_SIZE) || *last == end;
+        let Some(last) = ends.filter(whole).filter(|_| length > 0) else {
+            return Err(self.untrusted(&format!(
+                "a segment at {offset} of {length} bytes does not fit; {end} is the end"
+            )));
+        };
+        let bytes = self.prove(offset..last, encoded)?;
+        self.rest.start = last;
+        let within = |position: u64| {
+            let inner = position.clamp(offset, last) - offset;
+            usize::try_from(inner).unwrap_or(bytes.len())
+        };
+        Ok(bytes.slice(within(self.wanted.start)..within(self.wanted.end)))
+    }
+
+    fn prove(&self, range: Range<u64>, encoded: &[u8]) -> Result<Bytes, ClientError> {
+        // Every byte is in the encoding, so nobody can make us reserve more than was sent.
+        let room = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(room.min(encoded.len()));
+        decode(
+            encoded,
+            self.root,
+            self.size,
+            std::slice::from_ref(&range),
+            |_offset, proven| {
+                bytes.extend_from_slice(proven);
+                Ok(())
+            },
+        )
+        .map_err(|error: DecodeError| self.untrusted(&error.to_string()))?;
+        Ok(bytes.into())
+    }
+
+    fn untrusted(&self, reason: &str) -> ClientError {
+        ClientError::Untrusted(format!(
+            "{}: after byte {}: {reason}",
+            self.name, self.rest.start
+        ))
+    }
+
+    fn complete(&self) -> Result<(), ClientError> {
+        let (name, rest) = (&self.name, &self.rest);
+        if rest.start < rest.end {
+            return Err(ClientError::Unavailable(format!(
+                "{name}: the answer ends at byte {} of {}",
+                rest.start, rest.end
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl<S> Stream for Segments<S>
+where
+    S: Stream<Item = Result<GetResponse, Status>> + Unpin,
+{
+    type Item = Result<Bytes, ClientError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            let Some(stream) = &mut this.stream else {
+                return Poll::Ready(None);
+            };
+            let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
+                Some(Ok(GetResponse {
+                    step: Some(Step::Segment(segment)),
+                })) => this.accept(&segment),
+                Some(Ok(GetResponse {
+                    step: Some(Step::Head(_)) | None,
+                })) => Err(this.untrusted("something comes that is no segment")),
+                Some(Err(status)) => Err(ClientError::from_status(&status)),
+                None => {
+                    this.stream = None;
+                    return Poll::Ready(this.complete().err().map(Err));
+                }
+            };
+            match outcome {
+                Ok(bytes) if bytes.is_empty() => {}
+                Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                Err(error) => {
+                    this.stream = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The archive at a glance: replicas, their nodes, the volumes of a node, and what could not be asked.
+
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_rpc::InvalidMessage;
+use jiff::Timestamp;
+use proto_archive::{convert, wire};
+use serde::Serialize;
+
+use crate::error::plain;
+use crate::file_status::{some, text, unknown};
+
+/// The whole archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArchiveStatus {
+    /// Every replica.
+    pub replicas: Vec<ReplicaOverview>,
+    /// Files in the admin data.
+    pub files: u64,
+    /// Their bytes, each file counted once.
+    pub bytes: u64,
+    /// How many of them are not in every required replica.
+    pub below_required: u64,
+    /// The version of the repository.
+    pub version: String,
+}
+
+/// One replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaOverview {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// What it keeps.
+    pub kind: ReplicaKind,
+    /// Whether a store waits for it.
+    pub required: bool,
+    /// Why it did not answer, if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Its machines.
+    pub nodes: Vec<NodeStatus>,
+}
+
+/// One machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeStatus {
+    /// The node.
+    pub node: NodeId,
+    /// Where it takes calls.
+    pub endpoint: String,
+    /// Its disks.
+    pub volumes: Vec<VolumeStatus>,
+    /// Room for new files on its best volume, in bytes, above the reserve.
+    pub usable: u64,
+    /// Its last sign of life; absent: never heard of since its monitor started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Timestamp>,
+    /// Whether that was recent enough.
+    pub alive: bool,
+}
+
+/// One disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VolumeStatus {
+    /// The volume; absent for a path that holds no known one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+    /// Where it is mounted.
+    pub path: String,
+    /// Why it is offline, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// `read-write`, `read-only` or `draining`.
+    pub mode: String,
+    /// Its size in bytes.
+    pub total: u64,
+    /// Its free bytes.
+    pub free: u64,
+    /// Whether it is out of service for good.
+    pub retired: bool,
+}
+
+/// What an answer lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The silent node; absent: the whole replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// The volume, where only that is silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+    /// Why.
+    pub reason: String,
+}
+
+impl TryFrom<wire::StatusResponse> for ArchiveStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::StatusResponse) -> Result<Self, InvalidMessage> {
+        let replicas = message.replicas.into_iter().map(ReplicaOverview::try_from);
+        Ok(Self {
+            replicas: replicas.collect::<Result<_, _>>()?,
+            files: message.files,
+            bytes: message.bytes,
+            below_required: message.below_required,
+            version: plain(&message.version),
+        })
+    }
+}
+
+impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::status_response::ReplicaState) -> Result<Self, InvalidMessage> {
+        let kind = match message.kind() {
+            wire::ReplicaKind::Bitarchive => ReplicaKind::Bitarchive,
+            wire::ReplicaKind::Checksum => ReplicaKind::Checksum,
+            wire::ReplicaKind::Unspecified => return Err(unknown("kind", message.kind)),
+        };
+        let nodes = message.nodes.into_iter().map(NodeStatus::try_from);
+        Ok(Self {
+            replica: convert::replica_id(&message.replica)?,
+            kind,
+            required: message.required,
+            problem: text(&message.problem),
+            nodes: nodes.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl TryFrom<wire::NodeStatus> for NodeStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::NodeStatus) -> Result<Self, InvalidMessage> {
+        let volumes = message.volumes.into_iter().map(VolumeStatus::try_from);
+        Ok(Self {
+            node: convert::node_id(&message.node)?,
+            endpoint: plain(&message.endpoint),
+            volumes: volumes.collect::<Result<_, _>>()?,
+            usable: message.usable,
+            seen: convert::optional_time("seen", &message.seen)?,
+            alive: message.alive,
+        })
+    }
+}
+
+impl TryFrom<wire::VolumeStatus> for VolumeStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::VolumeStatus) -> Result<Self, InvalidMessage> {
+        Ok(Self {
+            volume: some(&message.volume, convert::volume_id)?,
+            path: plain(&message.path),
+            problem: text(&message.problem),
+            mode: plain(&message.mode),
+            total: message.total,
+            free: message.free,
+            retired: message.retired,
+        })
+    }
+}
+
+impl TryFrom<wire::Gap> for Gap {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::Gap) -> Result<Self, InvalidMessage> {
+        Ok(Self {
+            replica: convert::replica_id(&message.replica)?,
+            node: some(&message.node, convert::node_id)?,
+            volume: some(&message.volume, convert::volume_id)?,
+            reason: plain(&message.reason),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_of_a_newer_archive_is_refused_and_not_guessed() {
+        let state = wire::status_response::ReplicaState {
+            replica: "one".into(),
+            kind: wire::ReplicaKind::Checksum.into(),
+            required: true,
+            problem: String::new(),
+            nodes: vec![wire::NodeStatus {
+                node: "n1".into(),
+                alive: true,
+                volumes: vec![wire::VolumeStatus::default()],
+                ..wire::NodeStatus::default()
+            }],
+        };
+        let overview = ReplicaOverview::try_from(state.clone()).unwrap();
+        assert_eq!(overview.kind, ReplicaKind::Checksum);
+        assert_eq!(overview.nodes[0].volumes[0].volume, None);
+        let newer = wire::status_response::ReplicaState { kind: 3, ..state };
+        let error = ReplicaOverview::try_from(newer).unwrap_err().to_string();
+        assert!(error.contains("`kind`") && error.contains('3'), "{error}");
+    }
+}

@@ -1,0 +1,429 @@
+//! The client file: where the archive is, whom to trust, and who one is.
+//!
+//! ```toml
+//! authorities = "pki/authorities.pem"   # of the environment
+//! trust = "trust.json"                  # whose signatures count
+//! certificate = "pki/default.pem"       # the default identity
+//! key = "pki/default.key"
+//!
+//! [endpoints]
+//! repository = "127.0.0.1:7401"         # host:port
+//!
+//! [[identity]]                          # others, for `--as custodian/custodian-1`
+//! role = "custodian"
+//! name = "custodian-1"
+//! certificate = "pki/custodian-1.pem"
+//! key = "pki/custodian-1.key"
+//! ```
+//!
+//! Owns its shape and what is done with it. Paths in it are relative to it. Not promised: the reading of the file; it is
+//! read like any settings by whoever runs ([`ClientFile`] refuses unknown keys).
+
+mod trust;
+mod who;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use archive_proof::{InvalidTrustFile, TrustFile};
+use archive_rpc::{
+    ConnectError, CredentialFiles, Credentials, CredentialsError, Expected, Grant, Limits, Role,
+    connect_lazy,
+};
+use serde::{Deserialize, Serialize};
+use tonic::transport::Channel;
+
+pub use trust::read_trust_file;
+pub use who::Who;
+
+use crate::limits::ClientLimits;
+
+/// What the client file says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientFile {
+    /// The certificate authorities of the environment, PEM.
+    pub authorities: PathBuf,
+    /// The list of revoked certificates, PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<PathBuf>,
+    /// The trust file: whose signatures count.
+    pub trust: PathBuf,
+    /// The certificate of the default identity, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+    /// Where the parts are.
+    pub endpoints: Endpoints,
+    /// How long to wait.
+    #[serde(default)]
+    pub limits: ClientLimits,
+    /// Identities beside the default one.
+    #[serde(default, rename = "identity", skip_serializing_if = "Vec::is_empty")]
+    pub identities: Vec<ClientIdentity>,
+}
+
+/// Where the parts are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoints {
+    /// The repository, `host:port`.
+    pub repository: String,
+}
+
+/// An identity that is used when it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientIdentity {
+    /// Its role.
+    #[serde(with = "as_text")]
+    pub role: Role,
+    /// Its name in that role.
+    pub name: String,
+    /// Its certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+/// Why the client file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientFileError {
+    /// No identity is what was asked for.
+    #[error(
+        "the client file has no identity {who}; it has {known}: add an [[identity]], or ask for one of these"
+    )]
+    NoIdentity {
+        /// What was asked for.
+        who: Who,
+        /// What there is.
+        known: String,
+    },
+    /// Several are.
+    #[error("the client file has several identities {who}: {known}; name one of them")]
+    Ambiguous {
+        /// What was asked for.
+        who: Who,
+        /// Those that fit.
+        known: String,
+    },
+    /// The certificate that is listed is somebody else's.
+    #[error("{}: this is the certificate of {found}, not of {listed}; correct the client file", .path.display())]
+    Somebody {
+        /// The certificate.
+        path: PathBuf,
+        /// What the client file says.
+        listed: String,
+        /// What the certificate says.
+        found: String,
+    },
+    /// A certificate, key or authority cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// An endpoint is no address.
+    #[error("the client file's endpoints: {0}")]
+    Endpoint(#[from] ConnectError),
+    /// The trust file cannot be read.
+    #[error("{}: the trust file cannot be read: {source}; get it from the archive's operator", .path.display())]
+    ReadTrust {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The trust file is none.
+    #[error("{}: {source}", .path.display())]
+    Trust {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: InvalidTrustFile,
+    },
+}
+
+impl ClientFile {
+    /// Makes the paths relative to `directory`, the one that the client file is in.
+    #[must_use]
+    pub fn within(mut self, directory: &Path) -> Self {
+        let own = [
+            &mut self.authorities,
+            &mut self.trust,
+            &mut self.certificate,
+            &mut self.key,
+        ];
+        let others = self
+            .identities
+            .iter_mut()
+            .flat_map(|identity| [&mut identity.certificate, &mut identity.key]);
+        for path in own.into_iter().chain(others).chain(&mut self.revoked) {
+            *path = directory.join(&*path);
+        }
+        self
+    }
+
+    /// The credentials of the default identity, or of the one that is asked for. `now` decides whether its
+    /// certificate is still good.
+    pub fn credentials(
+        &self,
+        who: Option<&Who>,
+        now: SystemTime,
+    ) -> Result<Credentials, ClientFileError> {
+        let Some(who) = who else {
+            return self.load(&self.certificate, &self.key, now);
+        };
+        let fitting: Vec<&ClientIdentity> = self
+            .identities
+            .iter()
+            .filter(|identity| who.fits(identity.role, &identity.name))
+            .collect();
+        match fitting.as_slice() {
+            [identity] => {
+                let credentials = self.load(&identity.certificate, &identity.key, now)?;
+                let found = credentials.identity();
+                if found.is(identity.role, &identity.name) {
+                    return Ok(credentials);
+                }
+                Err(ClientFileError::Somebody {
+                    path: identity.certificate.clone(),
+                    listed: identity.to_string(),
+                    found: found.to_string(),
+                })
+            }
+            [] => {
+                let credentials = self.load(&self.certificate, &self.key, now)?;
+                let own = credentials.identity();
+                if own
+                    .grants()
+                    .iter()
+                    .any(|grant| who.fits(grant.role(), grant.name()))
+                {
+                    return Ok(credentials);
+                }
+                let known = own
+                    .grants()
+                    .iter()
+                    .map(Grant::to_string)
+                    .chain(self.identities.iter().map(ToString::to_string));
+                Err(ClientFileError::NoIdentity {
+                    who: who.clone(),
+                    known: known.collect::<Vec<_>>().join(", "),
+                })
+            }
+            several => Err(ClientFileError::Ambiguous {
+                who: who.clone(),
+                known: several
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }),
+        }
+    }
+
+    /// Reads the trust file.
+    pub fn trust_file(&self) -> Result<TrustFile, ClientFileError> {
+        read_trust_file(&self.trust)
+    }
+
+    /// A channel to the repository, which connects at its first call.
+    pub fn repository(&self, credentials: &Credentials) -> Result<Channel, ClientFileError> {
+        let expected = Expected::role(Role::Repository);
+        let address = &self.endpoints.repository;
+        Ok(connect_lazy(
+            address,
+            credentials,
+            &expected,
+            &Limits::default(),
+        )?)
+    }
+
+    fn load(
+        &self,
+        certificate: &Path,
+        key: &Path,
+        now: SystemTime,
+    ) -> Result<Credentials, ClientFileError> {
+        let files = CredentialFiles {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            authorities: self.authorities.clone(),
+            revoked: self.revoked.clone(),
+        };
+        Ok(Credentials::from_files(files, now)?)
+    }
+}
+
+impl fmt::Display for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.role, self.name)
+    }
+}
+
+/// A value that is a text in the file.
+mod as_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use archive_rpc::{Authority, Validity};
+
+    use super::*;
+
+    const TEXT: &str = "
+        authorities = 'ca.pem'
+        trust = '/elsewhere/trust.json'
+        certificate = 'default.pem'
+        key = 'default.key'
+        [endpoints]
+        repository = '127.0.0.1:7401'
+        [[identity]]
+        role = 'custodian'
+        name = 'custodian-1'
+        certificate = 'custodian-1.pem'
+        key = 'custodian-1.key'
+        [[identity]]
+        role = 'custodian'
+        name = 'custodian-2'
+        certificate = 'custodian-1.pem'
+        key = 'custodian-1.key'
+        ";
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_hours(24 * 365 * 56)
+    }
+
+    /// A directory with what `TEXT` names.
+    fn directory() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let validity = Validity {
+            not_before: SystemTime::UNIX_EPOCH + Duration::from_hours(1),
+            not_after: now() + Duration::from_hours(24 * 365),
+        };
+        let authority = Authority::create("archive.example", validity).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            write_file(&path, text.as_bytes());
+        };
+        write("ca.pem", authority.certificate());
+        for (file, grants) in [
+            ("default", vec!["harvester/anna", "officer/anna"]),
+            ("custodian-1", vec!["custodian/custodian-1"]),
+        ] {
+            let grants: Vec<Grant> = grants.iter().map(|text| text.parse().unwrap()).collect();
+            let issued = authority.issue(&grants, &[], validity).unwrap();
+            write(&format!("{file}.pem"), &issued.certificate);
+            write(&format!("{file}.key"), &issued.key);
+        }
+        directory
+    }
+
+    fn write_file(path: &Path, bytes: &[u8]) {
+        use std::io::Write as _;
+        let mut file = std::fs::File::create_new(path).unwrap();
+        file.write_all(bytes).unwrap();
+    }
+
+    fn grants(file: &ClientFile, who: Option<&str>) -> Result<String, String> {
+        let who = who.map(|text| text.parse().unwrap());
+        file.credentials(who.as_ref(), now())
+            .map(|credentials| credentials.identity().to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        let file: ClientFile = toml::from_str(TEXT).unwrap();
+        let file = file.within(Path::new("/etc/holdfast"));
+        assert_eq!(file.authorities, Path::new("/etc/holdfast/ca.pem"));
+        assert_eq!(file.trust, Path::new("/elsewhere/trust.json"));
+        assert_eq!(
+            file.identities[1].key,
+            Path::new("/etc/holdfast/custodian-1.key")
+        );
+        assert_eq!(file.limits, ClientLimits::default());
+    }
+
+    #[test]
+    fn it_is_read_strictly_and_reads_what_it_writes() {
+        let file: ClientFile = toml::from_str(TEXT).unwrap();
+        let text = toml::to_string_pretty(&file).unwrap();
+        assert_eq!(toml::from_str::<ClientFile>(&text).unwrap(), file);
+        for (good, bad, reason) in [
+            ("authorities", "autorities", "autorities"),
+            ("repository =", "repostory =", "repostory"),
+            ("role = 'custodian'", "role = 'king'", "no role"),
+            ("trust = '/elsewhere/trust.json'", "", "trust"),
+        ] {
+            let error = toml::from_str::<ClientFile>(&TEXT.replacen(good, bad, 1));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(reason), "{reason}: {error}");
+        }
+    }
+
+    #[test]
+    fn one_is_who_one_asks_to_be() {
+        let directory = directory();
+        let file: ClientFile = toml::from_str(TEXT).unwrap();
+        let file = file.within(directory.path());
+        assert_eq!(grants(&file, None).unwrap(), "harvester/anna, officer/anna");
+        assert!(
+            grants(&file, Some("officer"))
+                .unwrap()
+                .contains("officer/anna")
+        );
+        assert!(grants(&file, Some("officer/anna")).is_ok());
+        assert_eq!(
+            grants(&file, Some("custodian/custodian-1")).unwrap(),
+            "custodian/custodian-1"
+        );
+        let error = grants(&file, Some("custodian")).unwrap_err();
+        assert!(
+            error.contains("custodian/custodian-1, custodian/custodian-2"),
+            "{error}"
+        );
+        let error = grants(&file, Some("custodian/custodian-2")).unwrap_err();
+        assert!(
+            error.contains("of custodian/custodian-1, not of custodian/custodian-2"),
+            "{error}"
+        );
+        for absent in ["operator", "officer/ben"] {
+            let error = grants(&file, Some(absent)).unwrap_err();
+            assert!(
+                error.contains(absent) && error.contains("officer/anna"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_said_before_any_call() {
+        let directory = directory();
+        let file: ClientFile = toml::from_str(&TEXT.replace(":7401", "")).unwrap();
+        let file = file.within(directory.path());
+        let credentials = file.credentials(None, now()).unwrap();
+        let error = file.repository(&credentials).unwrap_err();
+        assert!(matches!(error, ClientFileError::Endpoint(_)), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+//! Which identity is meant, as it stands after `--as`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use archive_rpc::{Grant, InvalidGrant, Role};
+
+/// Which identity: `custodian`, or `custodian/custodian-1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    role: Role,
+    name: Option<String>,
+}
+
+impl Who {
+    /// Whether `name` in `role` is meant.
+    pub(super) fn fits(&self, role: Role, name: &str) -> bool {
+        self.role == role && self.name.as_deref().is_none_or(|own| own == name)
+    }
+}
+
+impl FromStr for Who {
+    type Err = InvalidGrant;
+
+    fn from_str(text: &str) -> Result<Self, InvalidGrant> {
+        if !text.contains('/') {
+            let role = text.parse()?;
+            return Ok(Self { role, name: None });
+        }
+        let grant: Grant = text.parse()?;
+        Ok(Self {
+            role: grant.role(),
+            name: Some(grant.name().to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{}/{name}", self.role),
+            None => write!(f, "{}", self.role),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_means_any_name_in_it() {
+        for (text, anna, ben) in [("officer", true, true), ("officer/anna", true, false)] {
+            let who: Who = text.parse().unwrap();
+            assert_eq!(who.to_string(), text);
+            assert_eq!(who.fits(Role::Officer, "anna"), anna);
+            assert_eq!(who.fits(Role::Officer, "ben"), ben);
+            assert!(!who.fits(Role::Reader, "anna"));
+        }
+        for bad in [
+            "",
+            "king",
+            "king/anna",
+            "officer/",
+            "/anna",
+            "officer/a/b",
+            "Officer",
+        ] {
+            assert!(bad.parse::<Who>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Why the archive did not do what was asked, by what the caller does next.
+
+use std::io;
+
+use archive_rpc::{ConnectError, InvalidMessage, Kind};
+use tonic::Status;
+
+/// The most characters that are repeated of a text from the other end.
+const LONGEST_TEXT: usize = 2000;
+
+/// Why there is no answer, or none that counts.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The request breaks a rule: correct it.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// The name is bound to other content, for ever.
+    #[error("{0}; store it under another name")]
+    Exists(String),
+    /// Somebody else is at it.
+    #[error("{0}")]
+    Busy(String),
+    /// The bytes are not what was announced.
+    #[error("{0}; read the source again, or correct what was announced")]
+    Mismatch(String),
+    /// Not in every required replica yet.
+    #[error("{0}; keep the source and store it again later")]
+    NotEnoughReplicas(String),
+    /// Intact in no replica.
+    #[error("{0}")]
+    Damaged(String),
+    /// Not with this certificate.
+    #[error("{0}; use an identity that may do this")]
+    Refused(String),
+    /// There is no room.
+    #[error("{0}; free some room in the archive, then try again")]
+    NoSpace(String),
+    /// Nobody answers, or the answer was cut.
+    #[error("{0}; see that the archive is running, then try again")]
+    Unavailable(String),
+    /// A limit passed.
+    #[error("{0}; try again")]
+    TimedOut(String),
+    /// A medium of the archive failed.
+    #[error("{0}; an operator of the archive must look at it")]
+    Storage(String),
+    /// What came does not prove itself, or is not what was asked for.
+    #[error("{0}; do not believe this answer, and tell an operator of the archive")]
+    Untrusted(String),
+    /// The source of a store cannot be read, or is not what it was.
+    #[error("{what}: {source}")]
+    Source {
+        /// What was read, and how far.
+        what: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// A bug, here or there.
+    #[error("{0}; this is a bug, please report it")]
+    Bug(String),
+}
+
+/// What an error means for who asked: the classes of exit codes (blueprint §7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Something is damaged, missing, partial or failed.
+    Failed,
+    /// The request was wrong.
+    Usage,
+    /// The settings are wrong.
+    Settings,
+    /// Unreachable, stalled or timed out.
+    Unreachable,
+    /// Refused: role, conflict, checksum.
+    Refused,
+    /// A bug.
+    Bug,
+}
+
+impl ClientError {
+    /// Reads the status of a call that failed.
+    pub fn from_status(status: &Status) -> Self {
+        let said = match ConnectError::within(status) {
+            Some(error) => plain(&error.to_string()),
+            None if status.message().is_empty() => format!("the archive says {:?}", status.code()),
+            None => plain(status.message()),
+        };
+        match Kind::of(status) {
+            Kind::Invalid => Self::Invalid(said),
+            Kind::NotFound => Self::NotFound(said),
+            Kind::Exists => Self::Exists(said),
+            Kind::Busy => Self::Busy(said),
+            Kind::Mismatch => Self::Mismatch(said),
+            Kind::NotEnoughReplicas => Self::NotEnoughReplicas(said),
+            Kind::Damaged => Self::Damaged(said),
+            Kind::Refused => Self::Refused(said),
+            Kind::NoSpace => Self::NoSpace(said),
+            Kind::Unavailable => Self::Unavailable(said),
+            Kind::TimedOut => Self::TimedOut(said),
+            Kind::Storage => Self::Storage(said),
+            Kind::Internal => Self::Bug(said),
+        }
+    }
+
+    /// What it means for who asked.
+    pub const fn class(&self) -> Class {
+        match self {
+            Self::Invalid(_) => Class::Usage,
+            Self::NotFound(_)
+            | Self::NotEnoughReplicas(_)
+            | Self::Damaged(_)
+            | Self::NoSpace(_)
+            | Self::Storage(_)
+            | Self::Untrusted(_)
+            | Self::Source { .. } => Class::Failed,
+            Self::Busy(_) | Self::Unavailable(_) | Self::TimedOut(_) => Class::Unreachable,
+            Self::Exists(_) | Self::Mismatch(_) | Self::Refused(_) => Class::Refused,
+            Self::Bug(_) => Class::Bug,
+        }
+    }
+
+    /// Whether the same request may succeed in a moment.
+    pub const fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy(_) | Self::Unavailable(_) | Self::TimedOut(_)
+        )
+    }
+}
+
+/// A message of the archive that breaks the rules of the wire.
+impl From<InvalidMessage> for ClientError {
+    fn from(error: InvalidMessage) -> Self {
+        let said = plain(&error.to_string());
+        Self::Untrusted(format!("the archive's answer cannot be read: {said}"))
+    }
+}
+
+/// A text from the other end, fit for a terminal: no control characters, not endless.
+pub(crate) fn plain(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().take(LONGEST_TEXT).map(visible).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_class() {
+        for kind in Kind::ALL {
+            let error = ClientError::from_status(&kind.status("a.warc: said why"));
+            let expected = match kind {
+                Kind::Invalid => Class::Usage,
+                Kind::NotFound
+                | Kind::NotEnoughReplicas
+                | Kind::Damaged
+                | Kind::NoSpace
+                | Kind::Storage => Class::Failed,
+                Kind::Busy | Kind::Unavailable | Kind::TimedOut => Class::Unreachable,
+                Kind::Exists | Kind::Mismatch | Kind::Refused => Class::Refused,
+                Kind::Internal => Class::Bug,
+            };
+            assert_eq!(error.class(), expected, "{kind}");
+            assert!(
+                error.to_string().starts_with("a.warc: said why"),
+                "{kind}: {error}"
+            );
+            assert_eq!(
+                error.is_passing(),
+                expected == Class::Unreachable,
+                "{kind}: what is unreachable now may be reachable soon, and nothing else"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_other_end_says_does_not_reach_the_terminal_raw() {
+        let status = Kind::NotFound.status(format!("a\u{1b}[2J\r\nb{}", "x".repeat(100_000)));
+        let text = ClientError::from_status(&status).to_string();
+        assert!(text.starts_with("a [2J  bxxx"), "{text:?}");
+        assert!(text.len() < 3000);
+        let silent = ClientError::from_status(&Status::unavailable("")).to_string();
+        assert!(silent.contains("Unavailable"), "{silent}");
+    }
+}

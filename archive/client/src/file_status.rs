@@ -1,0 +1,200 @@
+//! How one file stands, and how far it has come into each replica.
+
+use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_rpc::InvalidMessage;
+use jiff::Timestamp;
+use proto_archive::{convert, wire};
+use serde::Serialize;
+
+use crate::error::plain;
+
+/// What the archive knows of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileStatus {
+    /// The file.
+    pub name: FileName,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its root.
+    pub root: Root,
+    /// What other tools compare.
+    pub digests: Digests,
+    /// Who deposited it.
+    pub depositor: String,
+    /// When it was admitted.
+    pub admitted: Timestamp,
+    /// How it stands in each replica.
+    pub replicas: Vec<ReplicaStatus>,
+}
+
+/// One replica's part in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaStatus {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// How far the file has come into it.
+    pub progress: Progress,
+    /// Why it failed, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The node that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// The volume that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+    /// When it was completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed: Option<Timestamp>,
+}
+
+/// How far a file has come into one replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// A node was chosen.
+    UploadStarted,
+    /// The bytes are there, not yet read back.
+    DataUploaded,
+    /// Read back, durable, under its name.
+    UploadCompleted,
+    /// Not there.
+    UploadFailed,
+}
+
+impl Progress {
+    /// In words, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::UploadStarted => "upload started",
+            Self::DataUploaded => "data uploaded",
+            Self::UploadCompleted => "completed",
+            Self::UploadFailed => "failed",
+        }
+    }
+}
+
+impl TryFrom<wire::StatResponse> for FileStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::StatResponse) -> Result<Self, InvalidMessage> {
+        Ok(Self {
+            name: convert::file_name("name", &message.name)?,
+            size: message.size,
+            root: convert::root("root", &message.root)?,
+            digests: Digests {
+                sha256: convert::optional_bytes("sha256", &message.sha256)?,
+                md5: convert::optional_bytes("md5", &message.md5)?,
+            },
+            depositor: plain(&message.depositor),
+            admitted: convert::time("admitted", &message.admitted)?,
+            replicas: replicas(message.replicas)?,
+        })
+    }
+}
+
+/// Reads how a file stands in each replica.
+pub(crate) fn replicas(
+    messages: Vec<wire::ReplicaStatus>,
+) -> Result<Vec<ReplicaStatus>, InvalidMessage> {
+    messages.into_iter().map(ReplicaStatus::try_from).collect()
+}
+
+impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::ReplicaStatus) -> Result<Self, InvalidMessage> {
+        let progress = match message.progress() {
+            wire::ReplicaProgress::UploadStarted => Progress::UploadStarted,
+            wire::ReplicaProgress::DataUploaded => Progress::DataUploaded,
+            wire::ReplicaProgress::UploadCompleted => Progress::UploadCompleted,
+            wire::ReplicaProgress::UploadFailed => Progress::UploadFailed,
+            wire::ReplicaProgress::Unspecified => {
+                return Err(unknown("progress", message.progress));
+            }
+        };
+        Ok(Self {
+            replica: convert::replica_id(&message.replica)?,
+            progress,
+            reason: text(&message.reason),
+            node: some(&message.node, convert::node_id)?,
+            volume: some(&message.volume, convert::volume_id)?,
+            completed: convert::optional_time("completed", &message.completed)?,
+        })
+    }
+}
+
+/// An enumeration's value that is absent or of a newer archive.
+pub(crate) fn unknown(field: &'static str, value: i32) -> InvalidMessage {
+    InvalidMessage::invalid(field, format!("is {value}, which this build does not know"))
+}
+
+/// A text for people; none if it is empty.
+pub(crate) fn text(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| plain(value))
+}
+
+/// A value that is absent when its text is empty.
+pub(crate) fn some<T>(
+    value: &str,
+    read: impl FnOnce(&str) -> Result<T, InvalidMessage>,
+) -> Result<Option<T>, InvalidMessage> {
+    if value.is_empty() {
+        Ok(None)
+    } else {
+        read(value).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> wire::StatResponse {
+        wire::StatResponse {
+            name: "a.warc".into(),
+            size: 7,
+            root: vec![1; 32].into(),
+            sha256: vec![2; 32].into(),
+            md5: Vec::new().into(),
+            depositor: "harvester-1".into(),
+            admitted: "2026-03-04T05:06:07Z".into(),
+            replicas: vec![wire::ReplicaStatus {
+                replica: "one".into(),
+                progress: wire::ReplicaProgress::UploadFailed.into(),
+                reason: "disk\u{7} full".into(),
+                ..wire::ReplicaStatus::default()
+            }],
+        }
+    }
+
+    #[test]
+    fn a_status_is_read_field_by_field() {
+        let status = FileStatus::try_from(message()).unwrap();
+        assert_eq!(status.replicas[0].reason.as_deref(), Some("disk  full"));
+        assert_eq!(
+            serde_json::to_value(&status.replicas).unwrap(),
+            serde_json::json!([{ "replica": "one", "progress": "upload-failed", "reason": "disk  full" }])
+        );
+    }
+
+    #[test]
+    fn a_field_that_breaks_a_rule_is_named() {
+        type Break = fn(&mut wire::StatResponse);
+        let cases: [(Break, &str); 7] = [
+            (|m| m.name = "../a".into(), "`name`"),
+            (|m| m.root = vec![1; 31].into(), "`root`"),
+            (|m| m.sha256 = vec![1; 16].into(), "`sha256`"),
+            (|m| m.admitted.clear(), "`admitted`"),
+            (|m| m.replicas[0].replica.clear(), "`replica`"),
+            (|m| m.replicas[0].progress = 99, "`progress`"),
+            (|m| m.replicas[0].node = "N 1".into(), "`node`"),
+        ];
+        for (break_it, field) in cases {
+            let mut broken = message();
+            break_it(&mut broken);
+            let error = FileStatus::try_from(broken).unwrap_err().to_string();
+            assert!(error.contains(field), "{field}: {error}");
+        }
+    }
+}

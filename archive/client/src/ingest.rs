@@ -1,0 +1,182 @@
+//! Putting files into the archive. Harvesters hold this and only this.
+
+mod depositor;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_model::{FileName, Root};
+use archive_proof::{Admission, ReadAt, Receipt};
+
+pub use depositor::Depositor;
+
+use crate::Answer;
+use crate::error::ClientError;
+use crate::file_status::{FileStatus, ReplicaStatus};
+
+/// An archive that takes files.
+pub trait Ingest: Send + Sync {
+    /// Stores one file in every replica. Success means that every required replica has verified it, and that the
+    /// receipt says so: only then may the source go. Storing the same content again is a success.
+    ///
+    /// A stream that is cut goes on where it stood, as often as the limits allow. `watch` is told what happens.
+    fn store<'a>(
+        &'a self,
+        deposit: &'a Deposit,
+        watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
+    ) -> Answer<'a, Stored>;
+
+    /// How a file stands in each replica. A harvester sees its own files only.
+    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus>;
+}
+
+/// One file to be stored.
+#[derive(Clone)]
+pub struct Deposit {
+    /// Under which name, for ever.
+    pub name: FileName,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its bytes. They must not change while it is stored; if they do, the archive refuses them.
+    pub source: Arc<dyn ReadAt + Send + Sync>,
+    /// What is known of the content.
+    pub announced: Announced,
+    /// Must be set if nothing is known: nothing then protects the way from the disk to the archive.
+    pub no_digest: bool,
+}
+
+/// What a depositor knows of the content of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// BLAKE3.
+    pub blake3: Option<Root>,
+    /// SHA-256.
+    pub sha256: Option<[u8; 32]>,
+    /// MD5.
+    pub md5: Option<[u8; 16]>,
+}
+
+/// A file that is in every required replica.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The custody receipt as it goes into a file: a DSSE envelope in JSON. It was verified.
+    pub envelope: String,
+    /// What it says.
+    pub receipt: Receipt,
+    /// The admission in it.
+    pub admission: Admission,
+    /// Whether the archive had the file already.
+    pub already: bool,
+    /// Every replica, required or not.
+    pub replicas: Vec<ReplicaStatus>,
+    /// Another file of the archive, whose name differs only in case.
+    pub similar_name: Option<String>,
+}
+
+/// What happens while a file is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum StoreEvent<'a> {
+    /// So many bytes of the file are on their way or in the archive; fewer than before after a new attempt.
+    Sent(u64),
+    /// An attempt failed; another begins after the pause.
+    Retrying {
+        /// How many attempts have failed without getting further.
+        failed: u32,
+        /// How long until the next.
+        pause: Duration,
+        /// Why.
+        error: &'a ClientError,
+    },
+}
+
+/// How announced digests and those of an admission compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compared {
+    /// At least one is known to both, and none differs.
+    Same,
+    /// One differs; which.
+    Differs(&'static str),
+    /// None is known to both.
+    Unknown,
+}
+
+impl Announced {
+    /// Whether nothing is known.
+    pub const fn is_nothing(&self) -> bool {
+        self.blake3.is_none() && self.sha256.is_none() && self.md5.is_none()
+    }
+
+    fn compare(&self, admission: &Admission) -> Compared {
+        let digests = &admission.digests;
+        let pairs = [
+            ("blake3", self.blake3.map(|own| own == admission.root)),
+            (
+                "sha256",
+                self.sha256.zip(digests.sha256).map(|(a, b)| a == b),
+            ),
+            ("md5", self.md5.zip(digests.md5).map(|(a, b)| a == b)),
+        ];
+        if let Some((which, _)) = pairs.iter().find(|(_, same)| *same == Some(false)) {
+            return Compared::Differs(which);
+        }
+        if pairs.iter().any(|(_, same)| *same == Some(true)) {
+            Compared::Same
+        } else {
+            Compared::Unknown
+        }
+    }
+}
+
+impl fmt::Debug for Deposit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deposit")
+            .field("name", &self.name)
+            .field("size", &self.size)
+            .field("announced", &self.announced)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{Digests, UploadId};
+
+    use super::*;
+
+    fn admission() -> Admission {
+        Admission {
+            archive: "kb".into(),
+            name: FileName::new("a").unwrap(),
+            size: 1,
+            root: Root::from_bytes([1; 32]),
+            digests: Digests {
+                sha256: Some([2; 32]),
+                md5: None,
+            },
+            depositor: "d".into(),
+            admitted: "2026-01-01T00:00:00Z".parse().unwrap(),
+            upload: UploadId::new("u").unwrap(),
+        }
+    }
+
+    #[test]
+    fn every_digest_that_both_know_must_be_the_same() {
+        let root = |byte| Some(Root::from_bytes([byte; 32]));
+        for (blake3, sha256, md5, expected) in [
+            (None, None, None, Compared::Unknown),
+            (None, None, Some([3; 16]), Compared::Unknown),
+            (root(1), None, None, Compared::Same),
+            (None, Some([2; 32]), Some([3; 16]), Compared::Same),
+            (root(9), Some([2; 32]), None, Compared::Differs("blake3")),
+            (root(1), Some([9; 32]), None, Compared::Differs("sha256")),
+        ] {
+            let announced = Announced {
+                blake3,
+                sha256,
+                md5,
+            };
+            assert_eq!(announced.compare(&admission()), expected);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The archive as its users see it.
+//!
+//! Owns this end of the services `Ingest` and `Access`, and the file that says where the archive is and who one is
+//! ([`ClientFile`]). Harvesters hold an [`Ingest`], everyone who reads holds an [`Access`]; [`Depositor`] and [`Reader`]
+//! are these over gRPC.
+//!
+//! Invariants:
+//! - a store is a success only with a receipt that a trusted key signed, for this name, size and content;
+//! - a byte is handed out only after it was proven against an admission that a trusted key signed, for this name;
+//! - a listing that was cut is an error, and what it lacks is said in its last item;
+//! - every wait has a limit, and every answer a bounded size.
+//!
+//! Not promised: anything about an answer that is no content (a status, a listing): it is as true as the repository,
+//! whose certificate was looked at. Nothing is written here; receipts and files are handed to the caller.
+
+pub mod access;
+pub mod archive_status;
+pub mod client_file;
+pub mod error;
+pub mod file_status;
+pub mod ingest;
+pub mod limits;
+mod retry;
+
+pub use access::{
+    Access, Completeness, Condition, Found, ListEntry, Listed, Listing, Reader, Reading, Selection,
+    Wanted,
+};
+pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
+pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
+pub use error::{Class, ClientError};
+pub use file_status::{FileStatus, Progress, ReplicaStatus};
+pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
+pub use limits::ClientLimits;
+
+use std::pin::Pin;
+
+/// What a call of the archive will answer. Dropping it gives the call up.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;

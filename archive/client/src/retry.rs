@@ -1,0 +1,104 @@
+//! When to try again, and when to give up. Pure: time is an argument.
+
+use std::time::Duration;
+
+use crate::limits::ClientLimits;
+
+/// The attempts since the last progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retry {
+    limits: ClientLimits,
+    failed: u32,
+    since: Duration,
+}
+
+impl Retry {
+    pub(crate) fn new(limits: ClientLimits) -> Self {
+        Self {
+            limits,
+            failed: 0,
+            since: Duration::ZERO,
+        }
+    }
+
+    /// The last attempt got further than any before; `now` is the time since the first began.
+    pub(crate) fn progress(&mut self, now: Duration) {
+        self.failed = 0;
+        self.since = now;
+    }
+
+    /// How long to wait before the next attempt, after one that failed at `now`; none: give up.
+    pub(crate) fn pause(&mut self, now: Duration) -> Option<Duration> {
+        self.failed = self.failed.saturating_add(1);
+        if self.failed >= self.limits.attempts {
+            return None;
+        }
+        let doubled = 1_u64.checked_shl(self.failed - 1).unwrap_or(u64::MAX);
+        let pause = self.limits.first_pause_ms.saturating_mul(doubled);
+        let pause = Duration::from_millis(pause.min(self.limits.longest_pause_ms));
+        let patience = Duration::from_secs(self.limits.patience_seconds);
+        let waited = now.saturating_sub(self.since).saturating_add(pause);
+        (waited <= patience).then_some(pause)
+    }
+
+    /// How many attempts have failed without progress.
+    pub(crate) fn failed(&self) -> u32 {
+        self.failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(attempts: u32) -> ClientLimits {
+        ClientLimits {
+            attempts,
+            patience_seconds: 100,
+            first_pause_ms: 1000,
+            longest_pause_ms: 5000,
+            ..ClientLimits::default()
+        }
+    }
+
+    fn seconds(pause: Option<Duration>) -> Option<u64> {
+        pause.map(|pause| pause.as_secs())
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_end() {
+        let mut retry = Retry::new(limits(6));
+        let pauses: Vec<_> = (0..6)
+            .map(|_| seconds(retry.pause(Duration::ZERO)))
+            .collect();
+        assert_eq!(pauses, [Some(1), Some(2), Some(4), Some(5), Some(5), None]);
+        assert_eq!(retry.failed(), 6);
+        assert_eq!(
+            seconds(Retry::new(limits(1)).pause(Duration::ZERO)),
+            None,
+            "one attempt is one"
+        );
+    }
+
+    #[test]
+    fn progress_begins_anew_and_patience_ends() {
+        let at = Duration::from_secs;
+        let mut retry = Retry::new(limits(u32::MAX));
+        assert_eq!(seconds(retry.pause(at(99))), Some(1));
+        assert_eq!(
+            seconds(retry.pause(at(99))),
+            None,
+            "101 s would have passed"
+        );
+        retry.progress(at(99));
+        assert_eq!(seconds(retry.pause(at(190))), Some(1));
+        for _ in 0..200 {
+            retry.pause(at(0));
+        }
+        assert_eq!(
+            seconds(retry.pause(at(0))),
+            Some(5),
+            "no overflow, however often"
+        );
+    }
+}

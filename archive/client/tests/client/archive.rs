@@ -1,0 +1,441 @@
+//! An archive in memory that does what a test tells it to, right or wrong.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_model::{
+    Digests, FileName, GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, UploadId,
+};
+use archive_proof::{Admission, Custody, Receipt, SigningKey, TreeBuilder, encode};
+use archive_rpc::Kind;
+use proto_archive::wire::access_server::Access;
+use proto_archive::wire::get_response::{Head, Step as Get};
+use proto_archive::wire::ingest_server::Ingest;
+use proto_archive::wire::store_request::{Open, Step as Request};
+use proto_archive::wire::store_response::{Ready, Step as Response, Stored};
+use proto_archive::wire::{
+    GetRequest, GetResponse, ListRequest, ListResponse, Segment, StatRequest, StatResponse,
+    StatusRequest, StatusResponse, StoreRequest, StoreResponse,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Iter, StreamExt};
+use tonic::{Status, Streaming};
+
+use crate::world::{NAME, key};
+
+/// What one store does wrong. Numbers count the messages that came: the open is the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// Nothing.
+    Honest,
+    /// Ends the stream.
+    EndAfter(usize),
+    /// Ends it with an error.
+    FailAfter(usize, Kind),
+    /// Says that it should be killed, and is silent.
+    DieAfter(usize),
+    /// Says nothing more, and takes nothing more.
+    SilentAfter(usize),
+    /// Wants to go on at this byte.
+    Ready(u64),
+    /// Answers something else than it should, instead of `ready`.
+    Instead(Instead),
+    /// A receipt that is wrong.
+    Receipt(Wrong),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Instead {
+    Nothing,
+    Taken,
+    /// A good receipt for this name and size, but other content.
+    OtherContent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wrong {
+    Key,
+    Name,
+    Size,
+    Root,
+    Garbage,
+    Flipped,
+    NoReplica,
+}
+
+/// One store as the server saw it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub open: Open,
+    pub offset: u64,
+    pub received: u64,
+}
+
+pub type GetFault = Arc<dyn Fn(Vec<GetResponse>) -> Vec<Result<GetResponse, Status>> + Send + Sync>;
+
+#[derive(Default)]
+pub struct State {
+    pub faults: VecDeque<Fault>,
+    pub seen: Vec<Seen>,
+    /// What was received under each name.
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub get_fault: Option<GetFault>,
+    pub list: Vec<Result<ListResponse, Status>>,
+    pub list_asked: Option<ListRequest>,
+    pub stat: StatResponse,
+    pub status: StatusResponse,
+    tasks: JoinSet<()>,
+}
+
+#[derive(Clone, Default)]
+pub struct Archive {
+    state: Arc<Mutex<State>>,
+    deaths: Arc<watch::Sender<usize>>,
+}
+
+impl Archive {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a store asks for the server to be killed.
+    pub async fn death(&self) {
+        let mut deaths = self.deaths.subscribe();
+        deaths
+            .wait_for(|deaths| *deaths > 0)
+            .await
+            .expect("a sender");
+    }
+
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        self.state().files.insert(name.to_owned(), bytes.to_vec());
+    }
+
+    pub fn fault(&self, faults: &[Fault]) {
+        self.state().faults = faults.iter().copied().collect();
+    }
+}
+
+pub fn admission(name: &str, bytes: &[u8]) -> Admission {
+    Admission {
+        archive: NAME.to_owned(),
+        name: FileName::new(name).expect("name"),
+        size: bytes.len() as u64,
+        root: Root::from_bytes(*blake3::hash(bytes).as_bytes()),
+        digests: Digests::default(),
+        depositor: "h-1".to_owned(),
+        admitted: "2026-01-02T03:04:05Z".parse().expect("time"),
+        upload: UploadId::new("u-1").expect("id"),
+    }
+}
+
+fn receipt(admission: &Admission, replicas: usize, signer: &SigningKey) -> String {
+    let custody = |replica: &&str| Custody {
+        replica: ReplicaId::new(replica).expect("id"),
+        kind: ReplicaKind::Bitarchive,
+        completed: admission.admitted,
+        node: NodeId::new("n-1").expect("id"),
+        volume: None,
+    };
+    let receipt = Receipt {
+        admission: admission.sign(&key(1)).expect("sign"),
+        replicas: ["one", "two"].iter().take(replicas).map(custody).collect(),
+        issued: admission.admitted,
+    };
+    receipt.sign(signer).expect("sign").as_str().to_owned()
+}
+
+fn wrong_receipt(wrong: Wrong, name: &str, bytes: &[u8]) -> String {
+    let good = admission(name, bytes);
+    match wrong {
+        Wrong::Key => receipt(&good, 2, &key(2)),
+        Wrong::Name => receipt(&admission("other.warc", bytes), 2, &key(1)),
+        Wrong::Size => receipt(
+            &Admission {
+                size: good.size + 1,
+                ..good
+            },
+            2,
+            &key(1),
+        ),
+        Wrong::Root => receipt(&admission(name, &vec![1; bytes.len()]), 2, &key(1)),
+        Wrong::Garbage => "{}".to_owned(),
+        Wrong::Flipped => {
+            receipt(&good, 2, &key(1)).replacen("\"payload\":\"e", "\"payload\":\"f", 1)
+        }
+        Wrong::NoReplica => receipt(&good, 0, &key(1)),
+    }
+}
+
+/// One call of `store`.
+struct Call {
+    archive: Archive,
+    fault: Fault,
+    index: usize,
+    answers: mpsc::Sender<Result<StoreResponse, Status>>,
+}
+
+impl Call {
+    async fn run(self, mut requests: Streaming<StoreRequest>) {
+        let mut open = None;
+        let mut count = 0;
+        while let Some(Ok(message)) = requests.next().await {
+            count += 1;
+            match message.step.expect("a step") {
+                Request::Open(asked) => {
+                    let offset = self.begin(&asked);
+                    open = Some(asked);
+                    if self.breaks(count).await {
+                        return;
+                    }
+                    self.ready(offset, open.as_ref().expect("an open")).await;
+                }
+                Request::Data(bytes) => {
+                    let name = &open.as_ref().expect("an open first").name;
+                    let taken = {
+                        let mut state = self.archive.state();
+                        state.seen[self.index].received += bytes.len() as u64;
+                        let file = state.files.get_mut(name).expect("begun");
+                        file.extend_from_slice(&bytes);
+                        file.len() as u64
+                    };
+                    if self.breaks(count).await {
+                        return;
+                    }
+                    self.say(Response::Taken(taken)).await;
+                }
+                Request::Close(_) => {
+                    if self.breaks(count).await {
+                        return;
+                    }
+                    self.finish(open.as_ref().expect("an open first")).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Keeps whole groups of what an earlier stream left.
+    fn begin(&self, open: &Open) -> u64 {
+        let mut state = self.archive.state();
+        let file = state.files.entry(open.name.clone()).or_default();
+        let whole = file.len() as u64 / GROUP_SIZE * GROUP_SIZE;
+        file.truncate(usize::try_from(whole).expect("small"));
+        state.seen[self.index].open = open.clone();
+        state.seen[self.index].offset = whole;
+        whole
+    }
+
+    async fn ready(&self, offset: u64, open: &Open) {
+        let ready = |offset| {
+            Response::Ready(Ready {
+                upload: "u-1".to_owned(),
+                offset,
+            })
+        };
+        match self.fault {
+            Fault::Ready(other) => self.say(ready(other)).await,
+            Fault::Instead(Instead::Nothing) => self.answer(StoreResponse { step: None }).await,
+            Fault::Instead(Instead::Taken) => self.say(Response::Taken(1)).await,
+            Fault::Instead(Instead::OtherContent) => {
+                let size = usize::try_from(open.size).expect("small");
+                self.stored(
+                    receipt(&admission(&open.name, &vec![9; size]), 2, &key(1)),
+                    true,
+                )
+                .await;
+            }
+            Fault::Honest
+            | Fault::EndAfter(_)
+            | Fault::FailAfter(..)
+            | Fault::DieAfter(_)
+            | Fault::SilentAfter(_)
+            | Fault::Receipt(_) => self.say(ready(offset)).await,
+        }
+    }
+
+    async fn finish(&self, open: &Open) {
+        let bytes = self.archive.state().files[&open.name].clone();
+        let root = blake3::hash(&bytes);
+        if bytes.len() as u64 != open.size
+            || (!open.blake3.is_empty() && open.blake3 != root.as_bytes().as_slice())
+        {
+            let status = Kind::Mismatch.status(format!("{}: not what was announced", open.name));
+            drop(self.answers.send(Err(status)).await);
+            return;
+        }
+        let text = match self.fault {
+            Fault::Receipt(wrong) => wrong_receipt(wrong, &open.name, &bytes),
+            _ => receipt(&admission(&open.name, &bytes), 2, &key(1)),
+        };
+        self.stored(text, false).await;
+    }
+
+    async fn stored(&self, receipt: String, already: bool) {
+        self.say(Response::Stored(Stored {
+            receipt,
+            already,
+            ..Stored::default()
+        }))
+        .await;
+    }
+
+    /// Whether it stops here, as it was told to.
+    async fn breaks(&self, count: usize) -> bool {
+        match self.fault {
+            Fault::EndAfter(n) => n == count,
+            Fault::FailAfter(n, kind) if n == count => {
+                let status = kind.status("as the test wants it");
+                drop(self.answers.send(Err(status)).await);
+                true
+            }
+            Fault::DieAfter(n) if n == count => {
+                self.archive.deaths.send_modify(|deaths| *deaths += 1);
+                std::future::pending().await
+            }
+            Fault::SilentAfter(n) if n == count => std::future::pending().await,
+            _ => false,
+        }
+    }
+
+    async fn say(&self, step: Response) {
+        self.answer(StoreResponse { step: Some(step) }).await;
+    }
+
+    async fn answer(&self, response: StoreResponse) {
+        // The client may be gone.
+        drop(self.answers.send(Ok(response)).await);
+    }
+}
+
+#[tonic::async_trait]
+impl Ingest for Archive {
+    type StoreStream = ReceiverStream<Result<StoreResponse, Status>>;
+
+    async fn store(
+        &self,
+        request: tonic::Request<Streaming<StoreRequest>>,
+    ) -> Result<tonic::Response<Self::StoreStream>, Status> {
+        let (answers, stream) = mpsc::channel(4);
+        let mut state = self.state();
+        let fault = state.faults.pop_front().unwrap_or(Fault::Honest);
+        let call = Call {
+            archive: self.clone(),
+            fault,
+            index: state.seen.len(),
+            answers,
+        };
+        state.seen.push(Seen {
+            open: Open::default(),
+            offset: 0,
+            received: 0,
+        });
+        state.tasks.spawn(call.run(request.into_inner()));
+        Ok(tonic::Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn stat(
+        &self,
+        _request: tonic::Request<StatRequest>,
+    ) -> Result<tonic::Response<StatResponse>, Status> {
+        Ok(tonic::Response::new(self.state().stat.clone()))
+    }
+}
+
+/// The honest answer to a request, three groups in a segment.
+pub fn honest(name: &str, bytes: &[u8], asked: Range<u64>) -> Vec<GetResponse> {
+    let size = bytes.len() as u64;
+    let mut builder = TreeBuilder::new(Vec::new());
+    builder.update(bytes).expect("in memory");
+    let tree = builder.finish().expect("in memory");
+    let signed = admission(name, bytes).sign(&key(1)).expect("sign");
+    let head = Head {
+        admission: signed.as_str().to_owned(),
+        start: asked.start,
+        end: asked.end,
+    };
+    let mut messages = vec![GetResponse {
+        step: Some(Get::Head(head)),
+    }];
+    let end = asked.end.next_multiple_of(GROUP_SIZE).min(size);
+    let mut start = asked.start / GROUP_SIZE * GROUP_SIZE;
+    while start < end {
+        let next = (start + 3 * GROUP_SIZE).min(end);
+        let mut encoded = Vec::new();
+        let range = start..next;
+        encode(
+            bytes,
+            Some(&tree.sink),
+            tree.root,
+            size,
+            &[range],
+            &mut encoded,
+        )
+        .expect("encode");
+        let segment = Segment {
+            offset: start,
+            length: next - start,
+            encoded: encoded.into(),
+        };
+        messages.push(GetResponse {
+            step: Some(Get::Segment(segment)),
+        });
+        start = next;
+    }
+    messages
+}
+
+#[tonic::async_trait]
+impl Access for Archive {
+    type GetStream = Iter<std::vec::IntoIter<Result<GetResponse, Status>>>;
+    type ListStream = Iter<std::vec::IntoIter<Result<ListResponse, Status>>>;
+
+    async fn get(
+        &self,
+        request: tonic::Request<GetRequest>,
+    ) -> Result<tonic::Response<Self::GetStream>, Status> {
+        let request = request.into_inner();
+        let state = self.state();
+        let Some(bytes) = state.files.get(&request.name) else {
+            return Err(Kind::NotFound.status(format!("{} is not in the archive", request.name)));
+        };
+        let size = bytes.len() as u64;
+        let end = if request.end == 0 {
+            size
+        } else {
+            request.end.min(size)
+        };
+        let messages = honest(&request.name, bytes, request.start..end);
+        let messages = match &state.get_fault {
+            Some(fault) => fault(messages),
+            None => messages.into_iter().map(Ok).collect(),
+        };
+        Ok(tonic::Response::new(tokio_stream::iter(messages)))
+    }
+
+    async fn list(
+        &self,
+        request: tonic::Request<ListRequest>,
+    ) -> Result<tonic::Response<Self::ListStream>, Status> {
+        let mut state = self.state();
+        state.list_asked = Some(request.into_inner());
+        Ok(tonic::Response::new(tokio_stream::iter(std::mem::take(
+            &mut state.list,
+        ))))
+    }
+
+    async fn status(
+        &self,
+        _request: tonic::Request<StatusRequest>,
+    ) -> Result<tonic::Response<StatusResponse>, Status> {
+        let state = self.state();
+        let files = state.files.len() as u64;
+        Ok(tonic::Response::new(StatusResponse {
+            files,
+            ..state.status.clone()
+        }))
+    }
+}

@@ -1,0 +1,130 @@
+//! Listings, statuses and stats over the wire.
+
+use archive_client::{Access, Class, ClientError, Completeness, Ingest, Listed, Selection};
+use archive_model::FileName;
+use proto_archive::wire::list_response::End;
+use proto_archive::wire::{Gap, ListEntry, ListResponse, StatResponse};
+
+use crate::world::World;
+
+fn entry(name: &str) -> ListEntry {
+    ListEntry {
+        name: name.into(),
+        size: 3,
+        root: vec![1; 32].into(),
+        ..ListEntry::default()
+    }
+}
+
+fn message(names: &[&str], end: Option<End>) -> ListResponse {
+    ListResponse {
+        entries: names.iter().map(|name| entry(name)).collect(),
+        end,
+    }
+}
+
+async fn read(
+    world: &World,
+    selection: &Selection,
+) -> (Vec<String>, Result<Completeness, ClientError>) {
+    let mut names = Vec::new();
+    let mut listing = world.reader().list(selection).await.expect("a stream");
+    loop {
+        match listing.next().await {
+            Ok(Some(Listed::Entry(entry))) => names.push(entry.name.as_str().to_owned()),
+            Ok(Some(Listed::End(end))) => return (names, Ok(end)),
+            Ok(None) => panic!("ended without saying so"),
+            Err(error) => return (names, Err(error)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listing_says_what_it_lacks() {
+    let world = World::new().await;
+    let gap = Gap {
+        replica: "two".into(),
+        node: "n-2".into(),
+        volume: String::new(),
+        reason: "silent".into(),
+    };
+    let end = End {
+        count: 3,
+        gaps: vec![gap],
+    };
+    world.archive.state().list = vec![
+        Ok(message(&["a", "b"], None)),
+        Ok(message(&["c"], Some(end))),
+    ];
+    let selection = Selection {
+        replica: Some("two".parse().unwrap()),
+        matching: Some(".*".into()),
+        after: Some(FileName::new("0").unwrap()),
+    };
+    let (names, end) = read(&world, &selection).await;
+    assert_eq!(names, ["a", "b", "c"]);
+    let end = end.unwrap();
+    assert_eq!((end.count, end.gaps[0].reason.as_str()), (3, "silent"));
+    let asked = world.archive.state().list_asked.clone().unwrap();
+    assert_eq!(
+        (
+            asked.replica.as_str(),
+            asked.r#match.as_str(),
+            asked.after.as_str()
+        ),
+        ("two", ".*", "0")
+    );
+}
+
+#[tokio::test]
+async fn a_listing_without_an_end_is_an_error() {
+    let world = World::new().await;
+    for messages in [
+        vec![],
+        vec![message(&["a"], None)],
+        vec![message(&["a"], None), message(&["b"], None)],
+    ] {
+        let count = messages.len();
+        world.archive.state().list = messages.into_iter().map(Ok).collect();
+        let (names, end) = read(&world, &Selection::default()).await;
+        assert_eq!(names.len(), count);
+        let error = end.unwrap_err();
+        assert_eq!(error.class(), Class::Unreachable, "{error}");
+        assert!(error.to_string().contains("not complete"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_stat_of_another_file_is_not_believed() {
+    let world = World::new().await;
+    world.archive.state().stat = StatResponse {
+        name: "a".into(),
+        root: vec![1; 32].into(),
+        admitted: "2026-01-01T00:00:00Z".into(),
+        ..StatResponse::default()
+    };
+    let name = FileName::new("a").unwrap();
+    assert_eq!(world.depositor().stat(&name).await.unwrap().name, name);
+    let error = world
+        .depositor()
+        .stat(&FileName::new("b").unwrap())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
+}
+
+#[tokio::test]
+async fn the_status_is_for_those_who_may_ask() {
+    let world = World::new().await;
+    world.archive.put("a", b"a");
+    assert_eq!(world.reader().status().await.unwrap().files, 1);
+    let harvester = archive_client::Reader::new(
+        world.channel("harvester/h-1"),
+        crate::world::trust(),
+        crate::world::limits(),
+    );
+    assert_eq!(
+        harvester.status().await.unwrap_err().class(),
+        Class::Refused
+    );
+}

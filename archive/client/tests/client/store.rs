@@ -1,0 +1,329 @@
+//! Storing: cut at each message, resumed, and believed only with a receipt.
+
+use std::sync::{Arc, Mutex};
+
+use archive_client::{
+    Announced, Class, ClientError, ClientLimits, Deposit, Depositor, Ingest, StoreEvent, Stored,
+};
+use archive_model::{FileName, Root};
+use archive_rpc::Kind;
+
+use crate::archive::{Fault, Instead, Wrong};
+use crate::world::{World, limits, noise, trust};
+
+/// Five messages of data.
+const SIZE: usize = 1024 * 1024 + 7;
+
+/// The open, the data, the close.
+const MESSAGES: usize = 7;
+
+fn deposit(bytes: &[u8]) -> Deposit {
+    Deposit {
+        name: FileName::new("a.warc.gz").unwrap(),
+        size: bytes.len() as u64,
+        source: Arc::new(bytes.to_vec()),
+        announced: Announced {
+            blake3: Some(Root::from_bytes(*blake3::hash(bytes).as_bytes())),
+            ..Announced::default()
+        },
+        no_digest: false,
+    }
+}
+
+async fn store(depositor: &Depositor, deposit: &Deposit) -> Result<Stored, ClientError> {
+    depositor.store(deposit, &|_| {}).await
+}
+
+#[tokio::test]
+async fn a_file_is_stored_and_receipted() {
+    let world = World::new().await;
+    for size in [0, 1, 16384, 262_144, SIZE] {
+        let bytes = noise(size, 1);
+        let deposit = Deposit {
+            name: FileName::new(&format!("f{size}")).unwrap(),
+            ..deposit(&bytes)
+        };
+        let sent = Mutex::new(Vec::new());
+        let watch = |event: StoreEvent<'_>| match event {
+            StoreEvent::Sent(bytes) => sent.lock().unwrap().push(bytes),
+            StoreEvent::Retrying { .. } => panic!("nothing is wrong"),
+        };
+        let stored = world.depositor().store(&deposit, &watch).await.unwrap();
+        assert_eq!(stored.admission.name, deposit.name);
+        assert_eq!(Some(stored.admission.root), deposit.announced.blake3);
+        assert_eq!(stored.receipt.replicas.len(), 2);
+        assert!(
+            stored
+                .envelope
+                .contains("application/vnd.holdfast.receipt+json")
+        );
+        assert_eq!(world.archive.state().files[deposit.name.as_str()], bytes);
+        let sent = sent.lock().unwrap();
+        assert_eq!(sent.last(), Some(&(size as u64)));
+        assert!(sent.is_sorted());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_anywhere_goes_on_where_it_stood() {
+    let world = World::new().await;
+    let bytes = noise(SIZE, 2);
+    for after in 1..=MESSAGES {
+        for fault in [
+            Fault::EndAfter(after),
+            Fault::FailAfter(after, Kind::Unavailable),
+            Fault::FailAfter(after, Kind::Busy),
+            Fault::FailAfter(after, Kind::TimedOut),
+        ] {
+            world.archive.state().files.clear();
+            world.archive.state().seen.clear();
+            world.archive.fault(&[fault]);
+            let stored = store(&world.depositor(), &deposit(&bytes)).await;
+            stored.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+            let state = world.archive.state();
+            assert_eq!(state.files["a.warc.gz"], bytes, "{fault:?}");
+            let [first, second] = state.seen.as_slice() else {
+                panic!("{fault:?}: {} calls", state.seen.len())
+            };
+            assert_eq!(first.open, second.open, "{fault:?}");
+            assert_eq!(second.offset, first.received / 16384 * 16384, "{fault:?}");
+            assert_eq!(
+                second.received,
+                bytes.len() as u64 - second.offset,
+                "{fault:?}: only what was missing is sent again"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_dies_anywhere_is_waited_for() {
+    let mut world = World::new().await;
+    let bytes = noise(SIZE, 3);
+    for after in [1, 3, MESSAGES] {
+        world.archive = crate::archive::Archive::default();
+        world.kill().await;
+        world.start("repository/main").await;
+        world.archive.fault(&[Fault::DieAfter(after)]);
+        let (depositor, deposit) = (world.depositor(), deposit(&bytes));
+        let storing = store(&depositor, &deposit);
+        let death = async {
+            world.archive.death().await;
+            world.kill().await;
+            world.start("repository/main").await;
+        };
+        let (stored, ()) = tokio::join!(storing, death);
+        stored.unwrap_or_else(|error| panic!("{after}: {error}"));
+        assert_eq!(world.archive.state().files["a.warc.gz"], bytes, "{after}");
+    }
+}
+
+#[tokio::test]
+async fn attempts_end_and_progress_begins_them_anew() {
+    let world = World::new().await;
+    let bytes = noise(SIZE, 4);
+    world.archive.fault(&[Fault::EndAfter(1); 20]);
+    let error = store(&world.depositor(), &deposit(&bytes))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ClientError::Unavailable(_)), "{error}");
+    assert_eq!(
+        world.archive.state().seen.len(),
+        4,
+        "as many as the limits allow"
+    );
+
+    // Each stream gets one message further than the last: five failures, and still no four without progress.
+    world.archive.state().seen.clear();
+    world.archive.fault(&[Fault::EndAfter(2); 5]);
+    let limits = ClientLimits {
+        attempts: 2,
+        ..limits()
+    };
+    let depositor = Depositor::new(world.channel("harvester/h-1"), trust(), limits);
+    store(&depositor, &deposit(&bytes)).await.unwrap();
+    assert_eq!(world.archive.state().seen.len(), 6);
+}
+
+#[tokio::test]
+async fn what_will_not_pass_is_not_tried_again() {
+    let world = World::new().await;
+    let bytes = noise(SIZE, 5);
+    for (kind, class) in [
+        (Kind::Exists, Class::Refused),
+        (Kind::Mismatch, Class::Refused),
+        (Kind::NotEnoughReplicas, Class::Failed),
+        (Kind::NoSpace, Class::Failed),
+        (Kind::Invalid, Class::Usage),
+        (Kind::Internal, Class::Bug),
+    ] {
+        for after in [1, 3, MESSAGES] {
+            world.archive.state().files.clear();
+            world.archive.state().seen.clear();
+            world.archive.fault(&[Fault::FailAfter(after, kind); 9]);
+            let error = store(&world.depositor(), &deposit(&bytes))
+                .await
+                .unwrap_err();
+            assert_eq!(error.class(), class, "{kind} {after}: {error}");
+            assert!(
+                error.to_string().contains("as the test wants it"),
+                "{error}"
+            );
+            assert_eq!(world.archive.state().seen.len(), 1, "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_is_wrong_is_no_success() {
+    let world = World::new().await;
+    let bytes = noise(1000, 6);
+    for wrong in [
+        Wrong::Key,
+        Wrong::Name,
+        Wrong::Size,
+        Wrong::Root,
+        Wrong::Garbage,
+        Wrong::Flipped,
+        Wrong::NoReplica,
+    ] {
+        world.archive.fault(&[Fault::Receipt(wrong); 9]);
+        world.archive.state().seen.clear();
+        world.archive.state().files.clear();
+        let error = store(&world.depositor(), &deposit(&bytes))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ClientError::Untrusted(_)),
+            "{wrong:?}: {error}"
+        );
+        assert_eq!(error.class(), Class::Failed);
+        assert_eq!(
+            world.archive.state().seen.len(),
+            1,
+            "a liar is not asked again"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_out_of_turn_is_no_success() {
+    let world = World::new().await;
+    let bytes = noise(1000, 7);
+    for fault in [
+        Fault::Ready(1001),
+        Fault::Ready(u64::MAX),
+        Fault::Instead(Instead::Nothing),
+        Fault::Instead(Instead::Taken),
+        Fault::Instead(Instead::OtherContent),
+    ] {
+        world.archive.fault(&[fault]);
+        let error = store(&world.depositor(), &deposit(&bytes))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ClientError::Untrusted(_)),
+            "{fault:?}: {error}"
+        );
+    }
+    // Without a digest, a receipt at once could be for anything.
+    let unknown = Deposit {
+        announced: Announced::default(),
+        no_digest: true,
+        ..deposit(&bytes)
+    };
+    world
+        .archive
+        .fault(&[Fault::Instead(Instead::OtherContent)]);
+    let error = store(&world.depositor(), &unknown).await.unwrap_err();
+    assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
+    store(&world.depositor(), &unknown).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_silent_archive_is_not_waited_for_for_ever() {
+    let world = World::new().await;
+    let bytes = noise(SIZE, 8);
+    let limits = ClientLimits {
+        answer_seconds: 1,
+        stall_seconds: 1,
+        verify_seconds: 1,
+        attempts: 1,
+        ..limits()
+    };
+    let depositor = Depositor::new(world.channel("harvester/h-1"), trust(), limits);
+    for after in [1, 2, MESSAGES] {
+        world.archive.state().files.clear();
+        world.archive.fault(&[Fault::SilentAfter(after)]);
+        let error = store(&depositor, &deposit(&bytes)).await.unwrap_err();
+        assert!(
+            matches!(error, ClientError::TimedOut(_)),
+            "{after}: {error}"
+        );
+    }
+    let large = noise(16 << 20, 8);
+    world.archive.state().files.clear();
+    world.archive.fault(&[Fault::SilentAfter(2)]);
+    let error = store(&depositor, &deposit(&large)).await.unwrap_err();
+    assert!(
+        matches!(error, ClientError::TimedOut(_)),
+        "back-pressure: {error}"
+    );
+}
+
+#[tokio::test]
+async fn a_source_that_is_not_what_was_said_is_noticed() {
+    let world = World::new().await;
+    let bytes = noise(SIZE, 9);
+    let short = Deposit {
+        size: bytes.len() as u64 + 1,
+        ..deposit(&bytes)
+    };
+    let error = store(&world.depositor(), &short).await.unwrap_err();
+    assert!(matches!(error, ClientError::Source { .. }), "{error}");
+    let other = Deposit {
+        source: Arc::new(noise(SIZE, 10)),
+        ..deposit(&bytes)
+    };
+    world.archive.state().files.clear();
+    let error = store(&world.depositor(), &other).await.unwrap_err();
+    assert!(matches!(error, ClientError::Mismatch(_)), "{error}");
+    let nothing = Deposit {
+        announced: Announced::default(),
+        ..deposit(&bytes)
+    };
+    let error = store(&world.depositor(), &nothing).await.unwrap_err();
+    assert!(matches!(error, ClientError::Invalid(_)), "{error}");
+}
+
+#[tokio::test]
+async fn who_may_not_store_or_is_not_the_repository_is_refused_at_once() {
+    let mut world = World::new().await;
+    let bytes = noise(10, 11);
+    let limits = ClientLimits {
+        first_pause_ms: 60_000,
+        longest_pause_ms: 60_000,
+        ..limits()
+    };
+    let reader = Depositor::new(world.channel("reader/anna"), trust(), limits);
+    let error = store(&reader, &deposit(&bytes)).await.unwrap_err();
+    assert_eq!(error.class(), Class::Refused, "{error}");
+    world.kill().await;
+    world.start("monitor/one").await;
+    let depositor = Depositor::new(world.channel("harvester/h-1"), trust(), limits);
+    let error = store(&depositor, &deposit(&bytes)).await.unwrap_err();
+    assert_eq!(error.class(), Class::Refused, "{error}");
+    assert!(error.to_string().contains("monitor/one"), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_unreachable_and_names_the_address() {
+    let mut world = World::new().await;
+    world.kill().await;
+    let error = store(&world.depositor(), &deposit(b"x")).await.unwrap_err();
+    assert_eq!(error.class(), Class::Unreachable, "{error}");
+    assert!(
+        error.to_string().contains(&world.address.to_string()),
+        "{error}"
+    );
+}

@@ -1,0 +1,155 @@
+//! An environment, a server in it, and clients of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use archive_client::{ClientLimits, Depositor, Reader};
+use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Services, Validity, bind,
+    connect_lazy, serve,
+};
+use proto_archive::wire::access_server::AccessServer;
+use proto_archive::wire::ingest_server::IngestServer;
+use proto_archive::{DESCRIPTORS, rules};
+use tokio::task::JoinSet;
+use tonic::service::Routes;
+use tonic::transport::Channel;
+
+use crate::archive::Archive;
+
+/// The archive that the keys sign for.
+pub const NAME: &str = "kb";
+
+/// Quick, and long enough for a machine that is busy.
+pub fn limits() -> ClientLimits {
+    ClientLimits {
+        answer_seconds: 20,
+        stall_seconds: 20,
+        verify_seconds: 20,
+        attempts: 4,
+        first_pause_ms: 10,
+        longest_pause_ms: 50,
+        ..ClientLimits::default()
+    }
+}
+
+/// The key that is trusted, and others.
+pub fn key(seed: u8) -> SigningKey {
+    SigningKey::from_seed([seed; 32])
+}
+
+fn at(year: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
+}
+
+pub struct World {
+    authority: Authority,
+    pub archive: Archive,
+    pub address: SocketAddr,
+    running: JoinSet<()>,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let validity = Validity {
+            not_before: at(2000),
+            not_after: at(2200),
+        };
+        let authority = Authority::create("archive.example", validity).expect("authority");
+        let mut world = Self {
+            authority,
+            archive: Archive::default(),
+            address: ([127, 0, 0, 1], 0).into(),
+            running: JoinSet::new(),
+        };
+        world.start("repository/main").await;
+        world
+    }
+
+    /// Starts the server, on the port it had before if it had one.
+    pub async fn start(&mut self, grant: &str) {
+        let (listener, address) = bind(&self.address.to_string()).await.expect("bind");
+        self.address = address;
+        let routes = Routes::new(IngestServer::new(self.archive.clone()))
+            .add_service(AccessServer::new(self.archive.clone()));
+        let services = Services {
+            routes,
+            rules: rules::rules(),
+            descriptors: vec![DESCRIPTORS],
+        };
+        let credentials = self.credentials(grant);
+        self.running.spawn(async move {
+            let for_ever = std::future::pending();
+            let ended = serve(listener, services, credentials, Limits::default(), for_ever).await;
+            ended.expect("serve");
+        });
+    }
+
+    /// Kills the server: every connection is cut.
+    pub async fn kill(&mut self) {
+        self.running.shutdown().await;
+    }
+
+    /// The text of a certificate that carries `grant`, its key, and the authority.
+    pub fn pem(&self, grant: &str) -> CredentialPem {
+        let validity = Validity {
+            not_before: at(2000),
+            not_after: at(2200),
+        };
+        let grant: Grant = grant.parse().expect("grant");
+        let issued = self
+            .authority
+            .issue(&[grant], &[], validity)
+            .expect("issue");
+        CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: self.authority.certificate().to_owned(),
+            revoked: None,
+        }
+    }
+
+    pub fn credentials(&self, grant: &str) -> Credentials {
+        Credentials::from_pem(&self.pem(grant), at(2026)).expect("credentials")
+    }
+
+    pub fn channel(&self, grant: &str) -> Channel {
+        connect_lazy(
+            &self.address.to_string(),
+            &self.credentials(grant),
+            &Expected::role(Role::Repository),
+            &Limits::default(),
+        )
+        .expect("an address")
+    }
+
+    pub fn depositor(&self) -> Depositor {
+        Depositor::new(self.channel("harvester/h-1"), trust(), limits())
+    }
+
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.channel("reader/anna"), trust(), limits())
+    }
+}
+
+pub fn trust() -> Arc<TrustFile> {
+    let key = TrustedKey {
+        archive: NAME.to_owned(),
+        public_key: key(1).public_key(),
+        from: "2020-01-01T00:00:00Z".parse().expect("time"),
+        until: None,
+    };
+    Arc::new(TrustFile::new(vec![key]).expect("trust"))
+}
+
+/// Bytes that are the same for the same seed.
+pub fn noise(size: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new()
+        .update(&seed.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
