@@ -1,0 +1,245 @@
+//! Lists of checksums as `b3sum`, `sha256sum` and `md5sum` write them.
+//!
+//! Which algorithm it is shows in the length: MD5 has 32 digits. BLAKE3 and SHA-256 both have 64: a file must have the
+//! one or the other.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use archive_client::Announced;
+use archive_model::Root;
+use md5::Md5;
+use sha2::{Digest as _, Sha256};
+
+use crate::exit::{Exit, Failure};
+
+/// The longest list that is read, in bytes: some millions of files.
+const LONGEST: u64 = 1 << 30;
+
+/// Checksums by file name: the last part of the path in the list.
+#[derive(Debug, Default)]
+pub(crate) struct Checksums {
+    by_name: BTreeMap<String, Listed>,
+}
+
+/// A checksum of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// MD5.
+    Md5([u8; 16]),
+    /// BLAKE3 or SHA-256.
+    Long([u8; 32]),
+}
+
+/// Why a list is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidList {
+    #[error("line {0} is no line of b3sum, sha256sum or md5sum: CHECKSUM, two spaces, FILE")]
+    Line(usize),
+    #[error("line {line}: {name} is listed before with another checksum; leave one of them")]
+    Twice { line: usize, name: String },
+}
+
+impl Checksums {
+    /// Reads a list.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+            .map_err(|error| Failure::unreadable(path, &error))?;
+        Self::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    }
+
+    fn parse(text: &str) -> Result<Self, InvalidList> {
+        let mut by_name = BTreeMap::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            if text.trim().is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let (listed, path) = entry(text).ok_or(InvalidList::Line(line))?;
+            let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
+            if by_name
+                .insert(name.clone(), listed)
+                .is_some_and(|before| before != listed)
+            {
+                return Err(InvalidList::Twice { line, name });
+            }
+        }
+        Ok(Self { by_name })
+    }
+
+    /// The checksum of a file.
+    pub(crate) fn of(&self, name: &str) -> Option<Listed> {
+        self.by_name.get(name).copied()
+    }
+}
+
+/// `CHECKSUM  FILE`, `CHECKSUM *FILE`, and with a leading `\` the same with `\\` and `\n` in the file's name.
+fn entry(line: &str) -> Option<(Listed, String)> {
+    let (escaped, line) = match line.strip_prefix('\\') {
+        Some(rest) => (true, rest),
+        None => (false, line),
+    };
+    let (digits, path) = line.split_once(' ')?;
+    let path = path.strip_prefix([' ', '*'])?;
+    if path.is_empty() {
+        return None;
+    }
+    let bytes = hex::decode(digits).ok()?;
+    let listed = match bytes.len() {
+        16 => Listed::Md5(bytes.try_into().ok()?),
+        32 => Listed::Long(bytes.try_into().ok()?),
+        _ => return None,
+    };
+    let path = if escaped {
+        unescape(path)?
+    } else {
+        path.to_owned()
+    };
+    Some((listed, path))
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut chars = text.chars();
+    let mut plain = String::new();
+    while let Some(c) = chars.next() {
+        plain.push(match c {
+            '\\' => match chars.next()? {
+                '\\' => '\\',
+                'n' => '\n',
+                'r' => '\r',
+                _ => return None,
+            },
+            other => other,
+        });
+    }
+    Some(plain)
+}
+
+/// Reads a file once and computes its BLAKE3, and what is needed to compare it with the list.
+pub(crate) fn digest(mut source: impl Read, listed: Option<Listed>) -> io::Result<Announced> {
+    let mut blake3 = blake3::Hasher::new();
+    let mut sha256 = matches!(listed, Some(Listed::Long(_))).then(Sha256::new);
+    let mut md5 = matches!(listed, Some(Listed::Md5(_))).then(Md5::new);
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        let count = match source.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else {
+            break;
+        };
+        blake3.update(bytes);
+        if let Some(sha256) = &mut sha256 {
+            sha256.update(bytes);
+        }
+        if let Some(md5) = &mut md5 {
+            md5.update(bytes);
+        }
+    }
+    Ok(Announced {
+        blake3: Some(Root::from_bytes(*blake3.finalize().as_bytes())),
+        sha256: sha256.map(|hasher| hasher.finalize().into()),
+        md5: md5.map(|hasher| hasher.finalize().into()),
+    })
+}
+
+/// Holds what a file has against what the list says of it.
+pub(crate) fn compare(name: &str, found: &Announced, listed: Listed) -> Result<(), Failure> {
+    let (same, said, has) = match listed {
+        Listed::Md5(bytes) => (
+            found.md5 == Some(bytes),
+            hex::encode(bytes),
+            found.md5.map(hex::encode),
+        ),
+        Listed::Long(bytes) => (
+            found.sha256 == Some(bytes) || found.blake3 == Some(Root::from_bytes(bytes)),
+            hex::encode(bytes),
+            found.blake3.map(|root| root.to_string()),
+        ),
+    };
+    if same {
+        return Ok(());
+    }
+    let has = has.unwrap_or_default();
+    Err(Failure::new(
+        Exit::Refused,
+        format!(
+            "{name}: the list says {said}, the file has {has}; get the file again, or correct the list"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn long(byte: &str) -> String {
+        byte.repeat(32)
+    }
+
+    #[test]
+    fn the_lists_of_the_three_tools_are_read() {
+        let (a, b, c) = (long("0a"), long("0B"), "0c".repeat(16));
+        let text = format!(
+            "# a comment\n{a}  dir/a.warc\n{b} *b b.warc\r\n\n{c}  ./c.warc\n\\{a}  x/back\\\\slash\\n\n{a}  other/a.warc\n"
+        );
+        let list = Checksums::parse(&text).unwrap();
+        assert_eq!(list.of("a.warc"), Some(Listed::Long([0x0a; 32])));
+        assert_eq!(list.of("b b.warc"), Some(Listed::Long([0x0b; 32])));
+        assert_eq!(list.of("c.warc"), Some(Listed::Md5([0x0c; 16])));
+        assert_eq!(list.of("back\\slash\n"), Some(Listed::Long([0x0a; 32])));
+        assert_eq!(list.of("dir/a.warc"), None);
+    }
+
+    #[test]
+    fn what_is_no_list_names_its_line() {
+        for bad in [
+            "nonsense".to_owned(),
+            long("0a"),
+            format!("{}  ", long("0a")),
+            format!("{} a", long("0a")),
+            format!("{}  a", "0a".repeat(20)),
+            format!("{}  a", "zz".repeat(32)),
+            format!("\\{}  a\\t", long("0a")),
+            format!("\\{}  a\\", long("0a")),
+        ] {
+            let text = format!("{}  good\n{bad}\n", long("01"));
+            assert_eq!(
+                Checksums::parse(&text).unwrap_err(),
+                InvalidList::Line(2),
+                "{bad:?}"
+            );
+        }
+        let twice = format!("{}  x/a\n{}  y/a\n", long("01"), long("02"));
+        assert!(matches!(
+            Checksums::parse(&twice),
+            Err(InvalidList::Twice { line: 2, .. })
+        ));
+    }
+
+    #[test]
+    fn a_file_is_held_against_any_of_the_three() {
+        // The digests of "abc", from the standards.
+        let listed = |text: &str| entry(&format!("{text}  f")).unwrap().0;
+        let blake3 = listed("6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85");
+        let sha256 = listed("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let md5 = listed("900150983cd24fb0d6963f7d28e17f72");
+        for listed in [blake3, sha256, md5] {
+            let found = digest(&b"abc"[..], Some(listed)).unwrap();
+            assert_eq!(compare("f", &found, listed), Ok(()));
+            let other = digest(&b"abd"[..], Some(listed)).unwrap();
+            let failure = compare("f", &other, listed).unwrap_err();
+            assert_eq!(failure.exit, Exit::Refused, "{failure}");
+        }
+        let found = digest(&b"abc"[..], None).unwrap();
+        assert_eq!((found.sha256, found.md5), (None, None));
+        assert_eq!(
+            found.blake3.unwrap().to_string(),
+            "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
+        );
+    }
+}

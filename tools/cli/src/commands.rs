@@ -1,0 +1,195 @@
+//! The command line: one file per verb.
+
+mod get;
+mod list;
+mod parts;
+mod stat;
+mod status;
+mod store;
+mod up;
+mod verify;
+
+use std::path::PathBuf;
+
+use archive_client::Who;
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::{CODES, Exit, Failure};
+use crate::output::Output;
+
+/// A web archive that keeps every byte in several places, proves that it is still the one that was harvested, and
+/// repairs it when it is not.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, after_long_help = CODES, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) global: Global,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Print one JSON document on stdout, and nothing else there
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The client file: where the archive is, whom to trust, who you are [default: holdfast-data/client.toml]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "HOLDFAST_CLIENT",
+        hide_env_values = true
+    )]
+    pub(crate) client: Option<PathBuf>,
+    /// Act in this role, with an identity of the client file
+    #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
+    pub(crate) who: Option<Who>,
+    /// Set a setting, over the file; may be given several times
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// What can be asked. The help of a verb stands beside its arguments.
+///
+/// A part (`repository`, `up`) brings its own runtime and does not need [`talk`].
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a whole archive in one process
+    Up(up::Up),
+    /// Run the repository: the coordinator of the archive
+    Repository(parts::Part),
+    /// Run the monitor of one replica
+    Monitor(parts::Part),
+    /// Run one node of a replica
+    Bitarchive(parts::Part),
+    Store(store::Store),
+    Get(get::Get),
+    List(list::List),
+    Stat(stat::Stat),
+    Status(status::Status),
+    #[command(subcommand)]
+    Verify(verify::Verify),
+}
+
+/// What a command is given beside its own arguments.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    pub(crate) output: Output,
+}
+
+impl Context {
+    pub(crate) const fn new(global: Global) -> Self {
+        let output = Output::new(global.json);
+        Self { global, output }
+    }
+}
+
+impl Command {
+    /// Does it. A failure means that nothing was answered yet.
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Up(up) => up.run(context),
+            Self::Repository(part) => part.repository(context),
+            Self::Monitor(part) => part.monitor(context),
+            Self::Bitarchive(part) => part.bitarchive(context),
+            Self::Store(store) => talk(store.run(context)),
+            Self::Get(get) => talk(get.run(context)),
+            Self::List(list) => talk(list.run(context)),
+            Self::Stat(stat) => talk(stat.run(context)),
+            Self::Status(status) => talk(status.run(context)),
+            Self::Verify(verify) => verify.run(context),
+        }
+    }
+}
+
+/// Runs a command that talks with the archive, until it is done or a person presses Ctrl-C.
+fn talk(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Failure::failed(format!("no threads: {error}; raise the limits")))?;
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            ended = command => ended,
+            // Without the signal's handler there is nothing to wait for: the signal then ends the process itself.
+            Ok(()) = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        }
+    });
+    // Reads of the disk that nobody waits for any more must not hold up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn each(command: &clap::Command, path: &str, visit: &mut impl FnMut(&clap::Command, &str)) {
+        let path = format!("{path} {}", command.get_name());
+        visit(command, &path);
+        command
+            .get_subcommands()
+            .for_each(|sub| each(sub, &path, visit));
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_every_option_says_what_it_does() {
+        let mut root = Cli::command();
+        root.build();
+        each(&root, "", &mut |command, path| {
+            if path.split(' ').any(|word| word == "help") {
+                return;
+            }
+            assert!(command.get_about().is_some(), "{path}: no help");
+            for argument in command.get_arguments() {
+                let id = argument.get_id();
+                let help = argument
+                    .get_help()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                assert!(help.len() >= 10, "{path} {id}: no help");
+                assert!(
+                    !help.ends_with('.'),
+                    "{path} {id}: a short help is no sentence"
+                );
+            }
+        });
+    }
+
+    #[test]
+    fn the_main_verbs_show_examples_and_only_good_ones() {
+        let root = Cli::command();
+        for verb in ["store", "get", "list", "stat", "status", "verify"] {
+            let command = root.find_subcommand(verb).unwrap();
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let examples: Vec<&str> = help
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.starts_with("holdfast "))
+                .collect();
+            assert!(!examples.is_empty(), "{verb} has no example");
+            for example in examples {
+                let shown = example.split(['|', '>']).next().unwrap();
+                let words = shown.split_whitespace().map(|word| word.trim_matches('\''));
+                let parsed = Cli::try_parse_from(words);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+}

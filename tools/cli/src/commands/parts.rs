@@ -1,0 +1,104 @@
+//! The parts of the archive, each as a process of its own.
+
+use std::path::PathBuf;
+
+use archive_daemon::settings::{self, Sources};
+use archive_daemon::{DaemonSettings, RunError, run};
+use clap::Args;
+use serde::de::DeserializeOwned;
+
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+
+/// What every part takes.
+#[derive(Debug, Args)]
+pub(crate) struct Part {
+    /// The settings file of the part
+    #[arg(long, value_name = "FILE")]
+    settings: PathBuf,
+}
+
+impl Part {
+    /// Runs the repository until a signal.
+    pub(crate) fn repository(&self, context: &Context) -> Result<Exit, Failure> {
+        let settings: archive_repository::Settings = self.load(context)?;
+        let own = settings.daemon.clone();
+        live("repository", &own, |daemon| async move {
+            archive_repository::serve(settings, daemon)
+                .await
+                .map(|_| ())
+        })
+    }
+
+    /// Runs a monitor until a signal.
+    pub(crate) fn monitor(&self, context: &Context) -> Result<Exit, Failure> {
+        let settings: archive_monitor::Settings = self.load(context)?;
+        let own = settings.daemon.clone();
+        live("monitor", &own, |daemon| async move {
+            archive_monitor::serve(settings, daemon).await.map(|_| ())
+        })
+    }
+
+    /// Runs a node until a signal.
+    pub(crate) fn bitarchive(&self, context: &Context) -> Result<Exit, Failure> {
+        let settings: archive_bitarchive::Settings = self.load(context)?;
+        let own = settings.daemon.clone();
+        live("bitarchive", &own, |daemon| async move {
+            archive_bitarchive::serve(settings, daemon)
+                .await
+                .map(|_| ())
+        })
+    }
+
+    fn load<T: DeserializeOwned>(&self, context: &Context) -> Result<T, Failure> {
+        load(&self.settings, &context.global.set)
+    }
+}
+
+/// Reads a settings file, under the environment and the command line.
+pub(crate) fn load<T: DeserializeOwned>(
+    file: &std::path::Path,
+    set: &[String],
+) -> Result<T, Failure> {
+    let wrong = |error: settings::SettingsError| Failure::new(Exit::Settings, error.to_string());
+    let environment = settings::environment().map_err(wrong)?;
+    settings::load(&Sources {
+        file: Some(file.to_owned()),
+        environment,
+        set: set.to_vec(),
+    })
+    .map_err(wrong)
+}
+
+/// Runs a part until a signal, and says why where it ends by itself.
+pub(crate) fn live<E, F>(
+    name: &str,
+    settings: &DaemonSettings,
+    start: impl FnOnce(archive_daemon::Daemon) -> F,
+) -> Result<Exit, Failure>
+where
+    E: std::error::Error + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+{
+    match run(name, settings, start) {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) => Err(why(&error)),
+    }
+}
+
+fn why(error: &RunError) -> Failure {
+    let mut message = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    let exit = match error {
+        RunError::Metrics { .. } => Exit::Settings,
+        RunError::Telemetry(_)
+        | RunError::Runtime(_)
+        | RunError::Signals(_)
+        | RunError::Task(_) => Exit::Failed,
+    };
+    Failure::new(exit, message)
+}

@@ -1,0 +1,115 @@
+//! `holdfast stat`: how files stand in each replica.
+
+use archive_client::{FileStatus, Ingest, Progress};
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use super::get::name;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, or_dash, size, tell};
+use crate::session::Session;
+
+/// Show how files stand in each replica
+///
+/// The exit code is 1 if a file is not in the archive, or not completed in every replica.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast stat 12-34-20260101-00001.warc.gz
+  holdfast stat 12-34-20260101-00001.warc.gz 12-34-20260101-00002.warc.gz --json")]
+pub(crate) struct Stat {
+    /// Names of files in the archive
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// What is known of one name.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Known(Box<FileStatus>),
+    Failed { name: String, error: Failure },
+}
+
+impl Answer {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Known(status)
+                if status
+                    .replicas
+                    .iter()
+                    .all(|one| one.progress == Progress::UploadCompleted) =>
+            {
+                Exit::Done
+            }
+            Self::Known(_) => Exit::Failed,
+            Self::Failed { error, .. } => error.exit,
+        }
+    }
+}
+
+impl Stat {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let depositor = session.depositor();
+        let mut answers = Vec::new();
+        for text in self.names {
+            let asked = async { Ok::<_, Failure>(depositor.stat(&name(&text)?).await?) };
+            answers.push(match asked.await {
+                Ok(status) => Answer::Known(Box::new(status)),
+                Err(error) => {
+                    let error = error.about(&text);
+                    tell(&error.message);
+                    Answer::Failed { name: text, error }
+                }
+            });
+        }
+        if context.output.is_json() {
+            context
+                .output
+                .document(&serde_json::json!({ "files": answers }))?;
+        } else {
+            for answer in &answers {
+                if let Answer::Known(status) = answer {
+                    show(&context.output, status)?;
+                }
+            }
+        }
+        Ok(Exit::of_all(answers.iter().map(Answer::exit)))
+    }
+}
+
+fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
+    let FileStatus {
+        name,
+        root,
+        depositor,
+        admitted,
+        ..
+    } = status;
+    output.line(&format!(
+        "{name}\n  {} bytes ({})  blake3 {root}",
+        status.size,
+        size(status.size)
+    ))?;
+    output.line(&format!("  admitted {admitted} from {depositor}"))?;
+    let mut table = Table::new(&[
+        Column::Left("  REPLICA"),
+        Column::Left("STATE"),
+        Column::Left("COMPLETED"),
+        Column::Left("NODE"),
+        Column::Left("VOLUME"),
+        Column::Left("REASON"),
+    ]);
+    for replica in &status.replicas {
+        table.push([
+            format!("  {}", replica.replica),
+            replica.progress.words().to_owned(),
+            or_dash(replica.completed.as_ref()),
+            or_dash(replica.node.as_ref()),
+            or_dash(replica.volume.as_ref()),
+            replica.reason.clone().unwrap_or_default(),
+        ]);
+    }
+    output.table(&table)
+}

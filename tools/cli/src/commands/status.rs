@@ -1,0 +1,235 @@
+//! `holdfast status`: the archive at a glance.
+
+use archive_client::{Access, ArchiveStatus, ReplicaOverview};
+use clap::Args;
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, or_dash, size, tell};
+use crate::session::Session;
+
+/// Show replicas, nodes, volumes and space
+///
+/// The exit code is 1 if a part does not answer, a volume is offline, or a file is not in every required replica.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast status
+  holdfast status --json | jq '.below_required'")]
+pub(crate) struct Status {}
+
+impl Status {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let status = session.reader().status().await?;
+        if context.output.is_json() {
+            context.output.document(&status)?;
+        } else {
+            show(&context.output, &status)?;
+        }
+        let problems = problems(&status);
+        for problem in &problems {
+            tell(problem);
+        }
+        Ok(if problems.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Failed
+        })
+    }
+}
+
+fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
+    let ArchiveStatus {
+        files,
+        bytes,
+        version,
+        ..
+    } = status;
+    output.line(&format!(
+        "{files} files, {}; repository {version}",
+        size(*bytes)
+    ))?;
+    let mut replicas = Table::new(&[
+        Column::Left("REPLICA"),
+        Column::Left("KIND"),
+        Column::Left("REQUIRED"),
+        Column::Right("NODES"),
+        Column::Left("STATE"),
+    ]);
+    let mut nodes = Table::new(&[
+        Column::Left("REPLICA"),
+        Column::Left("NODE"),
+        Column::Left("ENDPOINT"),
+        Column::Left("SEEN"),
+        Column::Left("VOLUME"),
+        Column::Left("MODE"),
+        Column::Right("FREE"),
+        Column::Right("TOTAL"),
+        Column::Left("PATH"),
+    ]);
+    for replica in &status.replicas {
+        let alive = replica.nodes.iter().filter(|node| node.alive).count();
+        replicas.push([
+            replica.replica.to_string(),
+            replica.kind.to_string(),
+            if replica.required { "yes" } else { "no" }.to_owned(),
+            format!("{alive}/{}", replica.nodes.len()),
+            replica
+                .problem
+                .clone()
+                .unwrap_or_else(|| "answers".to_owned()),
+        ]);
+        for node in &replica.nodes {
+            let place = [
+                replica.replica.to_string(),
+                node.node.to_string(),
+                node.endpoint.clone(),
+            ];
+            let [replica_id, node_id, endpoint] = &place;
+            let seen = if node.alive {
+                "now".to_owned()
+            } else {
+                or_dash(node.seen.as_ref())
+            };
+            for volume in &node.volumes {
+                let state = match (&volume.problem, volume.retired) {
+                    (_, true) => "retired",
+                    (Some(_), false) => "offline",
+                    (None, false) => volume.mode.as_str(),
+                };
+                nodes.push([
+                    replica_id.clone(),
+                    node_id.clone(),
+                    endpoint.clone(),
+                    seen.clone(),
+                    or_dash(volume.volume.as_ref()),
+                    state.to_owned(),
+                    size(volume.free),
+                    size(volume.total),
+                    volume.path.clone(),
+                ]);
+            }
+            if node.volumes.is_empty() {
+                let dash = || "-".to_owned();
+                let [replica, node, endpoint] = place;
+                nodes.push([
+                    replica,
+                    node,
+                    endpoint,
+                    seen,
+                    dash(),
+                    dash(),
+                    dash(),
+                    dash(),
+                    dash(),
+                ]);
+            }
+        }
+    }
+    output.line("")?;
+    output.table(&replicas)?;
+    output.line("")?;
+    output.table(&nodes)
+}
+
+/// What an operator should look at.
+fn problems(status: &ArchiveStatus) -> Vec<String> {
+    let mut problems = Vec::new();
+    if status.below_required > 0 {
+        let count = status.below_required;
+        problems.push(format!(
+            "{count} files are not in every required replica; see `holdfast list`"
+        ));
+    }
+    for ReplicaOverview {
+        replica,
+        problem,
+        nodes,
+        ..
+    } in &status.replicas
+    {
+        if let Some(problem) = problem {
+            problems.push(format!(
+                "replica {replica} does not answer: {problem}; see that its monitor is running"
+            ));
+        }
+        for node in nodes {
+            if !node.alive {
+                let seen = or_dash(node.seen.as_ref());
+                problems.push(format!(
+                    "node {} of replica {replica} is silent (last seen: {seen}); see that it is running",
+                    node.node
+                ));
+            }
+            for volume in node.volumes.iter().filter(|volume| !volume.retired) {
+                if let Some(problem) = &volume.problem {
+                    let (path, node) = (&volume.path, &node.node);
+                    problems.push(format!(
+                        "volume {path} of node {node} is offline: {problem}; look at that disk"
+                    ));
+                }
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_client::{NodeStatus, VolumeStatus};
+    use archive_model::ReplicaKind;
+
+    use super::*;
+
+    #[test]
+    fn every_trouble_is_named_and_a_retired_disk_is_dash() {
+        let volume = |problem: Option<&str>, retired| VolumeStatus {
+            volume: None,
+            path: "/disk".into(),
+            problem: problem.map(Into::into),
+            mode: "read-write".into(),
+            total: 2,
+            free: 1,
+            retired,
+        };
+        let node = |alive, volumes| NodeStatus {
+            node: "n-1".parse().unwrap(),
+            endpoint: "h:1".into(),
+            volumes,
+            usable: 0,
+            seen: None,
+            alive,
+        };
+        let status = |problem: Option<&str>, nodes, below_required| ArchiveStatus {
+            replicas: vec![ReplicaOverview {
+                replica: "one".parse().unwrap(),
+                kind: ReplicaKind::Bitarchive,
+                required: true,
+                problem: problem.map(Into::into),
+                nodes,
+            }],
+            files: 1,
+            bytes: 1,
+            below_required,
+            version: "1".into(),
+        };
+        let good = node(true, vec![volume(None, false), volume(Some("gone"), true)]);
+        assert_eq!(
+            problems(&status(None, vec![good.clone()], 0)),
+            Vec::<String>::new()
+        );
+        let bad = node(false, vec![volume(Some("EIO"), false)]);
+        let all = problems(&status(Some("refused"), vec![good, bad], 3)).join("\n");
+        for part in [
+            "3 files",
+            "replica one",
+            "refused",
+            "n-1",
+            "silent",
+            "/disk",
+            "EIO",
+        ] {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `holdfast store`: files into every replica, each with its receipt.
+
+mod one;
+mod sources;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archive_model::ReplicaId;
+use clap::Args;
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use self::one::{Done, One};
+use self::sources::Source;
+use super::Context;
+use crate::checksums::Checksums;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, size};
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Store files in every replica, and get a receipt for each
+///
+/// A file is stored under its own name; the directory does not count. The exit code is 0 only when every required
+/// replica has verified every file. Storing the same content again is a success; other content under a name that is
+/// taken is refused, for ever. Keep the source until its receipt is there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast store 12-34-20260101-00001.warc.gz
+  holdfast store --recursive /crawls/34 --receipts /crawls/34-receipts --jobs 16
+  holdfast store *.warc.gz --checksums SHA256SUMS")]
+pub(crate) struct Store {
+    /// Files, and directories with --recursive
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Store what is in the directories, at any depth
+    #[arg(short, long)]
+    recursive: bool,
+    /// How many files at once
+    #[arg(short, long, value_name = "N", default_value = "4")]
+    jobs: NonZeroUsize,
+    /// A list of b3sum, sha256sum or md5sum: every file must be in it, and be what it says
+    #[arg(long, value_name = "FILE", conflicts_with = "no_digest")]
+    checksums: Option<PathBuf>,
+    /// Write the receipts into this directory, as NAME.receipt.json
+    #[arg(long, value_name = "DIR")]
+    receipts: Option<PathBuf>,
+    /// Do not read the files first: nothing then protects the way from this disk to the archive
+    #[arg(long)]
+    no_digest: bool,
+}
+
+/// What became of one path.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    path: PathBuf,
+    #[serde(flatten)]
+    done: Option<Done>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+}
+
+impl Outcome {
+    fn new(path: PathBuf, result: Result<Done, Failure>) -> Self {
+        match result {
+            Ok(done) => Self {
+                path,
+                done: Some(done),
+                error: None,
+            },
+            Err(error) => Self {
+                path,
+                done: None,
+                error: Some(error),
+            },
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        self.error.as_ref().map_or(Exit::Done, |error| error.exit)
+    }
+}
+
+impl Store {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let checksums = self.checksums.as_deref().map(Checksums::read).transpose()?;
+        let session = Session::open(&context.global)?;
+        if let Some(directory) = &self.receipts {
+            one::make_directory(directory)?;
+        }
+        let found = sources::find(&self.paths, self.recursive);
+        let total = found
+            .iter()
+            .filter_map(|source| source.file.as_ref().ok())
+            .map(|file| file.size)
+            .sum();
+        let progress = if context.output.is_json() {
+            Progress::hidden()
+        } else {
+            Progress::bytes(total)
+        };
+        let one = Arc::new(One {
+            depositor: session.depositor(),
+            checksums,
+            no_digest: self.no_digest,
+            receipts: self.receipts,
+            progress: progress.clone(),
+        });
+        let outcomes = store_all(&one, found, self.jobs, &context.output).await?;
+        progress.finish();
+        let failed = outcomes
+            .iter()
+            .filter(|outcome| outcome.error.is_some())
+            .count();
+        let stored = outcomes.len() - failed;
+        if context.output.is_json() {
+            let document =
+                serde_json::json!({ "files": outcomes, "stored": stored, "failed": failed });
+            context.output.document(&document)?;
+        } else if outcomes.len() > 1 {
+            context
+                .output
+                .line(&format!("{stored} stored, {failed} failed"))?;
+        }
+        Ok(Exit::of_all(outcomes.iter().map(Outcome::exit)))
+    }
+}
+
+/// Stores so many at once, tries all, and says what became of each as soon as it is known.
+async fn store_all(
+    one: &Arc<One>,
+    found: Vec<Source>,
+    jobs: NonZeroUsize,
+    output: &Output,
+) -> Result<Vec<Outcome>, Failure> {
+    let mut outcomes = Vec::new();
+    let mut running = JoinSet::new();
+    let mut waiting = found.into_iter();
+    let mut waits = true;
+    loop {
+        while waits && running.len() < jobs.get() {
+            let Some(Source { path, file }) = waiting.next() else {
+                waits = false;
+                break;
+            };
+            match file {
+                Ok(file) => {
+                    let one = Arc::clone(one);
+                    running.spawn(async move {
+                        let result = one.store(&path, &file).await;
+                        Outcome::new(path, result)
+                    });
+                }
+                Err(failure) => {
+                    let outcome = Outcome::new(path, Err(failure));
+                    say(one, &outcome, output)?;
+                    outcomes.push(outcome);
+                }
+            }
+        }
+        match running.join_next().await {
+            Some(Ok(outcome)) => {
+                say(one, &outcome, output)?;
+                outcomes.push(outcome);
+            }
+            Some(Err(error)) => {
+                return Err(Failure::new(
+                    Exit::Bug,
+                    format!("a store ended: {error}; this is a bug, please report it"),
+                ));
+            }
+            None => return Ok(outcomes),
+        }
+    }
+}
+
+fn say(one: &One, outcome: &Outcome, output: &Output) -> Result<(), Failure> {
+    if let Some(failure) = &outcome.error {
+        one.progress.tell(&failure.message);
+        return Ok(());
+    }
+    let Some(done) = outcome.done.as_ref().filter(|_| !output.is_json()) else {
+        return Ok(());
+    };
+    let word = if done.already {
+        "already there"
+    } else {
+        "stored"
+    };
+    let replicas = done
+        .replicas
+        .iter()
+        .map(ReplicaId::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let line = format!("{}  {word}, {} in {replicas}", done.name, size(done.size));
+    one.progress.suspend(|| output.line(&line))
+}

@@ -1,0 +1,157 @@
+//! One file: hashed, held against the list, stored, its receipt written.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive_client::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
+use archive_model::{FileName, ReplicaId, Root};
+use serde::Serialize;
+
+use super::sources::SourceFile;
+use crate::checksums::{self, Checksums};
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+
+/// What all files have in common.
+#[derive(Debug)]
+pub(super) struct One {
+    pub(super) depositor: Depositor,
+    pub(super) checksums: Option<Checksums>,
+    pub(super) no_digest: bool,
+    pub(super) receipts: Option<PathBuf>,
+    pub(super) progress: Progress,
+}
+
+/// A file that is in every required replica.
+#[derive(Debug, Serialize)]
+pub(super) struct Done {
+    pub(super) name: FileName,
+    pub(super) size: u64,
+    pub(super) root: Root,
+    /// Whether the archive had it before.
+    pub(super) already: bool,
+    /// Those that the receipt names.
+    pub(super) replicas: Vec<ReplicaId>,
+    /// Where the receipt is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<PathBuf>,
+    /// Another file, whose name differs only in case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similar_name: Option<String>,
+}
+
+/// Makes the directory for the receipts, and those above it.
+pub(super) fn make_directory(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path).map_err(|error| {
+        Failure::failed(format!(
+            "{}: {error}; choose another place with --receipts",
+            path.display()
+        ))
+    })
+}
+
+impl One {
+    pub(super) async fn store(&self, path: &Path, file: &SourceFile) -> Result<Done, Failure> {
+        let name = &file.name;
+        let unreadable = |error| Failure::unreadable(path, &error);
+        let source = Arc::new(File::open(path).map_err(unreadable)?);
+        // It may have grown since it was found.
+        let size = source.metadata().map_err(unreadable)?.len();
+        self.progress.message(name.to_string());
+        let announced = self.announced(path, name, &source).await?;
+        let deposit = Deposit {
+            name: name.clone(),
+            size,
+            source,
+            announced,
+            no_digest: self.no_digest,
+        };
+        let sent = AtomicU64::new(0);
+        let watch = |event: StoreEvent<'_>| match event {
+            StoreEvent::Sent(now) => self.progress.step(sent.swap(now, Ordering::Relaxed), now),
+            StoreEvent::Retrying {
+                failed,
+                pause,
+                error,
+            } => {
+                self.progress.tell(&format!(
+                    "{name}: {error} (attempt {failed} failed, the next in {pause:?})"
+                ));
+            }
+        };
+        let stored = self.depositor.store(&deposit, &watch).await;
+        let stored = stored.map_err(|error| Failure::from(error).about(name.as_str()))?;
+        // What the archive had already was not sent, and is done all the same.
+        self.progress.step(sent.load(Ordering::Relaxed), size);
+        if let Some(other) = &stored.similar_name {
+            self.progress.tell(&format!(
+                "{name}: {other} differs only in case; see that both are meant"
+            ));
+        }
+        let receipt = self.keep_receipt(name, &stored)?;
+        Ok(Done {
+            name: name.clone(),
+            size,
+            root: stored.admission.root,
+            already: stored.already,
+            replicas: stored
+                .receipt
+                .replicas
+                .into_iter()
+                .map(|custody| custody.replica)
+                .collect(),
+            receipt,
+            similar_name: stored.similar_name,
+        })
+    }
+
+    /// What is known of the content: read from the disk, and held against the list.
+    async fn announced(
+        &self,
+        path: &Path,
+        name: &FileName,
+        source: &Arc<File>,
+    ) -> Result<Announced, Failure> {
+        if self.no_digest {
+            return Ok(Announced::default());
+        }
+        let listed = match &self.checksums {
+            None => None,
+            Some(list) => Some(list.of(name.as_str()).ok_or_else(|| {
+                Failure::usage(format!(
+                    "{name}: is not in the list of checksums; add it, or store it without the list"
+                ))
+            })?),
+        };
+        let source = Arc::clone(source);
+        let digest = tokio::task::spawn_blocking(move || checksums::digest(&*source, listed)).await;
+        let digest = digest.map_err(|error| {
+            Failure::new(
+                Exit::Bug,
+                format!("{name}: hashing it: {error}; this is a bug, please report it"),
+            )
+        })?;
+        let announced = digest.map_err(|error| Failure::unreadable(path, &error))?;
+        match listed {
+            Some(listed) => {
+                checksums::compare(name.as_str(), &announced, listed).map(|()| announced)
+            }
+            None => Ok(announced),
+        }
+    }
+
+    fn keep_receipt(&self, name: &FileName, stored: &Stored) -> Result<Option<PathBuf>, Failure> {
+        let Some(directory) = &self.receipts else {
+            return Ok(None);
+        };
+        let path = directory.join(format!("{name}.receipt.json"));
+        archive_durable::replace(&path, stored.envelope.as_bytes()).map_err(|error| {
+            Failure::failed(format!(
+                "{name}: is stored, but its receipt cannot be written: {error}; store it again to get it"
+            ))
+        })?;
+        Ok(Some(path))
+    }
+}

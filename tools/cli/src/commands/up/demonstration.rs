@@ -1,0 +1,283 @@
+//! What `holdfast up --demo` shows: the public command line, on real files, with every number taken from its answers.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use archive_model::FileName;
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::prepare::Prepared;
+use crate::output::tell;
+
+/// The documentation that is served on loopback and archived from there, where it is installed.
+const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
+
+/// Runs it; an error says what was not as it should be.
+pub(super) async fn run(prepared: &Prepared) -> Result<(), String> {
+    let show = Show::new(prepared)?;
+    let files = show.make_warcs().await?;
+    let stored = show
+        .json(&with(&["store", "--receipts", &show.receipts()], &files))
+        .await?;
+    let count = stored
+        .get("files")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
+    tell(&format!(
+        "stored {count} WARC files in {} replicas, each read back from the disk",
+        super::prepare::REPLICAS.len()
+    ));
+
+    let receipts = list(Path::new(&show.receipts()))?;
+    show.json(&with(&["verify", "receipt"], &receipts)).await?;
+    tell(&format!(
+        "verified {} custody receipts, offline",
+        receipts.len()
+    ));
+
+    for replica in super::prepare::REPLICAS {
+        let listed = show
+            .text(&["list", "--replica", replica, "--checksums"])
+            .await?;
+        let judged = show.b3sum(&files).await?;
+        match judged {
+            None => tell("SKIPPED: b3sum as a judge (it is not installed)"),
+            Some(judged) if sorted(&listed) == sorted(&judged) => {
+                tell(&format!(
+                    "replica {replica}: b3sum of the originals says the same of every file"
+                ));
+            }
+            Some(_) => {
+                return Err(format!(
+                    "replica {replica} lists other checksums than b3sum"
+                ));
+            }
+        }
+    }
+
+    let victim = files.first().ok_or("there is no file to damage")?;
+    let name = victim
+        .file_name()
+        .and_then(|name| name.to_str())
+        .ok_or("a file name that is no text")?;
+    let damaged = show.flip_a_bit(name)?;
+    let back = show.directory.join("read-back.warc.gz");
+    let out = back.display().to_string();
+    show.json(&["get", name, "-o", &out, "--force"]).await?;
+    let same = std::fs::read(victim)
+        .ok()
+        .zip(std::fs::read(&back).ok())
+        .is_some_and(|(a, b)| a == b);
+    if !same {
+        return Err(format!(
+            "{name} came back different after a bit was flipped in {}",
+            damaged.display()
+        ));
+    }
+    tell("one bit flipped in one copy: the file still reads right, from the other replica");
+    Ok(())
+}
+
+/// Where the demonstration works.
+struct Show {
+    program: PathBuf,
+    client: PathBuf,
+    directory: PathBuf,
+    volume: PathBuf,
+}
+
+impl Show {
+    fn new(prepared: &Prepared) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let client = prepared.client_file();
+        let directory = client.with_file_name("demo");
+        for path in [directory.clone(), directory.join("receipts")] {
+            archive_durable::directory::make(&path).map_err(|error| error.to_string())?;
+        }
+        Ok(Self {
+            program,
+            client,
+            directory,
+            volume: prepared.volume("one"),
+        })
+    }
+
+    fn receipts(&self) -> String {
+        self.directory.join("receipts").display().to_string()
+    }
+
+    /// Harvests documentation from a web server on loopback into WARC files with `wget`.
+    async fn make_warcs(&self) -> Result<Vec<PathBuf>, String> {
+        let mut made = Vec::new();
+        for (number, source) in SOURCES
+            .iter()
+            .filter(|source| Path::new(source).is_dir())
+            .enumerate()
+        {
+            let warc = self.directory.join(format!("demo-{number}.warc.gz"));
+            if !warc.is_file() {
+                self.harvest(source, &self.directory.join(format!("demo-{number}")))
+                    .await?;
+            }
+            made.push(warc);
+        }
+        if made.is_empty() {
+            return Err(format!(
+                "there is no documentation to harvest in {}",
+                SOURCES.join(" or ")
+            ));
+        }
+        Ok(made)
+    }
+
+    async fn harvest(&self, source: &str, warc: &Path) -> Result<(), String> {
+        let mut server = Command::new("python3")
+            .args([
+                "-u",
+                "-m",
+                "http.server",
+                "--bind",
+                "127.0.0.1",
+                "--directory",
+                source,
+                "0",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("python3: {error}; install it, or start without --demo"))?;
+        let port = port(&mut server).await?;
+        let warc_file = format!("--warc-file={}", warc.display());
+        let url = format!("http://127.0.0.1:{port}/");
+        let scratch = warc.with_extension("pages");
+        let directory = format!("--directory-prefix={}", scratch.display());
+        let quota = "--quota=60m";
+        // wget ends with 8 where a page was not found, which is no matter here: the WARC is what counts.
+        Command::new("wget")
+            .args([
+                "--quiet",
+                "--recursive",
+                "--level=3",
+                "--no-parent",
+                "--delete-after",
+                quota,
+                &directory,
+            ])
+            .args([&warc_file, &url])
+            .stdin(Stdio::null())
+            .status()
+            .await
+            .map_err(|error| format!("wget: {error}; install it, or start without --demo"))?;
+        server.kill().await.map_err(|error| error.to_string())
+    }
+
+    /// Flips one bit in the middle of a stored file, behind the archive's back.
+    fn flip_a_bit(&self, name: &str) -> Result<PathBuf, String> {
+        use std::os::unix::fs::{FileExt, PermissionsExt};
+        let name = FileName::new(name).map_err(|error| error.to_string())?;
+        let path = archive_bitarchive::Layout::new(&self.volume)
+            .target(&name)
+            .file;
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).map_err(failed)?;
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(failed)?;
+        let middle = file.metadata().map_err(failed)?.len() / 2;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, middle).map_err(failed)?;
+        let [old] = byte;
+        file.write_all_at(&[old ^ 1], middle).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).map_err(failed)?;
+        Ok(path)
+    }
+
+    async fn json(&self, arguments: &[&str]) -> Result<Value, String> {
+        let said = self.text(&with_json(arguments)).await?;
+        serde_json::from_str(&said).map_err(|error| format!("{arguments:?}: {error}"))
+    }
+
+    async fn text(&self, arguments: &[&str]) -> Result<String, String> {
+        let output = Command::new(&self.program)
+            .arg("--client")
+            .arg(&self.client)
+            .args(arguments)
+            .output()
+            .await
+            .map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!(
+                "holdfast {}: {}: {why}",
+                arguments.join(" "),
+                output.status
+            ));
+        }
+        String::from_utf8(output.stdout).map_err(|error| error.to_string())
+    }
+
+    async fn b3sum(&self, files: &[PathBuf]) -> Result<Option<String>, String> {
+        let names = files.iter().filter_map(|file| file.file_name());
+        match Command::new("b3sum")
+            .args(names)
+            .current_dir(&self.directory)
+            .output()
+            .await
+        {
+            Ok(output) => String::from_utf8(output.stdout)
+                .map(Some)
+                .map_err(|error| error.to_string()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Reads the port from what `python3 -m http.server` says.
+async fn port(server: &mut tokio::process::Child) -> Result<u16, String> {
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    let output = server.stdout.take().ok_or("the web server says nothing")?;
+    let mut line = String::new();
+    BufReader::new(output)
+        .read_line(&mut line)
+        .await
+        .map_err(|error| error.to_string())?;
+    let mut words = line.split_whitespace().skip_while(|word| *word != "port");
+    words
+        .nth(1)
+        .and_then(|port| port.parse().ok())
+        .ok_or(format!("no port in {line:?}"))
+}
+
+fn with<'a>(arguments: &[&'a str], files: &'a [PathBuf]) -> Vec<&'a str> {
+    arguments
+        .iter()
+        .copied()
+        .chain(files.iter().filter_map(|file| file.to_str()))
+        .collect()
+}
+
+fn with_json<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    std::iter::once("--json")
+        .chain(arguments.iter().copied())
+        .collect()
+}
+
+fn list(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = archive_durable::directory::list(directory).map_err(|error| error.to_string())?;
+    Ok(entries
+        .into_iter()
+        .map(|entry| directory.join(entry.name))
+        .collect())
+}
+
+fn sorted(lines: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = lines.lines().collect();
+    lines.sort_unstable();
+    lines
+}

@@ -1,0 +1,366 @@
+//! The data directory of `holdfast up`: certificates, settings files, volumes, the client file.
+//!
+//! Made once; the settings files are the operator's from then on and are never written again. Certificates are issued
+//! anew at every start. A directory that holds something else is refused.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use archive_bitarchive::Volumes;
+use archive_daemon::Chance;
+use archive_durable::{DiskError, directory, read_state, replace, replace_secret};
+use archive_model::{NodeId, ReplicaId, VolumeId};
+use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_rpc::{Authority, Grant, Validity};
+use jiff::Timestamp;
+
+use crate::exit::{Exit, Failure};
+
+/// The bitarchive replicas.
+pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
+
+/// The environment: the trust domain of every certificate.
+const ENVIRONMENT: &str = "holdfast.local";
+
+/// The name of the archive.
+const ARCHIVE: &str = "local";
+
+/// How long certificates that are issued at every start are valid.
+const DAYS: u64 = 90;
+
+/// How long the authority is valid.
+const AUTHORITY_DAYS: u64 = 20 * 365;
+
+/// A data directory that is ready.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    data: PathBuf,
+    repository: String,
+}
+
+impl Prepared {
+    /// The settings file of a part.
+    pub(crate) fn settings(&self, part: &str) -> PathBuf {
+        self.data.join("settings").join(format!("{part}.toml"))
+    }
+
+    /// The client file.
+    pub(crate) fn client_file(&self) -> PathBuf {
+        self.data.join("client.toml")
+    }
+
+    /// The directory of the volume of a replica.
+    pub(crate) fn volume(&self, replica: &str) -> PathBuf {
+        self.data.join(replica).join("volume")
+    }
+
+    /// What a person is told first.
+    pub(crate) fn greeting(&self) -> String {
+        format!(
+            "repository  {}\nreplicas    {}\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            self.repository,
+            REPLICAS.join(", "),
+            self.data.display(),
+            self.client_file().display()
+        )
+    }
+}
+
+/// Makes what is missing in the data directory.
+pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> {
+    let marker = data.join("up.json");
+    make(data)?;
+    let data = &data
+        .canonicalize()
+        .map_err(|error| Failure::unreadable(data, &error))?;
+    let is_new = state(&marker)?.is_none();
+    if is_new {
+        refuse_strangers(data)?;
+    }
+    for name in ["pki", "settings", "repository", "one", "two"] {
+        make(&data.join(name))?;
+    }
+    let key = signing_key(data)?;
+    trust_file(data, &key)?;
+    certificates(data, now)?;
+    if is_new {
+        settings_files(data)?;
+        for replica in REPLICAS {
+            volume(data, replica)?;
+        }
+        replace(&marker, b"{\"format\":\"holdfast-up/1\"}\n").map_err(|error| disk(&error))?;
+    }
+    let repository: archive_repository::Settings =
+        crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
+    let client = client_file(data, &repository.rpc.listen);
+    replace(&data.join("client.toml"), client.as_bytes()).map_err(|error| disk(&error))?;
+    Ok(Prepared {
+        data: data.clone(),
+        repository: repository.rpc.listen,
+    })
+}
+
+/// A directory with anything in it that an interrupted first start did not leave is somebody else's.
+fn refuse_strangers(data: &Path) -> Result<(), Failure> {
+    let ours = [
+        "pki",
+        "settings",
+        "repository",
+        "one",
+        "two",
+        "trust.json",
+        "signing.key",
+        "up.json.new",
+    ];
+    for entry in directory::list(data).map_err(|error| disk(&error))? {
+        if !ours.iter().any(|name| entry.name == *name) {
+            return Err(Failure::new(
+                Exit::Settings,
+                format!(
+                    "{} holds {}, which is not an archive's; name an empty directory with --data",
+                    data.display(),
+                    entry.name.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn signing_key(data: &Path) -> Result<SigningKey, Failure> {
+    let path = data.join("signing.key");
+    if let Some(pem) = state(&path)? {
+        let key = SigningKey::from_pem(&String::from_utf8_lossy(&pem));
+        return key
+            .map_err(|error| Failure::new(Exit::Settings, format!("{}: {error}", path.display())));
+    }
+    let key = SigningKey::from_seed(
+        Chance::system()
+            .bytes()
+            .map_err(|error| Failure::failed(error.to_string()))?,
+    );
+    let pem = key
+        .to_pem()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    replace_secret(&path, pem.as_bytes()).map_err(|error| disk(&error))?;
+    Ok(key)
+}
+
+fn trust_file(data: &Path, key: &SigningKey) -> Result<(), Failure> {
+    let path = data.join("trust.json");
+    if state(&path)?.is_some() {
+        return Ok(());
+    }
+    let trusted = TrustedKey {
+        archive: ARCHIVE.to_owned(),
+        public_key: key.public_key(),
+        from: Timestamp::UNIX_EPOCH,
+        until: None,
+    };
+    let text = TrustFile::new(vec![trusted]).and_then(|trust| trust.to_json());
+    let text = text.map_err(|error| Failure::failed(error.to_string()))?;
+    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
+}
+
+/// Issues a certificate for every part and every person of the default set-up.
+fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
+    let pki = data.join("pki");
+    let failed = |error: archive_rpc::PkiError| Failure::new(Exit::Settings, error.to_string());
+    let validity = |days: u64| Validity {
+        // A clock that was set back a little must not make a fresh certificate invalid.
+        not_before: std::time::SystemTime::from(now) - Duration::from_hours(1),
+        not_after: std::time::SystemTime::from(now) + Duration::from_hours(24 * days),
+    };
+    let (certificate, secret) = (pki.join("authority.pem"), pki.join("authority.key"));
+    let authority = if let (Some(certificate), Some(key)) = (state(&certificate)?, state(&secret)?)
+    {
+        Authority::from_pem(
+            &String::from_utf8_lossy(&certificate),
+            &String::from_utf8_lossy(&key),
+        )
+        .map_err(failed)?
+    } else {
+        let authority = Authority::create(ENVIRONMENT, validity(AUTHORITY_DAYS)).map_err(failed)?;
+        replace_secret(&secret, authority.key().as_bytes()).map_err(|error| disk(&error))?;
+        replace(&certificate, authority.certificate().as_bytes()).map_err(|error| disk(&error))?;
+        authority
+    };
+    let mut identities: Vec<(String, Vec<String>)> = vec![
+        (
+            "repository".to_owned(),
+            vec![format!("repository/{ARCHIVE}")],
+        ),
+        (
+            "default".to_owned(),
+            ["harvester", "researcher", "officer", "operator"]
+                .iter()
+                .map(|role| format!("{role}/local"))
+                .collect(),
+        ),
+        (
+            "custodian-1".to_owned(),
+            vec!["custodian/custodian-1".to_owned()],
+        ),
+        (
+            "custodian-2".to_owned(),
+            vec!["custodian/custodian-2".to_owned()],
+        ),
+    ];
+    for replica in REPLICAS {
+        identities.push((
+            format!("monitor-{replica}"),
+            vec![format!("monitor/{replica}")],
+        ));
+        identities.push((
+            format!("bitarchive-{replica}"),
+            vec![format!("node/{replica}-1")],
+        ));
+    }
+    for (file, grants) in identities {
+        let grants: Vec<Grant> = grants
+            .iter()
+            .map(|grant| {
+                grant
+                    .parse()
+                    .map_err(|error: archive_rpc::InvalidGrant| Failure::failed(error.to_string()))
+            })
+            .collect::<Result<_, _>>()?;
+        let issued = authority
+            .issue(&grants, &["127.0.0.1", "localhost"], validity(DAYS))
+            .map_err(failed)?;
+        replace_secret(&pki.join(format!("{file}.key")), issued.key.as_bytes())
+            .map_err(|error| disk(&error))?;
+        replace(
+            &pki.join(format!("{file}.pem")),
+            issued.certificate.as_bytes(),
+        )
+        .map_err(|error| disk(&error))?;
+    }
+    Ok(())
+}
+
+/// Writes a settings file for each part, on ports that are free now.
+fn settings_files(data: &Path) -> Result<(), Failure> {
+    let shown = data.display();
+    let rpc = |part: &str, address: &str| {
+        format!(
+            "[rpc]\nlisten = \"{address}\"\ncertificate = \"{shown}/pki/{part}.pem\"\nkey = \"{shown}/pki/{part}.key\"\n\
+             authorities = \"{shown}/pki/authority.pem\"\n\n"
+        )
+    };
+    let [repository, monitor_one, node_one, monitor_two, node_two] = free_addresses()?;
+    let mut replicas = Vec::new();
+    for (replica, monitor, node) in [
+        ("one", &monitor_one, &node_one),
+        ("two", &monitor_two, &node_two),
+    ] {
+        let part = format!("monitor-{replica}");
+        let text = format!(
+            "{}[monitor]\nreplica = \"{replica}\"\n",
+            rpc(&part, monitor)
+        );
+        write_settings(data, &part, &text)?;
+        let part = format!("bitarchive-{replica}");
+        let text = format!(
+            "{}[bitarchive]\nnode = \"{replica}-1\"\nreplica = \"{replica}\"\ndata = \"{shown}/{replica}/node\"\n\
+             volumes = [\"{shown}/{replica}/volume\"]\nreserve = \"500 MB\"\ntrust = \"{shown}/trust.json\"\n\
+             monitor = \"{monitor}\"\n",
+            rpc(&part, node)
+        );
+        write_settings(data, &part, &text)?;
+        replicas.push(format!(
+            "\n[[replica]]\nid = \"{replica}\"\nkind = \"bitarchive\"\nrequired = true\nmonitor = \"{monitor}\"\n"
+        ));
+    }
+    let text = format!(
+        "{}[repository]\narchive = \"{ARCHIVE}\"\ndata = \"{shown}/repository\"\nsigning_key = \"{shown}/signing.key\"\n\
+         trust = \"{shown}/trust.json\"\n{}",
+        rpc("repository", &repository),
+        replicas.concat()
+    );
+    write_settings(data, "repository", &text)
+}
+
+fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
+    let text = format!(
+        "# The settings of this part. Written once by `holdfast up`; yours from then on.\n\n{text}"
+    );
+    replace(
+        &data.join("settings").join(format!("{part}.toml")),
+        text.as_bytes(),
+    )
+    .map_err(|error| disk(&error))
+}
+
+/// Five ports that nobody listens on now. All are held until all are found, so that they differ.
+fn free_addresses() -> Result<[String; 5], Failure> {
+    let bind = || -> std::io::Result<_> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        Ok((listener.local_addr()?.to_string(), listener))
+    };
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("no free port on 127.0.0.1: {error}"));
+    let held = [bind(), bind(), bind(), bind(), bind()];
+    let mut addresses = Vec::new();
+    for one in held {
+        addresses.push(one.map_err(failed)?);
+    }
+    let addresses: Vec<String> = addresses.into_iter().map(|(address, _)| address).collect();
+    addresses
+        .try_into()
+        .map_err(|_five| Failure::failed("no free ports on 127.0.0.1"))
+}
+
+fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
+    let path = data.join(replica).join("volume");
+    make(&path)?;
+    let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
+    let node = NodeId::new(&format!("{replica}-1")).map_err(invalid)?;
+    let id = ReplicaId::new(replica).map_err(invalid)?;
+    let own = data.join(replica).join("node");
+    let paths = [path.clone()];
+    let failed = |error: archive_bitarchive::VolumesError| Failure::failed(error.to_string());
+    let volumes = Volumes::open(&node, &id, &own, &paths, 0).map_err(failed)?;
+    if volumes.online().is_empty() {
+        let random: [u8; 16] = Chance::system()
+            .bytes()
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        volumes
+            .init(
+                &path,
+                &VolumeId::new(&hex::encode(random)).map_err(invalid)?,
+            )
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn client_file(data: &Path, repository: &str) -> String {
+    let pki = data.join("pki");
+    let pki = pki.display();
+    let mut text = vec![format!(
+        "# How to reach the archive. Written by `holdfast up` at every start.\n\nauthorities = \"{pki}/authority.pem\"\n\
+         trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
+         [endpoints]\nrepository = \"{repository}\"\n",
+        data.display()
+    )];
+    for name in ["custodian-1", "custodian-2"] {
+        text.push(format!(
+            "\n[[identity]]\nrole = \"custodian\"\nname = \"{name}\"\ncertificate = \"{pki}/{name}.pem\"\nkey = \"{pki}/{name}.key\"\n"
+        ));
+    }
+    text.concat()
+}
+
+fn make(path: &Path) -> Result<(), Failure> {
+    directory::make(path).map_err(|error| disk(&error))
+}
+
+fn state(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    read_state(path).map_err(|error| disk(&error))
+}
+
+fn disk(error: &DiskError) -> Failure {
+    Failure::failed(error.to_string())
+}

@@ -1,0 +1,185 @@
+//! `holdfast verify`: signed documents, checked without any network.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use archive_client::client_file::read_trust_file;
+use archive_model::{Digests, FileName, Root};
+use archive_proof::{Custody, Envelope, Receipt, TrustFile};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, or_dash, size, tell};
+use crate::session::client_file;
+
+/// Verify signed documents, without any network
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast verify receipt one.warc.gz.receipt.json --trust trust.json")]
+pub(crate) enum Verify {
+    Receipt(VerifyReceipt),
+}
+
+impl Verify {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Receipt(receipt) => receipt.run(context),
+        }
+    }
+}
+
+/// Check custody receipts: who signed them, and what they promise
+///
+/// Needs the receipt and a trust file, and nothing else. The exit code is 1 if a receipt is not good.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast verify receipt one.warc.gz.receipt.json
+  holdfast verify receipt one.warc.gz.receipt.json --trust trust.json --json")]
+pub(crate) struct VerifyReceipt {
+    /// Receipts, as `holdfast store --receipts` wrote them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The trust file: whose signatures count [default: the one that the client file names]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+}
+
+/// What a receipt says.
+#[derive(Debug, Serialize)]
+struct Said {
+    file: PathBuf,
+    valid: bool,
+    archive: String,
+    name: FileName,
+    size: u64,
+    root: Root,
+    digests: Digests,
+    depositor: String,
+    admitted: Timestamp,
+    issued: Timestamp,
+    replicas: Vec<Custody>,
+}
+
+/// Why one says nothing.
+#[derive(Debug, Serialize)]
+struct Refused {
+    file: PathBuf,
+    valid: bool,
+    error: Failure,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Verdict {
+    Good(Box<Said>),
+    Bad(Refused),
+}
+
+impl VerifyReceipt {
+    fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let trust = match &self.trust {
+            Some(path) => read_trust_file(path)?,
+            None => client_file(&context.global)?.trust_file()?,
+        };
+        let verdicts: Vec<Verdict> = self
+            .files
+            .into_iter()
+            .map(|file| match check(&file, &trust) {
+                Ok(said) => Verdict::Good(Box::new(said)),
+                Err(error) => {
+                    tell(&error.message);
+                    Verdict::Bad(Refused {
+                        file,
+                        valid: false,
+                        error,
+                    })
+                }
+            })
+            .collect();
+        if context.output.is_json() {
+            context
+                .output
+                .document(&serde_json::json!({ "receipts": verdicts }))?;
+        }
+        let mut exits = Vec::new();
+        for verdict in &verdicts {
+            exits.push(match verdict {
+                Verdict::Good(said) => {
+                    if !context.output.is_json() {
+                        show(&context.output, said)?;
+                    }
+                    Exit::Done
+                }
+                Verdict::Bad(refused) => refused.error.exit,
+            });
+        }
+        Ok(Exit::of_all(exits))
+    }
+}
+
+fn check(path: &Path, trust: &TrustFile) -> Result<Said, Failure> {
+    let longest = archive_proof::envelope::MAX_LENGTH as u64 + 1;
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(longest).read_to_end(&mut bytes))
+        .map_err(|error| Failure::unreadable(path, &error))?;
+    let bad = |reason: String| Failure::failed(format!("{}: {reason}", path.display()));
+    let envelope = Envelope::parse(bytes.trim_ascii()).map_err(|error| bad(error.to_string()))?;
+    let (receipt, admission) =
+        Receipt::verify(&envelope, trust).map_err(|error| bad(error.to_string()))?;
+    Ok(Said {
+        file: path.to_owned(),
+        valid: true,
+        archive: admission.archive,
+        name: admission.name,
+        size: admission.size,
+        root: admission.root,
+        digests: admission.digests,
+        depositor: admission.depositor,
+        admitted: admission.admitted,
+        issued: receipt.issued,
+        replicas: receipt.replicas,
+    })
+}
+
+fn show(output: &Output, said: &Said) -> Result<(), Failure> {
+    let Said {
+        name,
+        archive,
+        root,
+        depositor,
+        admitted,
+        issued,
+        ..
+    } = said;
+    output.line(&format!("{}: good", said.file.display()))?;
+    output.line(&format!(
+        "  {name}  {} bytes ({})  blake3 {root}",
+        said.size,
+        size(said.size)
+    ))?;
+    output.line(&format!(
+        "  admitted {admitted} from {depositor}; signed by archive {archive}, {issued}"
+    ))?;
+    let mut table = Table::new(&[
+        Column::Left("  REPLICA"),
+        Column::Left("KEEPS"),
+        Column::Left("COMPLETED"),
+        Column::Left("NODE"),
+        Column::Left("VOLUME"),
+    ]);
+    for custody in &said.replicas {
+        table.push([
+            format!("  {}", custody.replica),
+            custody.kind.to_string(),
+            custody.completed.to_string(),
+            custody.node.to_string(),
+            or_dash(custody.volume.as_ref()),
+        ]);
+    }
+    output.table(&table)
+}

@@ -1,0 +1,203 @@
+//! How a command ends: its exit code, and what is said when it fails (blueprint §7).
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use archive_client::{Class, ClientError, ClientFileError};
+use archive_daemon::settings::SettingsError;
+use serde::Serialize;
+
+/// The documented exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Exit {
+    /// 0: done, and nothing is wrong.
+    Done,
+    /// 1: done, and something is damaged, missing, partial or failed.
+    Failed,
+    /// 2: the command line is wrong, or a name.
+    Usage,
+    /// 3: the settings are wrong.
+    Settings,
+    /// 4: unreachable, stalled or timed out.
+    Unreachable,
+    /// 5: refused: role, conflict, checksum.
+    Refused,
+    /// 70: a bug.
+    Bug,
+    /// 130: a person pressed Ctrl-C.
+    Interrupted,
+}
+
+/// What every command's long help ends with.
+pub(crate) const CODES: &str = "Exit codes: 0 done · 1 done, and something is damaged, missing, partial or failed · \
+    2 usage · 3 settings · 4 unreachable, stalled or timed out · 5 refused (role, conflict, checksum) · 70 a bug. \
+    Of several files all are tried; one class of failure gives its code, several give 1.";
+
+impl Exit {
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Settings => 3,
+            Self::Unreachable => 4,
+            Self::Refused => 5,
+            Self::Bug => 70,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Of several: what failed in one way gives its code, what failed in several gives 1.
+    pub(crate) fn of_all(exits: impl IntoIterator<Item = Self>) -> Self {
+        let mut failures = exits.into_iter().filter(|exit| *exit != Self::Done);
+        let Some(first) = failures.next() else {
+            return Self::Done;
+        };
+        if failures.all(|exit| exit == first) {
+            first
+        } else {
+            Self::Failed
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+impl From<Class> for Exit {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Failed => Self::Failed,
+            Class::Usage => Self::Usage,
+            Class::Settings => Self::Settings,
+            Class::Unreachable => Self::Unreachable,
+            Class::Refused => Self::Refused,
+            Class::Bug => Self::Bug,
+        }
+    }
+}
+
+/// Why something was not done: what happened; what to do next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Failure {
+    /// Which exit code it gives.
+    #[serde(rename = "class")]
+    pub(crate) exit: Exit,
+    /// What happened, and what to do next; empty: nobody listens any more.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { exit, message }
+    }
+
+    /// The command line is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// It could not be done here.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    /// Says which file it is about, where it does not begin with that.
+    #[must_use]
+    pub(crate) fn about(self, name: &str) -> Self {
+        if self.message.starts_with(name) {
+            return self;
+        }
+        Self::new(self.exit, format!("{name}: {}", self.message))
+    }
+
+    /// A file that was named on the command line cannot be read.
+    pub(crate) fn unreadable(path: &std::path::Path, error: &io::Error) -> Self {
+        let path = path.display();
+        if error.kind() == io::ErrorKind::NotFound {
+            return Self::usage(format!("{path}: there is no such file; correct the path"));
+        }
+        Self::failed(format!("{path}: cannot be read: {error}"))
+    }
+
+    /// The answer cannot be written. Whoever closed the pipe has seen enough, and not everything.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::failed("");
+        }
+        Self::failed(format!("the output cannot be written: {error}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::new(error.class().into(), error.to_string())
+    }
+}
+
+impl From<ClientFileError> for Failure {
+    fn from(error: ClientFileError) -> Self {
+        Self::new(Exit::Settings, error.to_string())
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self::new(Exit::Settings, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_class_of_failure_gives_its_code_and_several_give_one() {
+        use Exit::{Bug, Done, Failed, Refused, Settings, Unreachable, Usage};
+        let cases: [(&[Exit], u8); 8] = [
+            (&[], 0),
+            (&[Done, Done], 0),
+            (&[Done, Unreachable, Unreachable], 4),
+            (&[Usage, Done], 2),
+            (&[Refused], 5),
+            (&[Refused, Unreachable], 1),
+            (&[Failed, Done, Failed], 1),
+            (&[Bug, Settings, Bug], 1),
+        ];
+        for (exits, code) in cases {
+            assert_eq!(
+                Exit::of_all(exits.iter().copied()).code(),
+                code,
+                "{exits:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_classes_of_the_client_are_the_documented_codes() {
+        let codes = [
+            (Class::Failed, 1),
+            (Class::Usage, 2),
+            (Class::Settings, 3),
+            (Class::Unreachable, 4),
+            (Class::Refused, 5),
+            (Class::Bug, 70),
+        ];
+        for (class, code) in codes {
+            assert_eq!(Exit::from(class).code(), code);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is said on stdout: a table for people, or one JSON document and nothing else.
+
+use std::io::{self, BufWriter, Stdout, Write};
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// Where answers go. Made once, handed to every command.
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether one JSON document is wanted.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Stdout, for an answer that is written while it comes. To be flushed.
+    #[expect(clippy::unused_self, reason = "who has no output must not write")]
+    pub(crate) fn writer(&self) -> BufWriter<Stdout> {
+        BufWriter::new(io::stdout())
+    }
+
+    /// The document.
+    pub(crate) fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
+        let mut out = self.writer();
+        serde_json::to_writer_pretty(&mut out, document)
+            .map_err(io::Error::from)
+            .and_then(|()| out.write_all(b"\n"))
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::output(&error))
+    }
+
+    /// One line for people.
+    pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
+        let mut out = self.writer();
+        writeln!(out, "{line}")
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::output(&error))
+    }
+
+    /// A table for people.
+    pub(crate) fn table(&self, table: &Table) -> Result<(), Failure> {
+        let mut out = self.writer();
+        out.write_all(table.to_string().as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::output(&error))
+    }
+}
+
+/// Says something to the person at the terminal, beside the answer. Who closed stderr does not want to know.
+pub(crate) fn tell(message: &str) {
+    let mut line = format!("holdfast: {message}");
+    line.push('\n');
+    drop(io::stderr().write_all(line.as_bytes()));
+}
+
+/// Rows under a header, aligned. The last column may be of any width.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: &'static [Column],
+    rows: Vec<Vec<String>>,
+}
+
+/// A column's title, and on which side it is aligned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Column {
+    /// Text.
+    Left(&'static str),
+    /// Numbers.
+    Right(&'static str),
+}
+
+impl Column {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Left(title) | Self::Right(title) => title,
+        }
+    }
+}
+
+impl Table {
+    pub(crate) const fn new(columns: &'static [Column]) -> Self {
+        let rows = Vec::new();
+        Self { columns, rows }
+    }
+
+    pub(crate) fn push<const N: usize>(&mut self, row: [String; N]) {
+        self.rows.push(row.into());
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let width = |index: usize, column: &Column| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            let widths = cells.map(|cell| cell.chars().count());
+            widths.fold(column.title().len(), usize::max)
+        };
+        let widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, c)| width(i, c))
+            .collect();
+        let header = self
+            .columns
+            .iter()
+            .map(|column| column.title().to_owned())
+            .collect();
+        for row in std::iter::once(&header).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, column), width) in row.iter().zip(self.columns).zip(&widths) {
+                let space = " ".repeat(width.saturating_sub(cell.chars().count()));
+                match column {
+                    Column::Left(_) => line.extend([cell.as_str(), &space, "  "]),
+                    Column::Right(_) => line.extend([&space, cell.as_str(), "  "]),
+                }
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// A number of bytes as people say it: three digits and a decimal unit.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let (mut worth, mut said) = (1_u128, String::new());
+    for unit in UNITS {
+        worth *= 1000;
+        let tenths = (u128::from(bytes) * 10 + worth / 2) / worth;
+        said = format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        if tenths < 10_000 {
+            break;
+        }
+    }
+    said
+}
+
+/// A value that may be unknown.
+pub(crate) fn or_dash(value: Option<&impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_on_their_side() {
+        let mut table = Table::new(&[
+            Column::Right("SIZE"),
+            Column::Left("STATE"),
+            Column::Left("NAME"),
+        ]);
+        table.push(["1".into(), "ok".into(), "Måned".into()]);
+        table.push(["12345".into(), "missing".into(), "b".into()]);
+        let expected = " SIZE  STATE    NAME\n    1  ok       Måned\n12345  missing  b\n";
+        assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 kB"),
+            (1049, "1.0 kB"),
+            (1050, "1.1 kB"),
+            (999_949, "999.9 kB"),
+            (999_950, "1.0 MB"),
+            (1_500_000_000, "1.5 GB"),
+            (12_345_678_901_234, "12.3 TB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(size(bytes), text, "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Progress on stderr, for who watches: nothing when stderr is no terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::tell;
+
+/// How far a transfer is, in bytes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for so many bytes.
+    pub(crate) fn bytes(total: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        let style = "{wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta}  {msg}";
+        // A template of ours that does not parse is seen at once; the plain bar does as well.
+        bar.set_style(
+            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar }
+    }
+
+    /// No bar.
+    pub(crate) fn hidden() -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+        }
+    }
+
+    /// Says what is going on, beside the bar.
+    pub(crate) fn message(&self, message: String) {
+        self.bar.set_message(message);
+    }
+
+    /// Goes from `before` to `now` bytes of one file; a new attempt may go back.
+    pub(crate) fn step(&self, before: u64, now: u64) {
+        match now.checked_sub(before) {
+            Some(more) => self.bar.inc(more),
+            None => self.bar.dec(before - now),
+        }
+    }
+
+    /// Says something on stderr without tearing the bar.
+    pub(crate) fn tell(&self, message: &str) {
+        self.suspend(|| tell(message));
+    }
+
+    /// Does something that writes on the terminal without tearing the bar.
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,143 @@
+//! The way to the archive: the client file, one's own identity, whom to trust, and the connection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use archive_client::{ClientFile, ClientLimits, Depositor, Reader};
+use archive_daemon::Clock;
+use archive_daemon::settings::{self, Sources};
+use archive_proof::TrustFile;
+use tonic::transport::Channel;
+
+use crate::commands::Global;
+use crate::exit::{Exit, Failure};
+
+/// Where `holdfast up` writes it.
+const DEFAULT: &str = "holdfast-data/client.toml";
+
+/// A connection that is made at its first use.
+#[derive(Debug)]
+pub(crate) struct Session {
+    channel: Channel,
+    trust: Arc<TrustFile>,
+    limits: ClientLimits,
+}
+
+impl Session {
+    /// Reads the client file and everything that it names. Inside a runtime only.
+    pub(crate) fn open(global: &Global) -> Result<Self, Failure> {
+        let file = client_file(global)?;
+        let now = SystemTime::from(Clock::system().now());
+        let credentials = file.credentials(global.who.as_ref(), now)?;
+        Ok(Self {
+            channel: file.repository(&credentials)?,
+            trust: Arc::new(file.trust_file()?),
+            limits: file.limits,
+        })
+    }
+
+    /// To put files in.
+    pub(crate) fn depositor(&self) -> Depositor {
+        Depositor::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
+    }
+
+    /// To get files out.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
+    }
+}
+
+/// Finds and reads the client file; `--set` stands over what is in it. Variables `HOLDFAST__…` are settings of parts,
+/// and mean nothing here.
+pub(crate) fn client_file(global: &Global) -> Result<ClientFile, Failure> {
+    let given = global
+        .client
+        .as_ref()
+        .filter(|path| !path.as_os_str().is_empty());
+    let path = given.cloned().unwrap_or_else(|| PathBuf::from(DEFAULT));
+    let shown = path.display();
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(Failure::new(
+                Exit::Settings,
+                format!(
+                    "there is no client file {shown}; start an archive here with `holdfast up`, or get a client file \
+                     from an operator and name it with --client FILE or HOLDFAST_CLIENT"
+                ),
+            ));
+        }
+        Err(error) => {
+            return Err(Failure::new(
+                Exit::Settings,
+                format!(
+                    "the client file {shown} cannot be reached: {error}; name another with --client FILE"
+                ),
+            ));
+        }
+    }
+    let sources = Sources {
+        file: Some(path.clone()),
+        environment: Vec::new(),
+        set: global.set.clone(),
+    };
+    let file: ClientFile = settings::load(&sources)?;
+    Ok(file.within(path.parent().unwrap_or(Path::new(""))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_client_file_says_how_to_get_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let client = Some(directory.path().join("client.toml"));
+        let failure = client_file(&Global {
+            client,
+            ..Global::default()
+        })
+        .unwrap_err();
+        assert_eq!(failure.exit, Exit::Settings);
+        for hint in ["client.toml", "holdfast up", "operator", "HOLDFAST_CLIENT"] {
+            assert!(failure.message.contains(hint), "{hint}: {failure}");
+        }
+    }
+
+    #[test]
+    fn a_setting_on_the_command_line_stands_over_the_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(
+            b"authorities = 'a'\ntrust = 't'\ncertificate = 'c'\nkey = 'k'\n[endpoints]\nrepository = 'h:1'\n",
+        )
+        .unwrap();
+        let client = Some(file.path().to_owned());
+        let set = vec![
+            "endpoints.repository=other:2".to_owned(),
+            "limits.attempts=9".to_owned(),
+        ];
+        let global = Global {
+            client,
+            set,
+            ..Global::default()
+        };
+        let read = client_file(&global).unwrap();
+        assert_eq!(
+            (read.endpoints.repository.as_str(), read.limits.attempts),
+            ("other:2", 9)
+        );
+        assert_eq!(read.key, file.path().parent().unwrap().join("k"));
+        let misspelt = Global {
+            set: vec!["limits.atempts=9".to_owned()],
+            ..global
+        };
+        let failure = client_file(&misspelt).unwrap_err();
+        assert!(
+            failure.message.contains("did you mean `attempts`"),
+            "{failure}"
+        );
+    }
+}

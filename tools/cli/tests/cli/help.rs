@@ -1,0 +1,77 @@
+//! Help, versions and mistakes on the command line.
+
+use crate::holdfast::{executable, run};
+
+/// The verbs that a help text lists.
+fn verbs(help: &str) -> Vec<String> {
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    commands
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|verb| *verb != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn walk(words: &[String]) -> usize {
+    let ran = run(executable().args(words).arg("--help")).expect(0);
+    assert!(ran.err.is_empty(), "{ran:?}");
+    assert!(ran.out.contains("Usage: holdfast"), "{ran:?}");
+    let short = run(executable().args(words).arg("-h")).expect(0);
+    assert!(short.out.contains("Usage: holdfast"));
+    let deeper = verbs(&short.out).into_iter().map(|verb| {
+        let words: Vec<String> = words.iter().cloned().chain([verb]).collect();
+        walk(&words)
+    });
+    1 + deeper.sum::<usize>()
+}
+
+#[test]
+fn every_command_has_help_that_runs() {
+    assert!(walk(&[]) >= 8, "the root, six verbs, one under `verify`");
+    let root = run(executable().arg("--help")).expect(0);
+    assert!(root.out.contains("Exit codes: 0 done"), "{root:?}");
+    let version = run(executable().arg("--version")).expect(0);
+    assert_eq!(
+        version.out.trim(),
+        format!("holdfast {}", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn a_wrong_command_line_is_two() {
+    let wrong: [&[&str]; 9] = [
+        &[],
+        &["frobnicate"],
+        &["store"],
+        &["store", "a", "--jobs", "0"],
+        &["store", "a", "--checksums", "x", "--no-digest"],
+        &["get", "a", "--range", "5-1"],
+        &["get", "a", "--replica", "No 1"],
+        &["list", "--checksums", "--json"],
+        &["stat", "a", "--as", "king"],
+    ];
+    for words in wrong {
+        let ran = run(executable().args(words));
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{words:?}: {ran:?}");
+        assert!(!ran.err.is_empty());
+    }
+}
+
+#[test]
+fn without_a_client_file_it_says_how_to_get_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = executable();
+    let ran = run(command.args(["list"]).current_dir(directory.path())).expect(3);
+    assert!(
+        ran.err.contains("holdfast up") && ran.err.contains("--client"),
+        "{ran:?}"
+    );
+    assert_eq!(ran.out, "");
+    let ran = run(executable()
+        .args(["list", "--json"])
+        .env("HOLDFAST_CLIENT", "/none/client.toml"))
+    .expect(3);
+    assert_eq!(ran.json()["error"]["class"], "settings");
+    assert!(ran.err.contains("/none/client.toml"), "{ran:?}");
+}

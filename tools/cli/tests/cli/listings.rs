@@ -1,0 +1,229 @@
+//! Listings, stats and the status, for people and for programs.
+
+use std::process::Stdio;
+
+use proto_archive::wire::list_response::End;
+use proto_archive::wire::status_response::ReplicaState;
+use proto_archive::wire::{
+    Condition, FileEntry, Gap, ListEntry, ListResponse, NodeStatus, ReplicaKind, ReplicaProgress,
+    ReplicaStatus, StatResponse, StatusResponse, VolumeStatus,
+};
+
+use crate::holdfast::{Place, Ran, executable};
+
+fn replica(id: &str, progress: ReplicaProgress) -> ReplicaStatus {
+    ReplicaStatus {
+        replica: id.into(),
+        progress: progress.into(),
+        ..ReplicaStatus::default()
+    }
+}
+
+fn entry(name: &str, size: u64) -> ListEntry {
+    ListEntry {
+        name: name.into(),
+        size,
+        root: vec![0x0a; 32].into(),
+        replicas: vec![replica("one", ReplicaProgress::UploadCompleted)],
+        entry: None,
+    }
+}
+
+fn whole(entries: Vec<ListEntry>, gaps: Vec<Gap>) -> ListResponse {
+    let count = entries.len() as u64;
+    let end = Some(End { count, gaps });
+    ListResponse { entries, end }
+}
+
+/// Lists what the archive says.
+fn list(place: &Place, messages: Vec<ListResponse>, words: &[&str]) -> Ran {
+    place.world.archive.state().list = messages.into_iter().map(Ok).collect();
+    place.holdfast(&[&["list", "--as", "reader"], words].concat())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listing_is_whole_or_says_that_it_is_not() {
+    let place = Place::new().await;
+    let both = || vec![entry("a", 7), entry("b b", 1_234_567_890)];
+    let all = || vec![whole(both(), vec![])];
+    let ran = list(&place, all(), &[]).expect(0);
+    let expected = "           BYTES  REPLICAS  NAME\n               7  1/1       a\n      1234567890  1/1       b b\n";
+    assert_eq!(ran.out, expected);
+    let ran = list(&place, all(), &["--json"]).expect(0).json();
+    assert_eq!(
+        (&ran["complete"], &ran["count"], &ran["entries"][1]["name"]),
+        (&true.into(), &2.into(), &"b b".into())
+    );
+    let ran = list(&place, all(), &["--checksums", "--match", ".*"]).expect(0);
+    assert_eq!(ran.out, format!("{0}  a\n{0}  b b\n", "0a".repeat(32)));
+
+    let gap = Gap {
+        replica: "two".into(),
+        node: "n-2".into(),
+        volume: String::new(),
+        reason: "silent".into(),
+    };
+    let partial = || vec![whole(both(), vec![gap.clone()])];
+    let ran = list(&place, partial(), &[]).expect(1);
+    assert!(ran.err.contains("replica two, node n-2: silent"), "{ran:?}");
+    assert_eq!(
+        list(&place, partial(), &["--json"]).expect(1).json()["complete"],
+        false
+    );
+
+    let cut = || {
+        vec![ListResponse {
+            entries: both(),
+            end: None,
+        }]
+    };
+    let ran = list(&place, cut(), &[]).expect(4);
+    assert!(
+        ran.err.contains("not complete") && ran.out.contains("b b"),
+        "{ran:?}"
+    );
+    let ran = list(&place, cut(), &["--json"]).expect(4).json();
+    assert_eq!(
+        (&ran["complete"], &ran["error"]["class"]),
+        (&false.into(), &"unreachable".into())
+    );
+    assert_eq!(ran["entries"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_shows_what_is_wrong_with_it() {
+    let place = Place::new().await;
+    let found = |name: &str, condition: Condition| ListEntry {
+        replicas: vec![],
+        entry: Some(FileEntry {
+            name: name.into(),
+            node: "n-1".into(),
+            volume: "v-1".into(),
+            condition: condition.into(),
+            verified: "2026-01-02T03:04:05.678Z".into(),
+            ..FileEntry::default()
+        }),
+        ..entry(name, 7)
+    };
+    let entries = vec![
+        found("a", Condition::Present),
+        found("b", Condition::Damaged),
+    ];
+    let messages = vec![whole(entries, vec![])];
+    let ran = list(&place, messages, &["--replica", "one"]).expect(1);
+    assert!(
+        ran.out
+            .contains("damaged     2026-01-02T03:04:06Z  n-1/v-1"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        place
+            .world
+            .archive
+            .state()
+            .list_asked
+            .clone()
+            .unwrap()
+            .replica,
+        "one"
+    );
+    let good = vec![whole(vec![found("a", Condition::Present)], vec![])];
+    list(&place, good, &["--replica", "one"]).expect(0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_seen_enough_may_close_the_pipe() {
+    let place = Place::new().await;
+    let entries = (0..20_000)
+        .map(|n| entry(&format!("file-{n:06}"), 1))
+        .collect();
+    place.world.archive.state().list = vec![Ok(whole(entries, vec![]))];
+    let mut child = executable()
+        .args(["list", "--as", "reader"])
+        .current_dir(place.directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stat_shows_every_replica() {
+    let place = Place::new().await;
+    let stat = |last| StatResponse {
+        name: "a".into(),
+        size: 7,
+        root: vec![0x0a; 32].into(),
+        depositor: "anna".into(),
+        admitted: "2026-01-02T03:04:05Z".into(),
+        replicas: vec![
+            replica("one", ReplicaProgress::UploadCompleted),
+            replica("two", last),
+        ],
+        ..StatResponse::default()
+    };
+    place.world.archive.state().stat = stat(ReplicaProgress::UploadCompleted);
+    let ran = place.holdfast(&["stat", "a"]).expect(0);
+    assert!(
+        ran.out.contains("two") && ran.out.contains("from anna"),
+        "{ran:?}"
+    );
+    place.world.archive.state().stat = stat(ReplicaProgress::UploadFailed);
+    let ran = place
+        .holdfast(&["stat", "a", "../b", "--json"])
+        .expect(1)
+        .json();
+    assert_eq!(ran["files"][0]["replicas"][1]["progress"], "upload-failed");
+    assert_eq!(ran["files"][1]["error"]["class"], "usage");
+    place.holdfast(&["stat", "../b"]).expect(2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_says_what_to_look_at() {
+    let place = Place::new().await;
+    let volume = |problem: &str| VolumeStatus {
+        volume: "v-1".into(),
+        path: "/disk".into(),
+        problem: problem.into(),
+        mode: "read-write".into(),
+        total: 2_000_000_000_000,
+        free: 1_500_000_000_000,
+        retired: false,
+    };
+    let status = |problem: &str| StatusResponse {
+        version: "0.1.0".into(),
+        replicas: vec![ReplicaState {
+            replica: "one".into(),
+            kind: ReplicaKind::Bitarchive.into(),
+            required: true,
+            problem: String::new(),
+            nodes: vec![NodeStatus {
+                node: "n-1".into(),
+                endpoint: "127.0.0.1:1".into(),
+                volumes: vec![volume(problem)],
+                alive: true,
+                ..NodeStatus::default()
+            }],
+        }],
+        ..StatusResponse::default()
+    };
+    place.world.archive.state().status = status("");
+    let ran = place.holdfast(&["status", "--as", "reader"]).expect(0);
+    assert!(
+        ran.out.contains("1.5 TB  2.0 TB  /disk") && ran.err.is_empty(),
+        "{ran:?}"
+    );
+    place.world.archive.state().status = status("EIO");
+    let ran = place
+        .holdfast(&["status", "--as", "reader", "--json"])
+        .expect(1);
+    assert!(ran.err.contains("offline: EIO"), "{ran:?}");
+    assert_eq!(
+        ran.json()["replicas"][0]["nodes"][0]["volumes"][0]["problem"],
+        "EIO"
+    );
+}

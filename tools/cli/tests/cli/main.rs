@@ -1,0 +1,19 @@
+//! The executable as people and scripts meet it: real processes against an archive over real TLS.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    unreachable_pub,
+    dead_code,
+    reason = "helpers of the tests, of which the client's tests use more"
+)]
+
+#[path = "../../../../archive/client/tests/client/archive.rs"]
+mod archive;
+mod files;
+mod help;
+mod holdfast;
+mod listings;
+#[path = "../../../../archive/client/tests/client/world.rs"]
+mod world;
