@@ -45,11 +45,9 @@ impl FileState {
                 }
             },
             (Phase::Intent { .. } | Phase::Bound | Phase::Complete, _) => {
-                // Before the content is fixed and with nobody sending, bytes that only *may* be the same may go on:
+                // Before the content is fixed and with nobody there, bytes that only *may* be the same may go on:
                 // the transfer compares the prefix, and everything said so far must hold of what arrives.
-                let resumes = self.record.content.is_none()
-                    && self.source.is_none()
-                    && self.waiting.is_empty();
+                let resumes = self.record.content.is_none() && self.waiting.is_empty();
                 if agreement == Agreement::Different
                     || (agreement == Agreement::Unknown && !resumes)
                 {

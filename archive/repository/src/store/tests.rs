@@ -1,5 +1,7 @@
 //! Every short sequence of events, for every small set of replicas; long random walks; and that it always ends.
 
+use std::collections::BTreeSet;
+
 use archive_model::{FileName, ReplicaKind, StoreFailure};
 
 use super::*;
@@ -123,7 +125,7 @@ fn one_replica_is_down_and_the_archive_finishes_alone() {
     use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};
     let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame]);
     assert!(
-        world.unanswered.contains(&Requester(1)),
+        world.unanswered.contains_key(&Requester(1)),
         "the other replica is still at it"
     );
     world.step(Completed(0));
@@ -245,11 +247,33 @@ fn a_node_that_lies_stalls_or_repeats_itself_is_found_out() {
         ],
     );
     for _ in 0..90 {
+        world.step(Step::Failed(1));
         world.step(Step::Minutes(1));
         if matches!(world.state.doing(&world.ids[1]), Doing::Probing(_)) {
             return;
         }
-        world.step(Step::Failed(1));
     }
     panic!("failing again and again puts off the next probe for ever");
+}
+
+/// Kills: one donor that cannot give, asked again and again.
+#[test]
+fn a_failed_heal_is_tried_from_another_donor() {
+    use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};
+    let mut world = after(
+        "BBB",
+        &[AskSame, ReceivedSame, Completed(0), Completed(1), Failed(2)],
+    );
+    let mut donors = BTreeSet::new();
+    for _ in 0..2 {
+        world.step(Minutes(10));
+        world.step(Absent(2));
+        assert!(matches!(
+            world.state.doing(&world.ids[2]),
+            Doing::Healing(_)
+        ));
+        donors.insert(world.state.donor(&world.ids[2]).unwrap());
+        world.step(Failed(2));
+    }
+    assert_eq!(donors.len(), 2);
 }

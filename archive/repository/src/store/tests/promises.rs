@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::*;
-use super::world::World;
+use super::world::{Depositor, World};
 
 impl World {
     pub(super) fn check(&mut self, ticked: bool, before: &FileState, effects: &[Effect]) {
@@ -44,8 +44,9 @@ impl World {
                 Effect::SetTimer(at) => self.timer = Some(*at),
                 Effect::Answer { requester, result } => {
                     // Kills: a second answer, an answer to nobody.
-                    assert!(self.unanswered.remove(requester), "{}", story());
-                    self.check_answer(before, result, effects, &story);
+                    let depositor = self.unanswered.remove(requester);
+                    assert!(depositor.is_some(), "{}", story());
+                    self.check_answer(before, depositor, result, effects, &story);
                 }
                 Effect::HealFrom { replica, donor } => {
                     // Kills: a checksum replica, an unverified copy or the patient as donor.
@@ -69,6 +70,8 @@ impl World {
                     );
                 }
                 Effect::Source { requester } => {
+                    // Kills: asking a depositor for bytes that the archive has.
+                    assert!(record.donors().next().is_none(), "{}", story());
                     assert_eq!(self.state.source, Some(*requester), "{}", story());
                 }
                 Effect::Compare { requester } => {
@@ -89,7 +92,7 @@ impl World {
         let known = waiting
             .chain(self.state.comparing.keys().copied())
             .collect::<BTreeSet<_>>();
-        assert_eq!(known, self.unanswered, "{}", story());
+        assert!(known.iter().eq(self.unanswered.keys()), "{}", story());
         assert_eq!(
             known.len(),
             self.state.waiting.len() + self.state.comparing.len(),
@@ -166,6 +169,7 @@ impl World {
     fn check_answer(
         &self,
         before: &FileState,
+        depositor: Option<Depositor>,
         result: &Result<(), ArchiveError>,
         effects: &[Effect],
         story: &dyn Fn() -> String,
@@ -178,12 +182,24 @@ impl World {
                 .filter(|(_, replica)| replica.required && !replica.state.is_completed())
         };
         match result {
-            // Kills: acknowledging with a required replica open; with checksums only.
-            Ok(()) => assert!(
-                open().next().is_none() && record.donors().next().is_some(),
-                "{}",
-                story()
-            ),
+            // Kills: acknowledging with a required replica open, with checksums only, or to a depositor of other bytes.
+            Ok(()) => {
+                assert!(
+                    open().next().is_none() && record.donors().next().is_some(),
+                    "{}",
+                    story()
+                );
+                let archived = record
+                    .content
+                    .as_ref()
+                    .map(|content| content.root.as_bytes()[0]);
+                let proof = depositor.and_then(|depositor| depositor.claims.or(depositor.sent));
+                assert!(
+                    proof.is_some() && proof == archived,
+                    "{depositor:?} {}",
+                    story()
+                );
+            }
             // Kills: a failure without its reason.
             Err(ArchiveError::NotEnoughReplicas { failures, .. }) => {
                 assert!(open().next().is_some(), "{}", story());

@@ -1,7 +1,5 @@
 //! A file's state machine and everything around it: what the disk remembers, who asked, what time it is.
 
-use std::collections::BTreeSet;
-
 use archive_model::{
     Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
 };
@@ -98,6 +96,13 @@ pub(super) fn steps(replicas: usize, of_a_replica: &[fn(usize) -> Step]) -> Vec<
     depositor_steps().into_iter().chain(each).collect()
 }
 
+/// What a depositor has said and sent, by the first byte of the root.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Depositor {
+    pub(super) claims: Option<u8>,
+    pub(super) sent: Option<u8>,
+}
+
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) state: FileState,
@@ -108,7 +113,7 @@ pub(super) struct World {
     pub(super) ids: Vec<ReplicaId>,
     limits: Limits,
     asked: u64,
-    pub(super) unanswered: BTreeSet<Requester>,
+    pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
     pub(super) trail: Vec<Step>,
 }
@@ -124,7 +129,7 @@ impl World {
             now: Timestamp::from_second(1_000_000_000).unwrap(),
             limits: Limits::default(),
             asked: 0,
-            unanswered: BTreeSet::new(),
+            unanswered: BTreeMap::new(),
             bound_to: None,
             trail: Vec::new(),
         }
@@ -132,7 +137,6 @@ impl World {
 
     fn ask(&mut self, claim: Claim) -> Event {
         self.asked += 1;
-        self.unanswered.insert(Requester(self.asked));
         let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
         Event::Asked {
             requester: Requester(self.asked),
@@ -257,6 +261,23 @@ impl World {
     }
 
     fn apply(&mut self, event: Event) {
+        let byte = |root: &Root| root.as_bytes()[0];
+        if let Event::Asked {
+            requester, claim, ..
+        } = &event
+        {
+            let claims = claim.root.as_ref().map(byte);
+            self.unanswered
+                .insert(*requester, Depositor { claims, sent: None });
+        }
+        // Only a stream that is being read can end.
+        if let Event::Received { requester, content } = &event
+            && (self.state.source == Some(*requester)
+                || self.state.comparing.contains_key(requester))
+            && let Some(depositor) = self.unanswered.get_mut(requester)
+        {
+            depositor.sent = Some(byte(&content.root));
+        }
         let before = self.state.clone();
         let ticked = event == Event::Tick;
         let effects = self.state.apply(event, self.now, &self.limits);

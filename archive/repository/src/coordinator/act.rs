@@ -1,0 +1,303 @@
+//! What follows from decisions: remember them, then do them.
+
+use std::sync::Arc;
+
+use archive_model::{ArchiveError, FileName, ReplicaId};
+use archive_proof::receipt::Custody as ReplicaCustody;
+use archive_proof::{Admission, Envelope, Receipt, SigningKey};
+use jiff::Timestamp;
+
+use super::{Coordinator, CoordinatorError, Step};
+use crate::admin::{AdminError, AdminRow, AuditLine};
+use crate::depositor::{Custody, Reply, Source};
+use crate::store::{Effect, FileRecord, Requester};
+use crate::transfer::Item;
+
+impl Coordinator {
+    /// Remembers every decision of the round, in one synced batch; then does what was decided.
+    pub(super) fn act(&mut self, effects: Vec<(FileName, Vec<Effect>)>) -> Step<()> {
+        let now = self.clock.now();
+        let mut changes = self.admin.change().map_err(AdminError::from)?;
+        let mut is_changed = false;
+        for (name, decided) in &effects {
+            for effect in decided {
+                match effect {
+                    Effect::Persist => {
+                        if let Some((row, line)) = self.row(name, now)? {
+                            self.admin
+                                .put(&mut changes, &row)
+                                .map_err(AdminError::from)?;
+                            self.admin
+                                .note(&mut changes, &line)
+                                .map_err(AdminError::from)?;
+                            is_changed = true;
+                        }
+                    }
+                    Effect::Expire { .. } => {
+                        self.admin
+                            .forget(&mut changes, name)
+                            .map_err(AdminError::from)?;
+                        is_changed = true;
+                    }
+                    Effect::Source { .. }
+                    | Effect::Compare { .. }
+                    | Effect::BeginUpload { .. }
+                    | Effect::Seal
+                    | Effect::Probe { .. }
+                    | Effect::HealFrom { .. }
+                    | Effect::Answer { .. }
+                    | Effect::SetTimer(_) => {}
+                }
+            }
+        }
+        if is_changed {
+            self.admin.commit(changes).map_err(AdminError::from)?;
+        }
+        let names: Vec<FileName> = effects.iter().map(|(name, _)| name.clone()).collect();
+        for (name, decided) in effects {
+            self.perform(&name, decided, now)?;
+        }
+        for name in names {
+            self.let_go(name);
+        }
+        Ok(())
+    }
+
+    /// Forgets a file that is no longer on its way: the admin data has it.
+    fn let_go(&mut self, name: FileName) {
+        if self
+            .files
+            .get(&name)
+            .is_some_and(|active| active.state.is_idle())
+            && let Some(active) = self.files.remove(&name)
+            && let Some(at) = active.timer
+        {
+            self.timers.remove(&(at, name));
+        }
+    }
+
+    /// The row as it is now, with the admission signed as soon as the content is known.
+    fn row(&mut self, name: &FileName, now: Timestamp) -> Step<Option<(AdminRow, AuditLine)>> {
+        let Some(active) = self.files.get_mut(name) else {
+            return Ok(None);
+        };
+        let record = active.state.record().clone();
+        if active.admission.is_none()
+            && let (Some(content), Some(upload)) = (&record.content, &record.upload)
+        {
+            let admission = Admission {
+                archive: self.archive.clone(),
+                name: name.clone(),
+                size: content.size,
+                root: content.root,
+                digests: content.digests.clone(),
+                depositor: active.depositor.clone(),
+                admitted: now,
+                upload: upload.id.clone(),
+            };
+            let envelope = admission
+                .sign(&self.key)
+                .map_err(|error| sign_error(name, &error))?;
+            active.admission = Some(envelope.as_str().into());
+        }
+        let what = record
+            .replicas
+            .iter()
+            .map(|(id, replica)| format!("{id}: {}", replica.state));
+        let what = what.collect::<Vec<_>>().join("; ");
+        let line = AuditLine {
+            at: now,
+            who: active.depositor.clone(),
+            file: name.clone(),
+            what,
+        };
+        let admission = active.admission.as_deref().map(str::to_owned);
+        Ok(Some((
+            AdminRow {
+                record,
+                depositor: active.depositor.clone(),
+                admission,
+            },
+            line,
+        )))
+    }
+
+    fn perform(&mut self, name: &FileName, effects: Vec<Effect>, now: Timestamp) -> Step<()> {
+        let mut source: Option<(Requester, Vec<ReplicaId>)> = None;
+        for effect in effects {
+            match effect {
+                Effect::Persist | Effect::Expire { .. } => {}
+                Effect::Source { requester } => source = Some((requester, Vec::new())),
+                Effect::BeginUpload { replica, .. } => {
+                    if let Some((_, targets)) = &mut source {
+                        targets.push(replica);
+                    }
+                }
+                Effect::Compare { requester } => {
+                    if let Some(source) = self.tell_ready(name, requester) {
+                        self.transfers.compare(name.clone(), requester, source);
+                    }
+                }
+                Effect::Seal => {
+                    if let Some(active) = self.files.get(name)
+                        && let Some(seal) = &active.seal
+                    {
+                        seal.send_replace(active.admission.clone());
+                    }
+                }
+                Effect::Probe { replica } => {
+                    self.healer.probe(name.clone(), replica, self.limits.probe);
+                }
+                Effect::HealFrom { replica, donor } => self.heal(name, replica, &donor),
+                Effect::Answer { requester, result } => {
+                    self.answer(name, requester, result, now)?;
+                }
+                Effect::SetTimer(at) => {
+                    if let Some(active) = self.files.get_mut(name) {
+                        if let Some(old) = active.timer.replace(at) {
+                            self.timers.remove(&(old, name.clone()));
+                        }
+                        self.timers.insert((at, name.clone()));
+                    }
+                }
+            }
+        }
+        let Some((requester, targets)) = source else {
+            return Ok(());
+        };
+        let Some(source) = self.tell_ready(name, requester) else {
+            return Ok(());
+        };
+        let Some(active) = self.files.get_mut(name) else {
+            return Ok(());
+        };
+        let Some(upload) = active.state.record().upload.clone() else {
+            return Ok(());
+        };
+        let item = Item {
+            name: name.clone(),
+            upload: upload.id,
+            size: upload.claim.size,
+        };
+        active.seal = Some(self.transfers.start(item, requester, source, targets));
+        Ok(())
+    }
+
+    /// Tells a depositor to send and takes its stream.
+    fn tell_ready(&mut self, name: &FileName, requester: Requester) -> Option<Source> {
+        let depositor = self.depositors.get_mut(&requester)?;
+        let upload = self
+            .files
+            .get(name)?
+            .state
+            .record()
+            .upload
+            .as_ref()?
+            .id
+            .clone();
+        depositor.sent = true;
+        // One that is gone says so through its stream.
+        drop(
+            depositor
+                .replies
+                .try_send(Reply::Ready { upload, offset: 0 }),
+        );
+        depositor.source.take()
+    }
+
+    fn heal(&self, name: &FileName, replica: ReplicaId, donor: &ReplicaId) {
+        let Some(active) = self.files.get(name) else {
+            return;
+        };
+        let record = active.state.record();
+        let node = record
+            .replicas
+            .get(donor)
+            .and_then(|copy| copy.node.clone());
+        if let (Some(content), Some(upload), Some(node), Some(admission)) =
+            (&record.content, &record.upload, node, &active.admission)
+        {
+            let item = Item {
+                name: name.clone(),
+                upload: upload.id.clone(),
+                size: content.size,
+            };
+            let donor = (donor.clone(), node);
+            self.healer
+                .heal(item, content.root, replica, donor, Arc::clone(admission));
+        }
+    }
+
+    fn answer(
+        &mut self,
+        name: &FileName,
+        requester: Requester,
+        result: Result<(), ArchiveError>,
+        now: Timestamp,
+    ) -> Step<()> {
+        let Some(depositor) = self.depositors.remove(&requester) else {
+            return Ok(());
+        };
+        let reply = if let Err(error) = result {
+            Reply::Failed(error)
+        } else {
+            let Some(active) = self.files.get(name) else {
+                return Ok(());
+            };
+            let record = active.state.record().clone();
+            let admission = active.admission.as_deref().unwrap_or_default();
+            let receipt = receipt(&record, admission, now, &self.key)
+                .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
+            let already = !depositor.sent;
+            Reply::Stored(Box::new(Custody {
+                receipt,
+                already,
+                record,
+            }))
+        };
+        // A depositor that does not read is waited for there, not here.
+        self.transfers.tasks.spawn_once("answer", async move {
+            drop(depositor.replies.send(reply).await);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(())
+    }
+}
+
+/// The custody receipt of a file: its admission and every replica that has it.
+fn receipt(
+    record: &FileRecord,
+    admission: &str,
+    now: Timestamp,
+    key: &SigningKey,
+) -> Result<String, String> {
+    let admission = Envelope::parse(admission.as_bytes()).map_err(|error| error.to_string())?;
+    let completed = record
+        .replicas
+        .iter()
+        .filter(|(_, copy)| copy.state.is_completed());
+    let replicas = completed
+        .filter_map(|(id, copy)| {
+            Some(ReplicaCustody {
+                replica: id.clone(),
+                kind: copy.kind,
+                completed: copy.since,
+                node: copy.node.clone()?,
+                volume: copy.volume.clone(),
+            })
+        })
+        .collect();
+    let receipt = Receipt {
+        admission,
+        replicas,
+        issued: now,
+    };
+    receipt
+        .sign(key)
+        .map(|envelope| envelope.as_str().to_owned())
+        .map_err(|error| error.to_string())
+}
+
+fn sign_error(name: &FileName, error: &dyn std::error::Error) -> CoordinatorError {
+    CoordinatorError::Sign(name.clone(), error.to_string())
+}
