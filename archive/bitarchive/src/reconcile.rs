@@ -73,12 +73,24 @@ pub(crate) fn volume(
         batch: Vec::new(),
         seen: Vec::new(),
     };
+    take_away_second_names(layout)?;
     for shelf in Shelf::all() {
         pass.shelf(layout, shelf)?;
     }
     pass.flush()?;
     pass.note_missing()?;
     Ok(pass.found)
+}
+
+/// What lies in `incoming/` with two names is published: a crash came before the first name was taken away.
+fn take_away_second_names(layout: &Layout) -> Result<(), NodeError> {
+    let incoming = layout.incoming();
+    for entry in directory::list(&incoming)? {
+        if matches!(entry.kind, EntryKind::File { links, .. } if links > 1) {
+            directory::remove_name(&incoming.join(&entry.name))?;
+        }
+    }
+    Ok(())
 }
 
 struct Pass<'a> {

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use archive_model::{GROUP_SIZE, Root};
@@ -72,7 +73,13 @@ impl Stage {
             let path = paths.data.clone();
             move |error| DiskError::new(operation, &path, error)
         };
-        let found = file.metadata().map_err(failed("fstat"))?.len().min(most);
+        let found = file.metadata().map_err(failed("fstat"))?;
+        if found.nlink() > 1 {
+            // It has its final name already: a crash came before this one was taken away. It is never written again.
+            let published = io::Error::new(io::ErrorKind::AlreadyExists, "it is published already");
+            return Err(failed("resume")(published));
+        }
+        let found = found.len().min(most);
         let length = found - found % GROUP_SIZE;
         call::truncate(&file, &paths.data, length)?;
         call::sync(&file, &paths.data)?;
@@ -368,133 +375,4 @@ fn from_sink(path: &Path) -> impl FnOnce(io::Error) -> DiskError + use<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Place {
-        directory: tempfile::TempDir,
-    }
-
-    impl Place {
-        fn new() -> Self {
-            let directory = tempfile::tempdir().unwrap();
-            for name in ["incoming", "files", "meta"] {
-                std::fs::create_dir(directory.path().join(name)).unwrap();
-            }
-            Self { directory }
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            self.directory.path().join(name)
-        }
-
-        fn target(&self, name: &str) -> Target {
-            Target {
-                file: self.path("files").join(name),
-                sidecar: self.path("meta").join(format!("{name}.json")),
-                outboard: self.path("meta").join(format!("{name}.bao")),
-            }
-        }
-
-        fn store(&self, id: &str, bytes: &[u8], target: &Target) -> Result<(), PublishError> {
-            let mut stage = Stage::create(&self.path("incoming"), id).unwrap();
-            stage.reserve(bytes.len() as u64).unwrap();
-            stage.write_all(bytes).unwrap();
-            let received = stage.finish().unwrap();
-            assert_eq!(received.root().as_bytes(), blake3::hash(bytes).as_bytes());
-            received
-                .seal(b"{}")
-                .unwrap()
-                .verify()
-                .unwrap()
-                .publish(target)
-        }
-    }
-
-    #[test]
-    fn a_file_gets_its_name_whole_and_read_only() {
-        use std::os::unix::fs::PermissionsExt;
-        let place = Place::new();
-        for size in [0, 1, 16384, 16385, 3_000_001] {
-            let bytes = vec![7; size];
-            let target = place.target(&format!("f{size}"));
-            place.store("u1", &bytes, &target).unwrap();
-            assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
-            assert_eq!(target.outboard.try_exists().unwrap(), size > 16384);
-            assert_eq!(
-                std::fs::metadata(&target.file)
-                    .unwrap()
-                    .permissions()
-                    .mode()
-                    & 0o777,
-                0o444
-            );
-            assert_eq!(
-                std::fs::read_dir(place.path("incoming")).unwrap().count(),
-                0
-            );
-        }
-    }
-
-    #[test]
-    fn a_taken_name_is_never_replaced() {
-        let place = Place::new();
-        let target = place.target("a");
-        place.store("u1", b"first", &target).unwrap();
-        std::fs::remove_file(&target.sidecar).unwrap();
-        assert!(
-            matches!(place.store("u2", b"second", &target), Err(PublishError::Taken(path)) if path == target.file)
-        );
-        assert_eq!(std::fs::read(&target.file).unwrap(), b"first");
-    }
-
-    #[test]
-    fn a_cut_upload_goes_on_at_a_whole_group() {
-        let place = Place::new();
-        let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
-        let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
-        stage.reserve(1_000_000).unwrap();
-        stage.write_all(&bytes[..50_000]).unwrap();
-        drop(stage);
-        let stage = Stage::resume(&place.path("incoming"), "u1").unwrap();
-        assert_eq!(stage.length(), 49_152);
-        let mut stage = stage.keep(40_000).unwrap();
-        assert_eq!(stage.length(), 32_768, "whole groups only");
-        stage.write_all(&bytes[32_768..49_152]).unwrap();
-        assert_eq!(
-            stage.root_so_far().as_bytes(),
-            blake3::hash(&bytes[..49_152]).as_bytes()
-        );
-        stage.write_all(&bytes[49_152..]).unwrap();
-        let target = place.target("a");
-        stage
-            .finish()
-            .unwrap()
-            .seal(b"{}")
-            .unwrap()
-            .verify()
-            .unwrap()
-            .publish(&target)
-            .unwrap();
-        assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
-    }
-
-    #[test]
-    fn bytes_that_changed_on_the_medium_are_not_published() {
-        use std::os::unix::fs::FileExt;
-        let place = Place::new();
-        let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
-        stage.write_all(&vec![1; 40_000]).unwrap();
-        let sealed = stage.finish().unwrap().seal(b"{}").unwrap();
-        let path = place.path("incoming/u1");
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .unwrap();
-        std::fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .write_all_at(&[2], 39_999)
-            .unwrap();
-        assert!(matches!(sealed.verify(), Err(None)));
-    }
-}
+mod tests;

@@ -1,0 +1,188 @@
+//! Disks that come, go, are swapped, copied, full or failing.
+#![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+
+use super::*;
+
+struct Machine {
+    directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "data"] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn start(&self) -> Volumes {
+        let node = NodeId::new("n1").unwrap();
+        let replica = ReplicaId::new("one").unwrap();
+        Volumes::open(
+            &node,
+            &replica,
+            &self.path("data"),
+            &[self.path("a"), self.path("b")],
+            0,
+        )
+        .unwrap()
+    }
+
+    fn with_two_volumes() -> Self {
+        let machine = Self::new();
+        let volumes = machine.start();
+        volumes.init(&machine.path("a"), &id("va")).unwrap();
+        volumes.init(&machine.path("b"), &id("vb")).unwrap();
+        assert_eq!(volumes.online().len(), 2);
+        machine
+    }
+
+    fn swap(&self, one: &str, other: &str) {
+        let aside = self.path("aside");
+        std::fs::rename(self.path(one), &aside).unwrap();
+        std::fs::rename(self.path(other), self.path(one)).unwrap();
+        std::fs::rename(&aside, self.path(other)).unwrap();
+    }
+}
+
+fn id(text: &str) -> VolumeId {
+    VolumeId::new(text).unwrap()
+}
+
+fn problem(volumes: &Volumes, volume: &str) -> Option<VolumeProblem> {
+    volumes.find(&id(volume)).unwrap().problem
+}
+
+#[test]
+fn an_empty_directory_is_no_volume_until_it_is_initialised() {
+    let machine = Machine::new();
+    let volumes = machine.start();
+    assert!(
+        volumes
+            .all()
+            .iter()
+            .all(|volume| volume.problem == Some(VolumeProblem::Unlabelled))
+    );
+    std::fs::write(machine.path("a").join("holiday.jpg"), "x").unwrap();
+    assert!(matches!(
+        volumes.init(&machine.path("a"), &id("va")),
+        Err(VolumesError::NotEmpty(_))
+    ));
+    volumes.init(&machine.path("b"), &id("vb")).unwrap();
+    assert_eq!(machine.start().online().len(), 1, "known after a restart");
+}
+
+#[test]
+fn an_empty_mount_point_takes_the_volume_offline_and_it_comes_back() {
+    let machine = Machine::with_two_volumes();
+    let volumes = machine.start();
+    std::fs::rename(machine.path("a"), machine.path("unmounted")).unwrap();
+    std::fs::create_dir(machine.path("a")).unwrap();
+    volumes.refresh().unwrap();
+    assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Unlabelled));
+    assert_eq!(volumes.all().len(), 2, "it stays known");
+    std::fs::remove_dir(machine.path("a")).unwrap();
+    volumes.refresh().unwrap();
+    assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Absent));
+    std::fs::rename(machine.path("unmounted"), machine.path("a")).unwrap();
+    assert_eq!(volumes.refresh().unwrap(), [id("va")]);
+}
+
+#[test]
+fn swapped_disks_are_both_offline_until_they_are_adopted() {
+    let machine = Machine::with_two_volumes();
+    machine.swap("a", "b");
+    let volumes = machine.start();
+    assert!(matches!(
+        problem(&volumes, "va"),
+        Some(VolumeProblem::Swapped { .. })
+    ));
+    assert!(matches!(
+        problem(&volumes, "vb"),
+        Some(VolumeProblem::Swapped { .. })
+    ));
+    volumes.adopt(&machine.path("a")).unwrap();
+    volumes.adopt(&machine.path("b")).unwrap();
+    assert_eq!(volumes.online().len(), 2);
+}
+
+#[test]
+fn an_older_copy_of_a_disk_is_refused() {
+    let machine = Machine::with_two_volumes();
+    let label = machine.path("a").join(LABEL_NAME);
+    let old = std::fs::read(&label).unwrap();
+    machine.start().adopt(&machine.path("a")).unwrap();
+    std::fs::write(&label, old).unwrap();
+    assert_eq!(
+        problem(&machine.start(), "va"),
+        Some(VolumeProblem::OlderGeneration { found: 1, seen: 2 })
+    );
+}
+
+#[test]
+fn a_new_disk_at_an_old_path_does_not_make_the_old_one_forgotten() {
+    let machine = Machine::with_two_volumes();
+    std::fs::rename(machine.path("a"), machine.path("broken")).unwrap();
+    std::fs::create_dir(machine.path("a")).unwrap();
+    let volumes = machine.start();
+    volumes.init(&machine.path("a"), &id("vc")).unwrap();
+    assert!(matches!(
+        problem(&volumes, "va"),
+        Some(VolumeProblem::Swapped { .. })
+    ));
+    assert_eq!(problem(&volumes, "vc"), None);
+}
+
+#[test]
+fn a_failed_sync_poisons_for_good_and_a_full_disk_does_not() {
+    let machine = Machine::with_two_volumes();
+    let volumes = machine.start();
+    let full = DiskError::new(
+        "write",
+        Path::new("x"),
+        std::io::Error::from_raw_os_error(28),
+    );
+    volumes.blame(&id("va"), &full).unwrap();
+    assert_eq!(problem(&volumes, "va"), None);
+    let failed = DiskError::new(
+        "fsync",
+        Path::new("x"),
+        std::io::Error::from_raw_os_error(5),
+    );
+    volumes.blame(&id("va"), &failed).unwrap();
+    let volumes = machine.start();
+    assert!(matches!(
+        problem(&volumes, "va"),
+        Some(VolumeProblem::Poisoned(_))
+    ));
+    assert_eq!(volumes.choose(1).unwrap().unwrap().0, id("vb"));
+    volumes.clear(&id("va")).unwrap();
+    assert_eq!(problem(&machine.start(), "va"), None);
+}
+
+#[test]
+fn a_volume_without_room_or_read_only_is_not_chosen() {
+    let machine = Machine::with_two_volumes();
+    let volumes = machine.start();
+    assert!(volumes.choose(u64::MAX).unwrap().is_none());
+    volumes.set_mode(&id("va"), Mode::ReadOnly).unwrap();
+    volumes.set_mode(&id("vb"), Mode::Draining).unwrap();
+    assert!(volumes.choose(1).unwrap().is_none());
+    volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
+    assert!(machine.start().choose(1).unwrap().is_some());
+}
+
+#[test]
+fn a_damaged_memory_is_refused_and_never_read_as_none() {
+    let machine = Machine::with_two_volumes();
+    std::fs::write(machine.path("data/volumes.json"), "{").unwrap();
+    let node = NodeId::new("n1").unwrap();
+    let replica = ReplicaId::new("one").unwrap();
+    let error = Volumes::open(&node, &replica, &machine.path("data"), &[], 0).unwrap_err();
+    assert!(matches!(error, VolumesError::Memory { .. }), "{error}");
+}
