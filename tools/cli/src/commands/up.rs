@@ -5,6 +5,7 @@
 
 mod demonstration;
 mod prepare;
+mod processes;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,9 @@ pub(crate) struct Up {
     /// Where everything is kept; made if it is not there
     #[arg(long, value_name = "DIR", default_value = "holdfast-data")]
     data: PathBuf,
+    /// Start each part as a process of its own; their ids are in DIR/run
+    #[arg(long)]
+    processes: bool,
     /// Store, damage and read real files through the command line, and say what was proven
     #[arg(long)]
     demo: bool,
@@ -43,6 +47,8 @@ enum UpError {
     Node(#[from] archive_bitarchive::StartError),
     #[error(transparent)]
     Repository(#[from] archive_repository::StartError),
+    #[error("{0}")]
+    Process(String),
     #[error("the demonstration did not prove what it should: {0}")]
     Demonstration(String),
 }
@@ -61,10 +67,31 @@ impl Up {
         let parts = Parts::load(&prepared, &context.global.set)?;
         context.output.line(&prepared.greeting())?;
         let settings = parts.repository.daemon.clone();
-        let (demo, once) = (self.demo, self.once);
-        live("up", &settings, move |daemon| {
-            start(parts, prepared, demo, once, daemon)
+        let set = context.global.set.clone();
+        live("up", &settings, move |daemon| async move {
+            if self.processes {
+                processes::start(&prepared, &set, &daemon).map_err(UpError::Process)?;
+            } else {
+                start(parts, &daemon).await?;
+            }
+            self.show(&prepared, &daemon).await
         })
+    }
+
+    /// The demonstration, where it is wanted.
+    async fn show(&self, prepared: &Prepared, daemon: &Daemon) -> Result<(), UpError> {
+        if self.demo {
+            let stop = daemon.tasks.stop();
+            let shown = tokio::select! {
+                shown = demonstration::run(prepared) => shown,
+                () = stop.cancelled() => Ok(()),
+            };
+            shown.map_err(UpError::Demonstration)?;
+        }
+        if self.once {
+            daemon.tasks.stop_all();
+        }
+        Ok(())
     }
 }
 
@@ -85,13 +112,7 @@ impl Parts {
     }
 }
 
-async fn start(
-    parts: Parts,
-    prepared: Prepared,
-    demo: bool,
-    once: bool,
-    daemon: Daemon,
-) -> Result<(), UpError> {
+async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {
     for settings in parts.monitors {
         let part = daemon.part(&format!("monitor-{}", settings.monitor.replica));
         archive_monitor::serve(settings, part).await?;
@@ -101,16 +122,5 @@ async fn start(
         archive_bitarchive::serve(settings, part).await?;
     }
     archive_repository::serve(parts.repository, daemon.part("repository")).await?;
-    if demo {
-        let stop = daemon.tasks.stop();
-        let shown = tokio::select! {
-            shown = demonstration::run(&prepared) => shown,
-            () = stop.cancelled() => Ok(()),
-        };
-        shown.map_err(UpError::Demonstration)?;
-    }
-    if once {
-        daemon.tasks.stop_all();
-    }
     Ok(())
 }

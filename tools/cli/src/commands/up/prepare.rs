@@ -45,6 +45,11 @@ impl Prepared {
         self.data.join("settings").join(format!("{part}.toml"))
     }
 
+    /// Where the process ids of the parts are, when each is a process.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.data.join("run")
+    }
+
     /// The client file.
     pub(crate) fn client_file(&self) -> PathBuf {
         self.data.join("client.toml")
