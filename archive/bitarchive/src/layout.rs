@@ -2,12 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use archive_durable::directory::EntryKind;
 use archive_durable::{DiskError, Target, directory};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
 
 /// How many directories the files of a volume are spread over.
 pub const SHELVES: usize = 256;
+
+/// The directories at the top of a volume.
+const TOP: [&str; 4] = ["files", "meta", "incoming", "attic"];
+
+fn is_shelf(name: &str) -> bool {
+    name.len() == 2
+        && name
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
 
 /// The paths of one volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,9 +100,31 @@ impl Layout {
         self.incoming().join(upload.as_str())
     }
 
+    /// Whether nothing is here but, at most, empty directories of the layout.
+    pub fn is_bare(&self) -> Result<bool, DiskError> {
+        let mut pending = vec![self.root.clone()];
+        while let Some(path) = pending.pop() {
+            for entry in directory::list(&path)? {
+                let name = entry.name.to_str().unwrap_or_default();
+                let is_top = path == self.root;
+                let is_ours = if is_top {
+                    TOP.contains(&name)
+                } else {
+                    is_shelf(name)
+                };
+                if is_ours && entry.kind == EntryKind::Directory {
+                    pending.push(path.join(name));
+                } else if !(is_top && name == "lost+found") {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// Makes every directory of the layout, durably. What is there already stays.
     pub fn make(&self) -> Result<(), DiskError> {
-        for top in ["files", "meta", "incoming", "attic"] {
+        for top in TOP {
             directory::make(&self.root.join(top))?;
         }
         for shelf in Shelf::all() {

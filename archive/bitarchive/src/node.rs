@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_durable::{DiskError, UncachedFile, directory};
-use archive_model::{FileName, NodeId, ReplicaId, UploadId, VolumeId};
+use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
@@ -64,10 +64,7 @@ impl Node {
             catalog: opened.catalog,
             receiving: Arc::default(),
         };
-        let mut found = Reconciled::default();
-        for (id, layout) in node.volumes.online() {
-            found.add(node.reconcile(&id, &layout, now)?);
-        }
+        let found = node.refresh(now)?;
         Ok((node, found))
     }
 
@@ -91,30 +88,51 @@ impl Node {
         &self.volumes
     }
 
-    /// Looks at the disks again. A volume that came online is held against the catalog first.
+    /// Takes the poison from a volume that people have looked at; it is held against the catalog before it serves.
+    pub fn clear(&self, volume: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+        self.volumes.clear(volume)?;
+        self.refresh(now)
+    }
+
+    /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
     pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
         let mut found = Reconciled::default();
-        for id in self.volumes.refresh()? {
-            if let Some(layout) = self.volumes.find(&id).and_then(|volume| volume.layout()) {
-                found.add(self.reconcile(&id, &layout, now)?);
+        for (id, layout) in self.volumes.refresh()? {
+            if let Some(one) = self.reconcile(&id, &layout, now)? {
+                found.add(one);
+                self.volumes.accept(&id);
             }
         }
         Ok(found)
     }
 
+    /// Holds a volume against the catalog; `None`: it cannot be done now, and the volume stays offline.
     fn reconcile(
         &self,
         id: &VolumeId,
         layout: &Layout,
         now: Timestamp,
-    ) -> Result<Reconciled, NodeError> {
+    ) -> Result<Option<Reconciled>, NodeError> {
         match reconcile::volume(&self.catalog, &self.options.trust, id, layout, now) {
+            Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
-                self.volumes.poison(id, &error)?;
-                Ok(Reconciled::default())
+                tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
+                self.volumes.blame(id, &error)?;
+                Ok(None)
             }
-            other => other,
+            Err(other) => Err(other),
         }
+    }
+
+    /// Holds one file against the catalog, as a start would, and gives its root.
+    pub(crate) fn look_at(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+        now: Timestamp,
+    ) -> Result<Option<Root>, NodeError> {
+        reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now)
     }
 
     /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
@@ -207,6 +225,15 @@ impl Node {
         Ok(reaped)
     }
 
+    /// The upload that receives a file of this name now.
+    pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
+        self.receiving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
+    }
+
     pub(crate) const fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -223,13 +250,13 @@ impl Node {
         }
     }
 
-    fn is_online(&self, volume: &VolumeId) -> bool {
+    pub(crate) fn is_online(&self, volume: &VolumeId) -> bool {
         self.volumes
             .find(volume)
             .is_some_and(|volume| volume.problem.is_none())
     }
 
-    fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
+    pub(crate) fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
         let volume = self
             .volumes
             .find(id)

@@ -4,11 +4,12 @@
 //! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, Sidecar};
+use archive_durable::{DiskError, Severity, Sidecar, replace};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use archive_proof::{Admission, Envelope, TrustFile};
 use jiff::Timestamp;
@@ -64,16 +65,8 @@ pub(crate) fn volume(
     layout: &Layout,
     now: Timestamp,
 ) -> Result<Reconciled, NodeError> {
-    let mut pass = Pass {
-        catalog,
-        trust,
-        id,
-        now,
-        found: Reconciled::default(),
-        batch: Vec::new(),
-        seen: Vec::new(),
-    };
-    take_away_second_names(layout)?;
+    let mut pass = Pass::new(catalog, trust, id, now);
+    take_away_second_names(id, layout)?;
     for shelf in Shelf::all() {
         pass.shelf(layout, shelf)?;
     }
@@ -83,14 +76,47 @@ pub(crate) fn volume(
 }
 
 /// What lies in `incoming/` with two names is published: a crash came before the first name was taken away.
-fn take_away_second_names(layout: &Layout) -> Result<(), NodeError> {
+fn take_away_second_names(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     let incoming = layout.incoming();
     for entry in directory::list(&incoming)? {
         if matches!(entry.kind, EntryKind::File { links, .. } if links > 1) {
-            directory::remove_name(&incoming.join(&entry.name))?;
+            unless_full(id, directory::remove_name(&incoming.join(&entry.name)))?;
         }
     }
     Ok(())
+}
+
+/// A full disk hinders what tidies it, nothing else: that is done at a later start.
+fn unless_full<T>(id: &VolumeId, tidied: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+    match tidied {
+        Err(error) if error.severity() == Severity::NoSpace => {
+            tracing::warn!(volume = %id, %error, "not tidied: the disk is full");
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
+}
+
+/// Holds one file that is on disk against the catalog, and gives its root.
+pub(crate) fn file(
+    catalog: &Catalog,
+    trust: &TrustFile,
+    id: &VolumeId,
+    layout: &Layout,
+    name: &FileName,
+    now: Timestamp,
+) -> Result<Option<Root>, NodeError> {
+    let path = layout.target(name).file;
+    let size = match path.symlink_metadata() {
+        Ok(found) if found.is_file() => found.len(),
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(DiskError::new("lstat", &path, error).into()),
+    };
+    let mut pass = Pass::new(catalog, trust, id, now);
+    let row = pass.file(layout, name, size)?;
+    pass.flush()?;
+    Ok(row.root)
 }
 
 struct Pass<'a> {
@@ -104,17 +130,35 @@ struct Pass<'a> {
     seen: Vec<u64>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    fn new(catalog: &'a Catalog, trust: &'a TrustFile, id: &'a VolumeId, now: Timestamp) -> Self {
+        Self {
+            catalog,
+            trust,
+            id,
+            now,
+            found: Reconciled::default(),
+            batch: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
     fn shelf(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
         let mut listed: BTreeMap<FileName, Root> = BTreeMap::new();
         let manifest_path = layout.manifest(on);
+        let unfinished = replace::unfinished(&manifest_path);
+        let is_list = |name: &OsStr| {
+            [&manifest_path, &unfinished]
+                .iter()
+                .any(|path| path.file_name() == Some(name))
+        };
         for entry in directory::list(&layout.files(on))? {
             let name = entry
                 .name
                 .to_str()
                 .and_then(|name| FileName::new(name).ok());
             let (Some(name), EntryKind::File { size, .. }) = (name, entry.kind) else {
-                if manifest_path.file_name() != Some(&entry.name) {
+                if !is_list(&entry.name) {
                     self.found.foreign += 1;
                     tracing::warn!(volume = %self.id, name = ?entry.name, "no archive file; left alone");
                 }
@@ -127,10 +171,8 @@ impl Pass<'_> {
             }
         }
         self.leftover_sidecars(layout, on)?;
-        if manifest::set(
-            &manifest_path,
-            listed.iter().map(|(name, root)| (name, *root)),
-        )? {
+        let listed = listed.iter().map(|(name, root)| (name, *root));
+        if unless_full(self.id, manifest::set(&manifest_path, listed))? == Some(true) {
             self.found.manifests += 1;
         }
         Ok(())

@@ -20,6 +20,7 @@ use archive_rpc::{
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
@@ -79,11 +80,16 @@ impl Door {
     }
 }
 
-/// Sends one answer; a caller that is gone ends the work.
+/// How long a caller may leave an answer unread.
+const UNREAD: Duration = Duration::from_mins(2);
+
+/// Sends one answer; a caller that is gone, or does not read, ends the work. On a thread that may block.
 pub(crate) fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
-    answers
-        .blocking_send(Ok(answer))
-        .map_err(|_gone| Status::cancelled("the caller is gone"))
+    let sending = async { tokio::time::timeout(UNREAD, answers.send(Ok(answer))).await };
+    match Handle::current().block_on(sending) {
+        Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
+        Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+    }
 }
 
 #[tonic::async_trait]
@@ -123,7 +129,7 @@ impl NodeService for Door {
         let node = Arc::clone(&self.node);
         let found = tokio::task::spawn_blocking(move || {
             node.find(&name)
-                .map(|entries| convert::found(&node, entries))
+                .map(|entries| convert::found(&node, &name, entries))
         });
         let found = found
             .await

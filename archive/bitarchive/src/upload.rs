@@ -39,6 +39,11 @@ impl<'a> Upload<'a> {
             Err(error) if error.is_taken() => Stage::resume(&incoming, id.as_str()),
             other => other,
         };
+        let stage = match stage {
+            // An earlier attempt failed after it had given the final name: at its end, this one is told so.
+            Err(error) if error.is_taken() => Stage::begin_anew(&incoming, id.as_str()),
+            other => other,
+        };
         let stage = stage.map_err(|error| node.blame(&volume, error))?;
         if let Err(error) = stage.reserve(size.min(node.volume_set().room_on(&layout)?)) {
             let error = node.blame(&volume, error);
@@ -174,6 +179,8 @@ impl<'a> Upload<'a> {
             name: name.clone(),
             error,
         })?;
+        // The disk may have failed, or been exchanged, while the bytes came.
+        node.layout(&volume)?;
         let verified =
             received
                 .seal(&text)
@@ -186,14 +193,19 @@ impl<'a> Upload<'a> {
                         volume: volume.clone(),
                     },
                 })?;
+        node.layout(&volume)?;
         put_leftovers_aside(&layout, &name, id.as_str(), now, node.id()).map_err(blame)?;
         verified
             .publish(&layout.target(&name))
             .map_err(|error| match error {
-                PublishError::Taken(_) => NodeError::Taken {
-                    name: name.clone(),
-                    volume: volume.clone(),
-                    root: None,
+                // Perhaps by an earlier attempt that failed after the name was given: the asker compares the root.
+                PublishError::Taken(_) => match node.look_at(&volume, &layout, &name, now) {
+                    Ok(root) => NodeError::Taken {
+                        name: name.clone(),
+                        volume: volume.clone(),
+                        root,
+                    },
+                    Err(error) => error,
                 },
                 PublishError::Disk(error) => node.blame(&volume, error),
             })?;
@@ -211,7 +223,8 @@ impl<'a> Upload<'a> {
             &entry.name,
             admitted.root,
         ) {
-            // The list is derived, and written again at the next start; the file is stored.
+            // The list is derived, and written again at the next start; the file is stored. The disk may be to blame.
+            let error = node.blame(&entry.volume, error);
             tracing::warn!(file = %entry.name, %error, "the manifest lacks a line until the next start");
         }
         Ok(entry)

@@ -4,7 +4,7 @@
 //! empty or older disk is told from the right one at any start, and a volume that is gone stays known. A volume that
 //! failed a write is *poisoned* there until people clear it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -109,6 +109,8 @@ pub struct Volumes {
 struct State {
     remembered: BTreeMap<VolumeId, Memory>,
     volumes: Vec<Volume>,
+    /// Online, and held against the catalog since they came.
+    accepted: BTreeSet<VolumeId>,
 }
 
 impl Volumes {
@@ -132,16 +134,17 @@ impl Volumes {
             state: RwLock::new(State {
                 remembered,
                 volumes: Vec::new(),
+                accepted: BTreeSet::new(),
             }),
         };
         volumes.refresh()?;
         Ok(volumes)
     }
 
-    /// Looks at every path again, and says which volumes came online since the last look.
-    pub fn refresh(&self) -> Result<Vec<VolumeId>, VolumesError> {
+    /// Looks at every path again. A volume that is there again stays offline until the caller has held it against the
+    /// catalog ([`Volumes::accept`]); the result names these.
+    pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let before = online(&state.volumes);
         let mut remembered = state.remembered.clone();
         let strays = self.take_in_unclaimed(&mut remembered);
         let mut volumes: Vec<Volume> = remembered
@@ -152,15 +155,35 @@ impl Volumes {
         if remembered != state.remembered {
             write(&self.memory_path, &remembered)?;
         }
-        let new = online(&volumes)
-            .into_iter()
-            .filter(|id| !before.contains(id))
-            .collect();
-        *state = State {
-            remembered,
-            volumes,
-        };
-        Ok(new)
+        let present = online(&volumes);
+        state.accepted.retain(|id| present.contains(id));
+        let mut waiting = Vec::new();
+        for volume in volumes.iter_mut().filter(|volume| volume.problem.is_none()) {
+            if let Some(id) = volume.id.clone().filter(|id| !state.accepted.contains(id)) {
+                waiting.push((id, Layout::new(&volume.path)));
+                volume.problem = Some(VolumeProblem::Unchecked);
+            }
+        }
+        state.remembered = remembered;
+        state.volumes = volumes;
+        Ok(waiting)
+    }
+
+    /// Takes a volume online that was held against the catalog, if nothing has happened to it meanwhile.
+    pub fn accept(&self, id: &VolumeId) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State {
+            volumes, accepted, ..
+        } = &mut *state;
+        for volume in volumes
+            .iter_mut()
+            .filter(|volume| volume.id.as_ref() == Some(id))
+        {
+            if volume.problem == Some(VolumeProblem::Unchecked) {
+                volume.problem = None;
+                accepted.insert(id.clone());
+            }
+        }
     }
 
     /// Paths that no volume was seen at yet: a volume of this node that is new to it is taken in; anything else is shown.
@@ -303,10 +326,9 @@ impl Volumes {
         })
     }
 
-    /// Takes the poison from a volume that people have looked at.
+    /// Takes the poison from a volume that people have looked at. It comes online at the next look.
     pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
-        self.change(id, |memory, _| memory.poisoned = None)?;
-        self.refresh().map(|_| ())
+        self.change(id, |memory, _| memory.poisoned = None)
     }
 
     /// Sets whether a volume takes new files.
@@ -326,6 +348,7 @@ impl Volumes {
         let State {
             remembered,
             volumes,
+            ..
         } = &mut *state;
         let volume = volumes
             .iter_mut()
@@ -338,16 +361,18 @@ impl Volumes {
         write(&self.memory_path, remembered)
     }
 
-    /// Labels an empty directory as a new volume of this node and takes it into use.
+    /// Labels an empty directory as a new volume of this node and takes it into use. One that was cut off in the middle
+    /// of this goes on.
     pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
-        for entry in directory::list(path)? {
-            if entry.name != "lost+found" {
-                return Err(VolumesError::NotEmpty(path.to_owned()));
-            }
+        let layout = Layout::new(path);
+        if !layout.is_bare()? {
+            return Err(VolumesError::NotEmpty(path.to_owned()));
         }
-        Layout::new(path).make()?;
+        layout.make()?;
         volume::label(path, &self.identity(id, 1))?;
-        self.take_in(path, id, 1)
+        self.take_in(path, id, 1)?;
+        self.accept(id);
+        Ok(())
     }
 
     /// Takes over a volume that another node, or an earlier life of this one, has labelled.

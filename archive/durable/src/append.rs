@@ -1,7 +1,6 @@
 //! A text file that only grows, line by line: derived lists that can be written again from what they list.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::call;
@@ -15,16 +14,10 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens `path` at its end; makes it if it is not there.
+    /// Opens `path`; makes it if it is not there. Whoever else appends to it at the same time, each writes at its end.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
-        let mut file = match call::create(path) {
-            Err(error) if error.is_taken() => call::reopen(path)?,
-            other => other?,
-        };
-        file.seek(SeekFrom::End(0))
-            .map_err(|error| DiskError::new("lseek", path, error))?;
         Ok(Self {
-            file,
+            file: call::append(path)?,
             path: path.to_owned(),
         })
     }

@@ -54,6 +54,18 @@ pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
     })
 }
 
+/// Opens a file to add to its end; makes it if it is not there.
+pub(crate) fn append(path: &Path) -> Result<File> {
+    named("open", path, || {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o644)
+            .custom_flags(flags(OFlags::NOFOLLOW))
+            .open(path)
+    })
+}
+
 /// Opens an unfinished file to go on with it.
 pub(crate) fn reopen(path: &Path) -> Result<File> {
     named("open", path, || {
@@ -187,6 +199,13 @@ pub(crate) fn unlink(path: &Path) -> Result<()> {
 pub(crate) fn seal_mode(file: &File, path: &Path) -> Result<()> {
     named("fchmod", path, || {
         Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(0o444))?)
+    })
+}
+
+/// Makes the file writable again for its owner: an upload that was sealed and then cut.
+pub(crate) fn unseal_mode(file: &File, path: &Path) -> Result<()> {
+    named("fchmod", path, || {
+        Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(0o644))?)
     })
 }
 

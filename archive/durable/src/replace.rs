@@ -2,6 +2,7 @@
 //!
 //! This is the one place that renames over a name, and it is never used for an archived file.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
 }
 
 fn replace_with(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
-    let new = beside(path);
+    let new = unfinished(path);
     match call::unlink(&new) {
         Err(error) if !error.is_absent() => return Err(error),
         Ok(()) | Err(_) => {}
@@ -54,10 +55,13 @@ pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     Ok(Some(bytes))
 }
 
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+/// Where [`replace()`] writes before it replaces, and what a crash may leave: a name that no archive file can have,
+/// because it begins with a dot.
+pub fn unfinished(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
     name.push(".new");
-    name.into()
+    path.with_file_name(name)
 }
 
 #[cfg(test)]
@@ -71,10 +75,10 @@ mod tests {
         let path = directory.path().join("state.json");
         assert_eq!(read_state(&path).unwrap(), None);
         replace(&path, b"one").unwrap();
-        std::fs::write(beside(&path), b"torn").unwrap();
+        std::fs::write(unfinished(&path), b"torn").unwrap();
         replace(&path, b"two").unwrap();
         assert_eq!(read_state(&path).unwrap().unwrap(), b"two");
-        assert!(!beside(&path).try_exists().unwrap());
+        assert!(!unfinished(&path).try_exists().unwrap());
     }
 
     #[test]

@@ -54,8 +54,26 @@ impl Stage {
 
     /// Goes on with an upload that was cut: keeps the whole groups that are there, makes them durable and hashes them
     /// again. They are only as good as [`Stage::root_so_far`] says: a crash may have left anything.
+    /// What bears a final name already is never written again: that is refused as taken.
     pub fn resume(incoming: &Path, id: &str) -> Result<Self, DiskError> {
-        Self::resume_at(Paths::new(incoming, id), u64::MAX)
+        let paths = Paths::new(incoming, id);
+        let file = call::open(&paths.data)?;
+        let failed = |operation, error| DiskError::new(operation, &paths.data, error);
+        let found = file.metadata().map_err(|error| failed("fstat", error))?;
+        if found.nlink() > 1 {
+            // A failure or crash came between giving the final name and taking this one away.
+            let published = io::Error::new(io::ErrorKind::AlreadyExists, "it is published already");
+            return Err(failed("resume", published));
+        }
+        // It may have been sealed before the cut, and a node does not run as root.
+        call::unseal_mode(&file, &paths.data)?;
+        Self::resume_at(paths, u64::MAX)
+    }
+
+    /// Begins an upload again from nothing, whatever is there of it. A final name that it has given stays.
+    pub fn begin_anew(incoming: &Path, id: &str) -> Result<Self, DiskError> {
+        remove_all(&Paths::new(incoming, id))?;
+        Self::create(incoming, id)
     }
 
     /// Forgets what was taken beyond `length`, cut to whole groups.
@@ -73,13 +91,7 @@ impl Stage {
             let path = paths.data.clone();
             move |error| DiskError::new(operation, &path, error)
         };
-        let found = file.metadata().map_err(failed("fstat"))?;
-        if found.nlink() > 1 {
-            // It has its final name already: a crash came before this one was taken away. It is never written again.
-            let published = io::Error::new(io::ErrorKind::AlreadyExists, "it is published already");
-            return Err(failed("resume")(published));
-        }
-        let found = found.len().min(most);
+        let found = file.metadata().map_err(failed("fstat"))?.len().min(most);
         let length = found - found % GROUP_SIZE;
         call::truncate(&file, &paths.data, length)?;
         call::sync(&file, &paths.data)?;

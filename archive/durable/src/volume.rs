@@ -100,6 +100,9 @@ pub enum VolumeProblem {
     /// Writing to it failed, so that nothing on it can be trusted until it was looked at.
     #[error("a write failed ({0}); look at the disk, then `holdfast volume clear`")]
     Poisoned(String),
+    /// It has come back, and nobody has looked yet what is on it.
+    #[error("it is being held against the catalog")]
+    Unchecked,
     /// People took it out of service for good.
     #[error("retired")]
     Retired,

@@ -6,6 +6,8 @@ use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 
 use super::*;
 
+mod published;
+
 /// A node's machine: its disks and data directory survive the node.
 struct Machine {
     directory: tempfile::TempDir,

@@ -1,6 +1,7 @@
 //! Between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
+use archive_model::FileName;
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
@@ -48,14 +49,23 @@ pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
     }
 }
 
-/// Writes where a file is, and which volumes could not be asked.
-pub(crate) fn found(node: &Node, entries: Vec<Entry>) -> wire::FindResponse {
+/// Writes where a file is, and who could not be asked. While a file is being received, nobody can say that it is not here.
+pub(crate) fn found(node: &Node, name: &FileName, entries: Vec<Entry>) -> wire::FindResponse {
+    let mut gaps = gaps(node);
+    if let Some(upload) = node.receiving(name) {
+        gaps.push(wire::Gap {
+            replica: node.replica().to_string(),
+            node: node.id().to_string(),
+            volume: String::new(),
+            reason: format!("it is being received by upload {upload}"),
+        });
+    }
     wire::FindResponse {
         entries: entries
             .into_iter()
             .map(|found| entry(node, found))
             .collect(),
-        gaps: gaps(node),
+        gaps,
     }
 }
 

@@ -130,9 +130,11 @@ fn take(
 /// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
 fn earlier(node: &Node, name: &FileName) -> Result<Option<Entry>, Status> {
     let entries = node.find(name).map_err(|error| convert::status(&error))?;
-    Ok(entries
-        .into_iter()
-        .find(|entry| entry.row.condition == Condition::Present && entry.row.root.is_some()))
+    Ok(entries.into_iter().find(|entry| {
+        entry.row.condition == Condition::Present
+            && entry.row.root.is_some()
+            && node.is_online(&entry.volume)
+    }))
 }
 
 fn stored(node: &Node, entry: Entry) -> wire::UploadResponse {

@@ -23,14 +23,10 @@ impl Machine {
     fn start(&self) -> Volumes {
         let node = NodeId::new("n1").unwrap();
         let replica = ReplicaId::new("one").unwrap();
-        Volumes::open(
-            &node,
-            &replica,
-            &self.path("data"),
-            &[self.path("a"), self.path("b")],
-            0,
-        )
-        .unwrap()
+        let paths = [self.path("a"), self.path("b")];
+        let volumes = Volumes::open(&node, &replica, &self.path("data"), &paths, 0).unwrap();
+        look_again(&volumes);
+        volumes
     }
 
     fn with_two_volumes() -> Self {
@@ -48,6 +44,15 @@ impl Machine {
         std::fs::rename(self.path(other), self.path(one)).unwrap();
         std::fs::rename(&aside, self.path(other)).unwrap();
     }
+}
+
+/// Looks again, and takes what is there online: a catalog has nothing to say in these tests.
+fn look_again(volumes: &Volumes) -> Vec<VolumeId> {
+    let waiting = volumes.refresh().unwrap();
+    for (id, _) in &waiting {
+        volumes.accept(id);
+    }
+    waiting.into_iter().map(|(id, _)| id).collect()
 }
 
 fn id(text: &str) -> VolumeId {
@@ -73,6 +78,7 @@ fn an_empty_directory_is_no_volume_until_it_is_initialised() {
         volumes.init(&machine.path("a"), &id("va")),
         Err(VolumesError::NotEmpty(_))
     ));
+    Layout::new(&machine.path("b")).make().unwrap();
     volumes.init(&machine.path("b"), &id("vb")).unwrap();
     assert_eq!(machine.start().online().len(), 1, "known after a restart");
 }
@@ -83,14 +89,14 @@ fn an_empty_mount_point_takes_the_volume_offline_and_it_comes_back() {
     let volumes = machine.start();
     std::fs::rename(machine.path("a"), machine.path("unmounted")).unwrap();
     std::fs::create_dir(machine.path("a")).unwrap();
-    volumes.refresh().unwrap();
+    look_again(&volumes);
     assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Unlabelled));
     assert_eq!(volumes.all().len(), 2, "it stays known");
     std::fs::remove_dir(machine.path("a")).unwrap();
-    volumes.refresh().unwrap();
+    look_again(&volumes);
     assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Absent));
     std::fs::rename(machine.path("unmounted"), machine.path("a")).unwrap();
-    assert_eq!(volumes.refresh().unwrap(), [id("va")]);
+    assert_eq!(look_again(&volumes), [id("va")]);
 }
 
 #[test]
@@ -108,6 +114,11 @@ fn swapped_disks_are_both_offline_until_they_are_adopted() {
     ));
     volumes.adopt(&machine.path("a")).unwrap();
     volumes.adopt(&machine.path("b")).unwrap();
+    assert!(
+        volumes.online().is_empty(),
+        "not before they were held against the catalog"
+    );
+    assert_eq!(look_again(&volumes), [id("va"), id("vb")]);
     assert_eq!(volumes.online().len(), 2);
 }
 
@@ -162,6 +173,7 @@ fn a_failed_sync_poisons_for_good_and_a_full_disk_does_not() {
     ));
     assert_eq!(volumes.choose(1).unwrap().unwrap().0, id("vb"));
     volumes.clear(&id("va")).unwrap();
+    assert_eq!(look_again(&volumes), [id("va")]);
     assert_eq!(problem(&machine.start(), "va"), None);
 }
 

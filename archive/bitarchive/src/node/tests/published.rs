@@ -1,0 +1,49 @@
+//! What bears a final name is never touched again, whatever comes back or is written beside it.
+
+use super::*;
+
+#[test]
+fn a_file_may_be_named_like_an_unfinished_manifest() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let file = "manifest-blake3.txt.new";
+    let upload = UploadId::new("u1").unwrap();
+    let mut receiving = node.begin(&upload, &name(file), 7).unwrap();
+    receiving.write_all(b"content").unwrap();
+    let signed = machine.sign(&admission(file, b"content", "u1"));
+    receiving.commit(&signed, now()).unwrap();
+    drop(node);
+    let layout = Layout::new(&machine.path("disk"));
+    std::fs::remove_file(layout.manifest(crate::Shelf::of(&name(file)))).unwrap();
+    let (_, found) = machine.start();
+    assert_eq!((found.unchanged, found.manifests), (1, 1));
+    assert_eq!(
+        std::fs::read(machine.target(file).file).unwrap(),
+        b"content"
+    );
+}
+
+#[test]
+fn an_upload_that_comes_back_does_not_touch_what_it_has_published() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let upload = UploadId::new("u-a").unwrap();
+    machine.store(&node, "a", &bytes(20_000)).unwrap();
+    // As after a failure between the final name and the end of the upload.
+    std::fs::hard_link(machine.target("a").file, machine.path("disk/incoming/u-a")).unwrap();
+    let receiving = node.begin(&upload, &name("b"), 20_000).unwrap();
+    assert_eq!(receiving.received(), 0);
+    drop(receiving);
+    assert_eq!(
+        std::fs::read(machine.target("a").file).unwrap(),
+        bytes(20_000)
+    );
+    let row = node.find(&name("a")).unwrap().remove(0).row;
+    node.catalog()
+        .remove(&name("a"), &VolumeId::new("v1").unwrap())
+        .unwrap();
+    let Err(NodeError::Taken { root, .. }) = machine.store(&node, "a", &bytes(20_000)) else {
+        panic!("not refused")
+    };
+    assert_eq!(root, row.root, "the disk was looked at");
+}
