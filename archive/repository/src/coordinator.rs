@@ -92,6 +92,7 @@ pub(crate) struct Active {
     depositor: String,
     admission: Option<Arc<str>>,
     seal: Option<Seal>,
+    source: Option<Requester>,
     timer: Option<Timestamp>,
 }
 
@@ -130,6 +131,10 @@ impl Coordinator {
             {
                 round.push(Wake::Letter(letter));
             }
+            // Timers that are due ring in every round, however many letters come.
+            let now = self.clock.now();
+            let due = self.timers.iter().take_while(|(at, _)| *at <= now);
+            round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
             let mut effects = Vec::new();
             for wake in round {
                 self.decide(wake, &mut effects)?;
@@ -206,6 +211,10 @@ impl Coordinator {
         let Some(active) = self.files.get_mut(&name) else {
             return Ok(());
         };
+        if event == Event::Tick && active.timer.is_none_or(|at| at > now) {
+            // Rung already in this round, or too early, because the clock was set back: it rings again.
+            return Ok(());
+        }
         if event == Event::Tick
             && let Some(at) = active.timer.take()
         {
@@ -240,7 +249,25 @@ impl Coordinator {
             effects.push((name, decided));
             return Ok(());
         }
+        let is_source_end = match &event {
+            Event::SourceGone { requester } | Event::Received { requester, .. } => {
+                active.source == Some(*requester)
+            }
+            Event::Asked { .. }
+            | Event::Tick
+            | Event::Placed { .. }
+            | Event::Progress { .. }
+            | Event::DataUploaded { .. }
+            | Event::Completed { .. }
+            | Event::Absent { .. }
+            | Event::Failed { .. } => false,
+        };
         let decided = active.state.apply(event, now, &self.limits);
+        if is_source_end && !decided.contains(&Effect::Seal) {
+            // No admission will come for this stream: its uploads give up, and the nodes their claims.
+            active.seal = None;
+            active.source = None;
+        }
         effects.push((name, decided));
         Ok(())
     }
@@ -284,10 +311,12 @@ impl Coordinator {
             depositor.replies.clone(),
             name.clone(),
         );
+        let answered = depositor.answered.child_token();
         self.transfers.tasks.spawn_once("depositor", async move {
-            gone.closed().await;
-            mail.happened(watched, Event::SourceGone { requester })
-                .await;
+            tokio::select! {
+                () = answered.cancelled() => {}
+                () = gone.closed() => mail.happened(watched, Event::SourceGone { requester }).await,
+            }
             Ok::<(), std::convert::Infallible>(())
         });
         self.depositors.insert(requester, depositor);
@@ -316,6 +345,7 @@ impl Active {
             depositor: row.depositor,
             admission: row.admission.map(Into::into),
             seal: None,
+            source: None,
             timer: None,
         };
         (active, effects)

@@ -6,6 +6,7 @@ use archive_model::{ArchiveError, UploadId};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
 
 use crate::store::FileRecord;
 
@@ -66,6 +67,8 @@ pub(crate) struct Depositor {
     pub(crate) replies: mpsc::Sender<Reply>,
     /// Whether it was told to send.
     pub(crate) sent: bool,
+    /// Cancelled once it has its answer.
+    pub(crate) answered: CancellationToken,
 }
 
 impl Source {

@@ -16,6 +16,9 @@ use crate::replicas::failure;
 use crate::store::Event;
 use crate::transfer::{Item, Transfers};
 
+/// The longest segment that is believed, in bytes.
+const LONGEST_SEGMENT: u64 = 16 << 20;
+
 /// Probes and heals.
 #[derive(Clone, Debug)]
 pub(crate) struct Healer {
@@ -79,13 +82,13 @@ impl Healer {
         let transfers = self.transfers.clone();
         let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
-        let reader = (transfers.clone(), item.clone());
+        let reader = (transfers.clone(), item.clone(), replica.clone());
         self.transfers.tasks.spawn_once("heal", async move {
             transfers.fill(replica, item, chunks, sealed).await;
             Ok::<(), std::convert::Infallible>(())
         });
         self.transfers.tasks.spawn_once("donor", async move {
-            let (transfers, item) = reader;
+            let (transfers, item, replica) = reader;
             match read(&transfers, &item, &root, &donor, &lane).await {
                 Ok(()) => {
                     drop(lane);
@@ -96,6 +99,8 @@ impl Healer {
                 Err(status) => {
                     let (donor, node) = donor;
                     tracing::warn!(file = %item.name, %donor, %node, %status, "a donor cannot give a file");
+                    let reason = failure(&status, "reading from a donor");
+                    transfers.mail.happened(item.name, Event::Failed { replica, reason }).await;
                 }
             }
             Ok::<(), std::convert::Infallible>(())
@@ -123,7 +128,10 @@ async fn read(
         let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
         let segment = message
             .ok_or_else(|| Kind::Unavailable.status("the donor ended before the file did"))?;
-        if segment.offset != offset || segment.length > item.size.saturating_sub(offset) {
+        let is_asked_for = segment.offset == offset
+            && segment.length <= item.size.saturating_sub(offset).min(LONGEST_SEGMENT)
+            && (segment.length > 0 || item.size == 0);
+        if !is_asked_for {
             return Err(Kind::Damaged.status("the donor sent another range than asked for"));
         }
         let range = offset..offset + segment.length;

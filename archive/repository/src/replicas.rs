@@ -146,7 +146,15 @@ impl Replicas {
             name: name.to_string(),
         };
         let found = self.monitor(replica)?.locate(request).await?.into_inner();
-        let copies = found.entries.iter().map(copy).collect::<Result<_, _>>()?;
+        // What a volume holds that nobody can look at now is no copy, whatever its node remembers of it.
+        let is_seen = |entry: &&wire::FileEntry| {
+            !found
+                .gaps
+                .iter()
+                .any(|gap| gap.node == entry.node && gap.volume == entry.volume)
+        };
+        let seen = found.entries.iter().filter(is_seen);
+        let copies = seen.map(copy).collect::<Result<_, _>>()?;
         let silent = found
             .gaps
             .iter()
@@ -173,8 +181,10 @@ impl Replicas {
             .unwrap_or_else(PoisonError::into_inner)
             .get(replica)
             .cloned();
+        let unknown =
+            || Kind::Unavailable.status(format!("the nodes of replica {replica} are not read yet"));
         let known = members
-            .unwrap_or_default()
+            .ok_or_else(unknown)?
             .iter()
             .map(NodeId::to_string)
             .collect();
@@ -337,10 +347,7 @@ fn copy(entry: &wire::FileEntry) -> Result<Copy, Status> {
         volume: fields::volume_id(&entry.volume)?,
         root: fields::optional_root("root", &entry.root)?,
         stored: fields::time("stored", &entry.stored)?,
-        is_present: matches!(
-            entry.condition(),
-            wire::Condition::Present | wire::Condition::Damaged
-        ),
+        is_present: entry.condition() == wire::Condition::Present,
     })
 }
 

@@ -8,6 +8,7 @@ mod list;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
 use archive_proof::TrustFile;
@@ -50,12 +51,15 @@ pub(crate) fn services(door: Door) -> Services {
 type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 type Answers<T> = mpsc::Sender<Result<T, Status>>;
 
-/// Sends one answer; a caller that is gone ends the work.
+/// How long a caller may leave an answer unread.
+const UNREAD: Duration = Duration::from_mins(2);
+
+/// Sends one answer; a caller that is gone, or does not read, ends the work.
 async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
-    answers
-        .send(Ok(answer))
-        .await
-        .map_err(|_gone| Status::cancelled("the caller is gone"))
+    match tokio::time::timeout(UNREAD, answers.send(Ok(answer))).await {
+        Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
+        Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+    }
 }
 
 /// An error of the admin data: the caller can do nothing, an operator must.

@@ -96,6 +96,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         credentials.clone(),
         limits,
     )?);
+    // Before anybody asks: a monitor that is told of no nodes would miss none.
+    for spec in &settings.replicas {
+        let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
+        replicas.set_members(&spec.id, known);
+    }
     let (mail, letters) = Mail::new();
     let transfers = Transfers {
         replicas: Arc::clone(&replicas),

@@ -153,10 +153,10 @@ impl Transfers {
         &self,
         replica: ReplicaId,
         item: Item,
-        chunks: mpsc::Receiver<Bytes>,
+        mut chunks: mpsc::Receiver<Bytes>,
         sealed: watch::Receiver<Option<Arc<str>>>,
     ) {
-        match self.try_fill(&replica, &item, chunks, sealed).await {
+        match self.try_fill(&replica, &item, &mut chunks, sealed).await {
             Ok(Some(event)) => self.mail.happened(item.name, event).await,
             Ok(None) => {}
             Err(status) => {
@@ -173,7 +173,7 @@ impl Transfers {
         &self,
         replica: &ReplicaId,
         item: &Item,
-        mut chunks: mpsc::Receiver<Bytes>,
+        chunks: &mut mpsc::Receiver<Bytes>,
         mut sealed: watch::Receiver<Option<Arc<str>>>,
     ) -> Result<Option<Event>, Status> {
         let (node, opened) = self.open(replica, item).await?;
@@ -192,7 +192,10 @@ impl Transfers {
         };
         let mut told = self.clock.instant();
         while let Some(bytes) = chunks.recv().await {
-            upload.data(bytes).await?;
+            let sent = self.clock.timeout(self.stall, upload.data(bytes)).await;
+            sent.map_err(|late| {
+                Kind::TimedOut.status(format!("the node takes no bytes: {late}"))
+            })??;
             if self.clock.instant().saturating_duration_since(told) >= PROGRESS {
                 told = self.clock.instant();
                 self.mail

@@ -179,6 +179,7 @@ impl Coordinator {
             upload: upload.id,
             size: upload.claim.size,
         };
+        active.source = Some(requester);
         active.seal = Some(self.transfers.start(item, requester, source, targets));
         Ok(())
     }
@@ -258,6 +259,8 @@ impl Coordinator {
         // A depositor that does not read is waited for there, not here.
         self.transfers.tasks.spawn_once("answer", async move {
             drop(depositor.replies.send(reply).await);
+            // Nothing watches it any more, so that the stream of answers ends.
+            depositor.answered.cancel();
             Ok::<(), std::convert::Infallible>(())
         });
         Ok(())

@@ -9,6 +9,7 @@ use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{StreamExt, adapters::Fuse};
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Door, admin_failed, convert};
@@ -51,6 +52,7 @@ impl Ingest for Door {
             source: Some(source),
             replies,
             sent: false,
+            answered: CancellationToken::new(),
         };
         if !self.mail.ask(name, claim, depositor).await {
             return Err(Kind::Unavailable.status("the repository is stopping"));
