@@ -116,10 +116,16 @@ fn refuse_strangers(data: &Path) -> Result<(), Failure> {
         "two",
         "trust.json",
         "signing.key",
-        "up.json.new",
     ];
+    let unfinished = |name: &str| {
+        name.starts_with('.')
+            && Path::new(name)
+                .extension()
+                .is_some_and(|kind| kind == "new")
+    };
     for entry in directory::list(data).map_err(|error| disk(&error))? {
-        if !ours.iter().any(|name| entry.name == *name) {
+        let name = entry.name.to_string_lossy();
+        if !ours.contains(&&*name) && !unfinished(&name) {
             return Err(Failure::new(
                 Exit::Settings,
                 format!(
@@ -327,7 +333,7 @@ fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
     let paths = [path.clone()];
     let failed = |error: archive_bitarchive::VolumesError| Failure::failed(error.to_string());
     let volumes = Volumes::open(&node, &id, &own, &paths, 0).map_err(failed)?;
-    if volumes.online().is_empty() {
+    if volumes.all().iter().all(|volume| volume.id.is_none()) {
         let random: [u8; 16] = Chance::system()
             .bytes()
             .map_err(|error| Failure::failed(error.to_string()))?;
