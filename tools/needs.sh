@@ -1,0 +1,59 @@
+# Sourced by tools/up, tools/test and .ci/run: what the machine needs, and where everything is built.
+# Debian and its children are served by apt; elsewhere the names of what is missing are told.
+# shellcheck shell=bash disable=SC2034
+
+# One target folder and one profile for every script: RocksDB's C++ is compiled once, for many minutes.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/target}
+
+# What the executable is built with, as COMMAND:PACKAGE.
+BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
+# What the demonstration harvests with, and its judge.
+DEMO_NEEDS=(b3sum:b3sum python3:python3 wget:wget)
+# What the tests run beside the archive.
+TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount python3:python3 unshare:util-linux)
+
+say() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+# has COMMAND: whether it is there. libclang is a library, found as its users find it.
+has() {
+    if [[ $1 == libclang ]]; then
+        [[ -n ${LIBCLANG_PATH:-} ]] || compgen -G '/usr/lib*/llvm*/lib*/libclang.so' >/dev/null ||
+            compgen -G '/usr/lib*/libclang.so' >/dev/null
+    else
+        PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null
+    fi
+}
+
+# need COMMAND:PACKAGE...: installs the packages of the commands that are missing, and says so.
+need() {
+    local pair packages=() as_root=()
+    for pair in "$@"; do
+        has "${pair%%:*}" || packages+=("${pair#*:}")
+    done
+    ((${#packages[@]})) || return 0
+    if ! has apt-get; then
+        say "please install what Debian calls: ${packages[*]}"
+        return 1
+    fi
+    if ((EUID != 0)); then
+        if ! has sudo; then
+            say "please run as root: apt-get install ${packages[*]}"
+            return 1
+        fi
+        as_root=(sudo)
+    fi
+    say "installing by apt: ${packages[*]}"
+    "${as_root[@]}" apt-get -qq update
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "${packages[@]}" >/dev/null
+}
+
+# need_rust: Rust is not installed by us; rustup is, or is not, the way of this machine.
+need_rust() {
+    has cargo || PATH=$PATH:$HOME/.cargo/bin
+    if ! has cargo; then
+        say "Rust is missing: see https://rustup.rs, then start this again"
+        return 1
+    fi
+}
