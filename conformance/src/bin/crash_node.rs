@@ -1,0 +1,157 @@
+//! A node that dies on command: the child process of the crash tests.
+//!
+//! It says what it acknowledged, one flushed line each, so that whoever kills it knows what must be there afterwards:
+//! `ready`, `acknowledged NAME ROOT`, `refused NAME WHY`, and at its end `calls N` and, if it is so, `poisoned WHY`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::Result;
+use archive_bitarchive::Node;
+use archive_durable::fault::{self, Fault, Plan};
+use archive_model::FileName;
+use clap::{Parser, ValueEnum};
+use conformance::machine::{self, Machine};
+use rustix::io::Errno;
+
+/// How many threads store in `--endless`.
+const THREADS: usize = 4;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The machine's directory.
+    #[arg(long)]
+    directory: PathBuf,
+    /// The time, in seconds since 1970.
+    #[arg(long)]
+    now: i64,
+    /// What happens at the call `--at`, counted from 0 when the node has started.
+    #[arg(long, requires = "at")]
+    fault: Option<Kind>,
+    #[arg(long, requires = "fault")]
+    at: Option<u64>,
+    /// Counts only calls of this name.
+    #[arg(long)]
+    operation: Option<String>,
+    /// Faults are counted from before the node starts.
+    #[arg(long)]
+    from_start: bool,
+    /// Stores small files, named so, from several threads until it is killed or refused.
+    #[arg(long)]
+    endless: Option<String>,
+    /// Files to store; what is refused is tried once more, and begun once more.
+    names: Vec<FileName>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    Abort,
+    Torn,
+    Eio,
+    EioFrom,
+    Enospc,
+    EnospcFrom,
+}
+
+impl From<Kind> for Fault {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Abort => Self::Abort,
+            Kind::Torn => Self::Torn,
+            Kind::Eio => Self::Fail(Errno::IO),
+            Kind::EioFrom => Self::FailFromHere(Errno::IO),
+            Kind::Enospc => Self::Fail(Errno::NOSPC),
+            Kind::EnospcFrom => Self::FailFromHere(Errno::NOSPC),
+        }
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let operation = arguments.operation.map(|name| &*name.leak());
+    let plan = match (arguments.fault, arguments.at) {
+        (Some(kind), Some(at)) => Some(Plan {
+            at,
+            operation,
+            fault: kind.into(),
+        }),
+        // Only counts.
+        _ => operation.map(|_| Plan {
+            at: u64::MAX,
+            operation,
+            fault: Fault::Abort,
+        }),
+    };
+    let machine = Machine::at(&arguments.directory);
+    if arguments.from_start {
+        fault::arm(plan.clone());
+    }
+    let node = machine.start(arguments.now)?;
+    if !arguments.from_start {
+        fault::arm(plan);
+    }
+    say("ready")?;
+    if let Some(prefix) = &arguments.endless {
+        let node = &node;
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| scope.spawn(move || store_on(node, prefix, thread, arguments.now)))
+                .collect();
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().ok())
+                .collect::<Result<()>>()
+        })?;
+    }
+    let mut refused = Vec::new();
+    for name in arguments.names {
+        if !store(&node, &name, arguments.now)? {
+            refused.push(name);
+        }
+    }
+    for name in refused {
+        let is_stored = store(&node, &name, arguments.now)?;
+        if !is_stored && let Err(why) = machine::come_back(&node, &name)? {
+            say(&format!("refused {name} {why}"))?;
+        }
+    }
+    if let Some(why) = machine::poison(&node) {
+        say(&format!("poisoned {why}"))?;
+    }
+    say(&format!("calls {}", fault::seen()))
+}
+
+/// Stores until something is refused.
+fn store_on(node: &Node, prefix: &str, thread: usize, now: i64) -> Result<()> {
+    for (number, size) in [100, 0, 16_384, 3000, 20_000, 1]
+        .into_iter()
+        .cycle()
+        .enumerate()
+    {
+        let name = FileName::new(&format!("{prefix}-{thread}-{number}-{size}"))?;
+        if !store(node, &name, now)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn store(node: &Node, name: &FileName, now: i64) -> Result<bool> {
+    let result = machine::store(node, name, now)?;
+    match &result {
+        Ok(entry) => {
+            let root = entry.row.root.map(|root| root.to_string());
+            say(&format!("acknowledged {name} {}", root.unwrap_or_default()))?;
+        }
+        Err(why) => say(&format!("refused {name} {why}"))?,
+    }
+    Ok(result.is_ok())
+}
+
+/// One line, out at once: what is on its way may not die with the process.
+fn say(line: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes())?;
+    Ok(out.flush()?)
+}

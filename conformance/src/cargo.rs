@@ -1,0 +1,270 @@
+//! What Cargo knows of the workspace: who depends on whom, under which licence, with which features.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::tree;
+
+/// Names, and for each of them other names.
+pub type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// What `cargo metadata` says of this workspace on this platform.
+#[derive(Debug)]
+pub struct Metadata(Value);
+
+/// A package somewhere in the resolved graph.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its licence expression, if it states one.
+    pub license: Option<String>,
+}
+
+impl Metadata {
+    /// Asks Cargo. Nothing is built and `Cargo.lock` is not changed.
+    pub fn read() -> Result<Self> {
+        let version = cargo(&["-vV"])?;
+        let host = version
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .context("`cargo -vV` names no host")?;
+        let json = cargo(&[
+            "metadata",
+            "--locked",
+            "--format-version",
+            "1",
+            "--filter-platform",
+            host,
+        ])?;
+        Ok(Self(serde_json::from_str(&json)?))
+    }
+
+    /// The crates of the workspace.
+    pub fn members(&self) -> Result<BTreeSet<String>> {
+        let ids = strings(&self.0, "workspace_members")?;
+        Ok(self
+            .packages()?
+            .into_iter()
+            .filter(|(id, _)| ids.contains(id))
+            .map(|(_, package)| package.name)
+            .collect())
+    }
+
+    /// What each crate of the workspace names under `[dependencies]`, outside crates included.
+    pub fn dependencies(&self) -> Result<Graph> {
+        let members = self.members()?;
+        let mut graph = Graph::new();
+        for package in array(&self.0, "packages")? {
+            let name = string(package, "name")?;
+            // An outside crate may have the name of a member, but it has a source.
+            if !members.contains(&name) || !package.get("source").is_some_and(Value::is_null) {
+                continue;
+            }
+            let named = graph.entry(name).or_default();
+            for dependency in array(package, "dependencies")? {
+                if dependency.get("kind").is_some_and(Value::is_null) {
+                    named.insert(string(dependency, "name")?);
+                }
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Every package that ends up in `member`, through normal dependencies of any depth, as resolved here.
+    pub fn closure(&self, member: &str) -> Result<BTreeSet<String>> {
+        let packages = self.packages()?;
+        let resolve = self.0.get("resolve").context("no `resolve`")?;
+        let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for node in array(resolve, "nodes")? {
+            let targets = edges.entry(string(node, "id")?).or_default();
+            for edge in array(node, "deps")? {
+                let kinds = array(edge, "dep_kinds")?;
+                if kinds
+                    .iter()
+                    .any(|kind| kind.get("kind").is_some_and(Value::is_null))
+                {
+                    targets.push(string(edge, "pkg")?);
+                }
+            }
+        }
+        let start = packages
+            .iter()
+            .find(|(_, package)| package.name == member)
+            .map(|(id, _)| id.clone());
+        let mut open = vec![start.with_context(|| format!("no package `{member}`"))?];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            if seen.insert(id.clone()) {
+                open.extend(edges.get(&id).into_iter().flatten().cloned());
+            }
+        }
+        Ok(packages
+            .into_iter()
+            .filter(|(id, _)| seen.contains(id))
+            .map(|(_, package)| package.name)
+            .collect())
+    }
+
+    /// Every package that is compiled for this platform, those of build scripts and tests included.
+    pub fn resolved(&self) -> Result<BTreeSet<Package>> {
+        let resolve = self.0.get("resolve").context("no `resolve`")?;
+        let ids: BTreeSet<String> = array(resolve, "nodes")?
+            .iter()
+            .map(|node| string(node, "id"))
+            .collect::<Result<_>>()?;
+        Ok(self
+            .packages()?
+            .into_iter()
+            .filter(|(id, _)| ids.contains(id))
+            .map(|(_, package)| package)
+            .collect())
+    }
+
+    fn packages(&self) -> Result<Vec<(String, Package)>> {
+        let read = |package: &Value| {
+            let license = package
+                .get("license")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            Ok((
+                string(package, "id")?,
+                Package {
+                    name: string(package, "name")?,
+                    version: string(package, "version")?,
+                    license,
+                },
+            ))
+        };
+        array(&self.0, "packages")?.iter().map(read).collect()
+    }
+}
+
+/// The features with which everything that compiles `package` is compiled, when `selection` (such as `-p`, a name)
+/// is built: for each package under it, its features.
+pub fn features_under(package: &str, selection: &[&str]) -> Result<Graph> {
+    let shape = [
+        "-e",
+        "normal,build,dev",
+        "--prefix",
+        "depth",
+        "--no-dedupe",
+        "-f",
+        "\t{p}\t{f}",
+    ];
+    let tree = cargo(&[&["tree", "--locked"], selection, shape.as_slice()].concat())?;
+    let mut features = Graph::new();
+    let mut root = None;
+    for line in tree.lines() {
+        let mut fields = line.split('\t');
+        let (Some(Ok(depth)), Some(name), Some(list)) = (
+            fields.next().map(str::parse::<usize>),
+            fields.next(),
+            fields.next(),
+        ) else {
+            continue;
+        };
+        if root.is_some_and(|root| depth <= root) {
+            root = None;
+        }
+        if root.is_none() && name.split(' ').next() == Some(package) {
+            root = Some(depth);
+        }
+        if root.is_some() {
+            features
+                .entry(name.replace(" (proc-macro)", ""))
+                .or_default()
+                .insert(list.to_owned());
+        }
+    }
+    Ok(features)
+}
+
+/// Reads the lines `name -> names` of the block fenced with `info` in a Markdown text.
+pub fn read_block(markdown: &str, info: &str) -> Result<Graph> {
+    let fence = format!("```{info}");
+    let mut lines = markdown.lines().skip_while(|line| **line != fence);
+    ensure!(
+        lines.next().is_some(),
+        "there is no block that begins with {fence}"
+    );
+    let mut graph = Graph::new();
+    for line in lines {
+        if line == "```" {
+            return Ok(graph);
+        }
+        let (name, names) = line
+            .split_once("->")
+            .with_context(|| format!("no arrow in {line:?} of {fence}"))?;
+        let names = names.split_whitespace().map(str::to_owned).collect();
+        ensure!(
+            graph.insert(name.trim().to_owned(), names).is_none(),
+            "{fence} has {name} twice"
+        );
+    }
+    bail!("the block {fence} has no end")
+}
+
+fn cargo(arguments: &[&str]) -> Result<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(tree::root())
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "cargo {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .with_context(|| format!("cargo metadata has no list `{key}`"))
+}
+
+fn string(value: &Value, key: &str) -> Result<String> {
+    let text = value.get(key).and_then(Value::as_str);
+    text.map(str::to_owned)
+        .with_context(|| format!("cargo metadata has no text `{key}`"))
+}
+
+fn strings(value: &Value, key: &str) -> Result<BTreeSet<String>> {
+    Ok(array(value, key)?
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_read_or_refused() {
+        let graph = read_block(
+            "text\n```arrows\na ->\nb -> a c\n```\nmore -> text",
+            "arrows",
+        )
+        .unwrap();
+        assert_eq!(graph.get("a"), Some(&BTreeSet::new()));
+        assert_eq!(graph.get("b").map(BTreeSet::len), Some(2));
+        assert_eq!(graph.len(), 2);
+        for bad in [
+            "",
+            "```arrows\na -> b",
+            "```arrows\na b\n```",
+            "```arrows\na -> b\na -> c\n```",
+        ] {
+            assert!(read_block(bad, "arrows").is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! One node's machine for crash tests: a disk and a data directory that survive whatever happens to the node.
+//!
+//! The content of a file follows from its name, and its size is the last part of it (`left-20000`). So whoever finds
+//! a file knows what it must be, and no bookkeeping of a test can be wrong about it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use archive_bitarchive::{Entry, Node, NodeError, NodeOptions};
+use archive_durable::{VolumeProblem, directory};
+use archive_model::file_name::MANIFEST_NAME;
+use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use jiff::Timestamp;
+use rustix::io::Errno;
+use rustix::thread::{self, CapabilitySet};
+
+/// How many bytes are handed to an upload at a time.
+const BLOCK: usize = 48 * 1024;
+
+/// A directory with `disk/`, the only volume of a node, and `data/`, where the node keeps the rest.
+#[derive(Debug)]
+pub struct Machine {
+    directory: PathBuf,
+}
+
+impl Machine {
+    /// The machine in `directory`, as it was left.
+    pub fn at(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// Makes a new machine in `directory`, with its volume initialised.
+    pub fn prepare(directory: &Path) -> Result<Self> {
+        let machine = Self::at(directory);
+        for place in [directory, &machine.disk(), &machine.data()] {
+            directory::make(place)?;
+        }
+        let node = machine.start(0)?;
+        node.volume_set().init(&machine.disk(), &volume()?)?;
+        Ok(machine)
+    }
+
+    /// Where the machine is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where its volume is.
+    pub fn disk(&self) -> PathBuf {
+        self.directory.join("disk")
+    }
+
+    /// Where its node keeps what is not on the volume.
+    pub fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Starts the node. `now` is the time, in seconds.
+    pub fn start(&self, now: i64) -> Result<Node> {
+        let trusted = TrustedKey {
+            archive: "test".into(),
+            public_key: key().public_key(),
+            from: Timestamp::MIN,
+            until: None,
+        };
+        let options = NodeOptions {
+            node: NodeId::new("n1")?,
+            replica: ReplicaId::new("one")?,
+            data: self.data(),
+            volumes: vec![self.disk()],
+            reserve: 0,
+            trust: TrustFile::new(vec![trusted])?,
+        };
+        let (node, _) = Node::open(options, Timestamp::from_second(now)?)?;
+        Ok(node)
+    }
+
+    /// The files that bear a final name on the disk, manifests apart, with what is in them.
+    pub fn files(&self) -> Result<Vec<(FileName, Vec<u8>)>> {
+        let mut found = Vec::new();
+        for (path, name) in self.list()? {
+            if let Ok(name) = FileName::new(&name) {
+                let bytes = std::fs::read(&path).with_context(|| format!("{}", path.display()))?;
+                found.push((name, bytes));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The lines of all manifests, sorted.
+    pub fn manifest_lines(&self) -> Result<Vec<String>> {
+        let mut lines = Vec::new();
+        for (path, name) in self.list()? {
+            if name == MANIFEST_NAME {
+                lines.extend(std::fs::read_to_string(path)?.lines().map(str::to_owned));
+            }
+        }
+        lines.sort_unstable();
+        Ok(lines)
+    }
+
+    /// What lies in `incoming/`.
+    pub fn incoming(&self) -> Result<Vec<String>> {
+        let listed = directory::list(&self.disk().join("incoming"))?;
+        let text = |entry: directory::Entry| entry.name.to_string_lossy().into_owned();
+        Ok(listed.into_iter().map(text).collect())
+    }
+
+    fn list(&self) -> Result<Vec<(PathBuf, String)>> {
+        let mut found = Vec::new();
+        let top = self.disk().join("files");
+        for folder in directory::list(&top)? {
+            let folder = top.join(folder.name);
+            for entry in directory::list(&folder)? {
+                let name = entry.name.to_string_lossy().into_owned();
+                found.push((folder.join(&entry.name), name));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Stores the file that `name` stands for, as a repository would: signed, and going on where an earlier attempt of
+/// the same upload was cut, if what is there is right.
+pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, NodeError>> {
+    let bytes = content(name)?;
+    let upload = upload(name)?;
+    let admission = Admission {
+        archive: "test".into(),
+        name: name.clone(),
+        size: bytes.len() as u64,
+        root: root(&bytes),
+        digests: Digests::default(),
+        depositor: "harvester/h1".into(),
+        admitted: Timestamp::from_second(now)?,
+        upload: upload.clone(),
+    };
+    let signed = admission.sign(&key())?;
+    let now = Timestamp::from_second(now)?;
+    let send = || {
+        let mut receiving = node.begin(&upload, name, bytes.len() as u64)?;
+        let agreed = usize::try_from(receiving.received())
+            .ok()
+            .and_then(|length| bytes.get(..length))
+            .is_some_and(|prefix| root(prefix) == receiving.root_so_far());
+        if !agreed {
+            receiving = receiving.keep(0)?;
+        }
+        let here = usize::try_from(receiving.received()).unwrap_or(usize::MAX);
+        for block in bytes.get(here..).unwrap_or_default().chunks(BLOCK) {
+            receiving.write_all(block)?;
+        }
+        receiving.commit(&signed, now)
+    };
+    Ok(send())
+}
+
+/// Receives the first `length` bytes of the file that `name` stands for, makes them durable, and hears no more.
+pub fn cut(node: &Node, name: &FileName, length: usize) -> Result<()> {
+    let bytes = content(name)?;
+    let mut receiving = node.begin(&upload(name)?, name, bytes.len() as u64)?;
+    receiving.write_all(bytes.get(..length).context("shorter than that")?)?;
+    receiving.sync()?;
+    Ok(())
+}
+
+/// Comes back with the upload of the file that `name` stands for, and is cut again before the first byte.
+pub fn come_back(node: &Node, name: &FileName) -> Result<Result<(), NodeError>> {
+    let size = content(name)?.len() as u64;
+    Ok(node.begin(&upload(name)?, name, size).map(drop))
+}
+
+/// Gives up root's right to write what is read-only, for this thread and its children, where the kernel lets it: a
+/// node does not run as root, and what only root can repeat is no retry.
+pub fn give_up_override() -> Result<()> {
+    let given_up = CapabilitySet::DAC_OVERRIDE;
+    match thread::remove_capability_from_bounding_set(given_up) {
+        Err(Errno::PERM) => return Ok(()),
+        other => other?,
+    }
+    let mut sets = thread::capabilities(None)?;
+    sets.effective.remove(given_up);
+    sets.permitted.remove(given_up);
+    sets.inheritable.remove(given_up);
+    Ok(thread::set_capabilities(None, sets)?)
+}
+
+/// Why the node's volume was taken offline after a failed call; `None`: it was not.
+pub fn poison(node: &Node) -> Option<String> {
+    let problem = node.volumes().into_iter().find_map(|volume| volume.problem);
+    problem
+        .filter(|problem| matches!(problem, VolumeProblem::Poisoned(_)))
+        .map(|problem| problem.to_string())
+}
+
+/// The only volume of a machine.
+pub fn volume() -> Result<VolumeId> {
+    Ok(VolumeId::new("v1")?)
+}
+
+/// The bytes of the file that `name` stands for.
+pub fn content(name: &FileName) -> Result<Vec<u8>> {
+    let size = name.as_str().rsplit('-').next().unwrap_or_default();
+    let size = size
+        .parse()
+        .with_context(|| format!("{name} does not end in a size"))?;
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new()
+        .update(name.as_str().as_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    Ok(bytes)
+}
+
+/// The root of `bytes`, computed by another way than the node's.
+pub fn root(bytes: &[u8]) -> Root {
+    Root::from_bytes(*blake3::hash(bytes).as_bytes())
+}
+
+/// Always the same for one name, as for a depositor who goes on with an upload.
+fn upload(name: &FileName) -> Result<UploadId> {
+    let id: String = format!("u-{name}").chars().take(64).collect();
+    Ok(UploadId::new(id.trim_end_matches('-'))?)
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed([7; 32])
+}

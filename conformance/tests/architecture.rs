@@ -1,0 +1,247 @@
+//! The house is as `ARCHITECTURE.md` draws it: arrows, outside crates, what cannot await, licences, one build.
+
+use std::collections::BTreeSet;
+
+use conformance::cargo::{self, Graph, Metadata};
+use conformance::tree;
+use spdx::{Expression, ParseMode};
+
+use crate::assert_none;
+
+/// What may be in the graph of a programme that a national library gives away.
+const LICENCES: [&str; 14] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// The crates that are a part: one process each, met on the wire only.
+const PARTS: [&str; 7] = [
+    "archive-bitarchive",
+    "archive-monitor",
+    "archive-repository",
+    "harvest-controller",
+    "harvest-scheduler",
+    "index-server",
+    "viewer-web",
+];
+
+/// What lets a crate wait for something without a thread.
+const RUNTIMES: [&str; 4] = ["async-std", "futures-executor", "smol", "tokio"];
+
+fn block(info: &str) -> Graph {
+    cargo::read_block(&tree::read("ARCHITECTURE.md").unwrap(), info).unwrap()
+}
+
+/// The arrows that there are: between crates of the workspace, this one apart.
+fn arrows() -> Graph {
+    let metadata = Metadata::read().unwrap();
+    let members = metadata.members().unwrap();
+    let mut graph = metadata.dependencies().unwrap();
+    graph.remove("conformance");
+    for named in graph.values_mut() {
+        named.retain(|name| members.contains(name));
+    }
+    graph
+}
+
+/// What is in one graph and not in the other, as `name` or `name -> other`.
+fn beyond(graph: &Graph, other: &Graph) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, names) in graph {
+        match other.get(name) {
+            None => found.push(name.clone()),
+            Some(others) => {
+                found.extend(names.difference(others).map(|to| format!("{name} -> {to}")));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_arrows_are_as_drawn() {
+    let (drawn, found) = (block("arrows"), arrows());
+    assert_none(
+        &beyond(&found, &drawn),
+        "are in a Cargo.toml and not drawn: think, then draw them or take them away",
+    );
+    assert_none(
+        &beyond(&drawn, &found),
+        "are drawn in ARCHITECTURE.md and in no Cargo.toml: take them away there",
+    );
+}
+
+#[test]
+fn no_arrow_leads_up_or_across() {
+    let mut wrong = Vec::new();
+    for (from, names) in arrows() {
+        for to in names {
+            let leaves_archive = from.starts_with("archive-") || from == "proto-archive";
+            let enters_others = [
+                "harvest-",
+                "index-",
+                "viewer-",
+                "proto-harvest",
+                "proto-index",
+            ];
+            let part_to_part = PARTS.contains(&from.as_str()) && PARTS.contains(&to.as_str());
+            if (leaves_archive && enters_others.iter().any(|prefix| to.starts_with(prefix)))
+                || part_to_part
+                || ["conformance", "tools-cli"].contains(&to.as_str())
+            {
+                wrong.push(format!("{from} -> {to}"));
+            }
+        }
+    }
+    assert_none(
+        &wrong,
+        "must not be: the archive outlives the rest, parts meet on the wire, nobody sees the top",
+    );
+}
+
+#[test]
+fn a_crate_is_named_after_its_folder() {
+    let mut wrong = Vec::new();
+    for file in tree::files()
+        .unwrap()
+        .iter()
+        .filter(|file| file.path.ends_with("/Cargo.toml"))
+    {
+        let folder = file.path.trim_end_matches("/Cargo.toml").replace('/', "-");
+        if !file.text.contains(&format!("\nname = \"{folder}\"\n")) {
+            wrong.push(format!("{} is not named {folder}", file.path));
+        }
+    }
+    assert_none(
+        &wrong,
+        "name the crate after its folder, so that nobody looks up where it lives",
+    );
+}
+
+#[test]
+fn outside_crates_are_named_by_these_and_no_others() {
+    let drawn = block("outside");
+    let mut found: Graph = drawn
+        .keys()
+        .map(|outside| (outside.clone(), BTreeSet::new()))
+        .collect();
+    for (from, names) in Metadata::read().unwrap().dependencies().unwrap() {
+        for name in names {
+            if let Some(users) = found.get_mut(&name) {
+                users.insert(from.clone());
+            }
+        }
+    }
+    assert_none(
+        &beyond(&found, &drawn),
+        "name an outside crate that is another crate's business: ask that crate",
+    );
+    assert_none(
+        &beyond(&drawn, &found),
+        "are drawn in ARCHITECTURE.md and in no Cargo.toml: take them away there",
+    );
+}
+
+#[test]
+fn crates_that_cannot_await_have_no_runtime_under_them() {
+    let metadata = Metadata::read().unwrap();
+    let mut wrong = Vec::new();
+    for (name, _) in block("no-await") {
+        let closure = metadata.closure(&name).unwrap();
+        assert!(closure.contains(&name), "the closure of {name} is empty");
+        wrong.extend(
+            RUNTIMES
+                .iter()
+                .filter(|at| closure.contains(**at))
+                .map(|at| format!("{name} has {at} under it")),
+        );
+    }
+    assert_none(
+        &wrong,
+        "find the way with `cargo tree -p NAME -i RUNTIME`, and turn the feature off or drop the crate",
+    );
+}
+
+#[test]
+fn every_licence_is_on_the_list() {
+    let packages = Metadata::read().unwrap().resolved().unwrap();
+    assert!(
+        packages.len() > 20,
+        "only {} packages were found",
+        packages.len()
+    );
+    let refused = |expression: &str| match Expression::parse_mode(expression, ParseMode::LAX) {
+        Ok(parsed) => !parsed.evaluate(|wanted| LICENCES.contains(&wanted.to_string().as_str())),
+        Err(_) => true,
+    };
+    for expression in [
+        "MIT OR GPL-3.0-only",
+        "MIT/Apache-2.0",
+        "(MIT OR LGPL-2.1-only) AND Unicode-3.0",
+    ] {
+        assert!(!refused(expression), "{expression}");
+    }
+    for expression in [
+        "GPL-3.0-only",
+        "MIT AND AGPL-3.0-only",
+        "Apache-2.0 WITH Bison-exception-2.2",
+        "nonsense",
+    ] {
+        assert!(refused(expression), "{expression}");
+    }
+    let wrong: Vec<String> = packages
+        .iter()
+        .filter(|package| package.license.as_deref().is_none_or(refused))
+        .map(|package| {
+            format!(
+                "{} {}: {}",
+                package.name,
+                package.version,
+                package.license.as_deref().unwrap_or("none")
+            )
+        })
+        .collect();
+    assert_none(
+        &wrong,
+        "are under a licence that is not on the list: use another crate",
+    );
+}
+
+#[test]
+fn rocksdb_is_compiled_once_whatever_is_selected() {
+    let everything = cargo::features_under("librocksdb-sys", &["--workspace"]).unwrap();
+    assert!(
+        everything.len() > 10,
+        "RocksDB's build script has lost its dependencies: {everything:?}"
+    );
+    let mut wrong = Vec::new();
+    for member in Metadata::read().unwrap().members().unwrap() {
+        let alone = cargo::features_under("librocksdb-sys", &["-p", &member]).unwrap();
+        for (package, features) in &alone {
+            // RocksDB's Rust half is compiled again in seconds; only what its build script uses matters.
+            if everything.get(package) != Some(features) {
+                wrong.push(format!(
+                    "{package} has {features:?} for {member}, {:?} for all",
+                    everything.get(package)
+                ));
+            }
+        }
+    }
+    assert_none(
+        &wrong,
+        "make the features the same in `[build-dependencies]` of archive/db/Cargo.toml, which says why: each difference \
+         compiles RocksDB's C++ again",
+    );
+}

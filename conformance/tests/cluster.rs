@@ -1,0 +1,356 @@
+//! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
+
+mod doors;
+mod visits;
+mod world;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use archive_client::{
+    Class, ClientError, Condition, Deposit, FileStatus, Ingest, Progress, StoreEvent, Wanted,
+};
+use archive_durable::directory;
+use archive_model::{FileName, GROUP_SIZE, NodeId};
+use archive_proof::{Envelope, ReadAt, Receipt};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, timeout};
+
+use self::visits::{deposit, get, list, name, noise, root, store};
+use self::world::{Cluster, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+
+const SIZE: usize = 1024 * 1024 + 7;
+
+const SOON: Duration = Duration::from_secs(15);
+
+/// In how many replicas a file is.
+fn completed(status: &FileStatus) -> usize {
+    let is_there = |progress| progress == Progress::UploadCompleted;
+    let replicas = status.replicas.iter();
+    replicas
+        .filter(|replica| is_there(replica.progress))
+        .count()
+}
+
+#[test]
+fn what_is_stored_is_everywhere_and_for_ever() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 1));
+        let first = store(cluster, &name, &bytes).await.unwrap();
+        assert!(!first.already);
+        let envelope = Envelope::parse(first.envelope.as_bytes()).unwrap();
+        let (receipt, admission) = Receipt::verify(&envelope, cluster.trust()).unwrap();
+        assert_eq!(
+            (admission.name, admission.root),
+            (name.clone(), root(&bytes))
+        );
+        let holders: Vec<_> = receipt
+            .replicas
+            .iter()
+            .map(|custody| (custody.replica.as_str(), custody.node.as_str()))
+            .collect();
+        assert_eq!(holders, [("one", "one-1"), ("two", "two-1")]);
+
+        for replica in [None, Some("one"), Some("two")] {
+            let wanted = Wanted {
+                replica: replica.map(|id| id.parse().unwrap()),
+                ..Wanted::whole(name.clone())
+            };
+            let (read, end) = get(cluster, &wanted).await;
+            end.unwrap();
+            assert!(read == bytes, "{replica:?}");
+            let (entries, end) = list(&cluster.reader(), replica).await.unwrap();
+            let said: Vec<_> = entries
+                .iter()
+                .map(|entry| (&entry.name, entry.size, entry.root))
+                .collect();
+            assert_eq!(said, [(&name, SIZE as u64, Some(root(&bytes)))]);
+            assert_eq!(end.gaps, [], "{replica:?}");
+        }
+
+        let again = timeout(SOON, store(cluster, &name, &bytes)).await;
+        let again = again
+            .expect("what is there already is said at once")
+            .unwrap();
+        assert!(again.already);
+        assert_eq!(again.admission, first.admission);
+
+        let other = store(cluster, &name, &noise(SIZE, 2)).await.unwrap_err();
+        assert!(matches!(other, ClientError::Exists(_)), "{other}");
+        assert_eq!(other.class(), Class::Refused);
+        let (read, _) = get(cluster, &Wanted::whole(name)).await;
+        assert!(read == bytes);
+    });
+}
+
+#[test]
+fn a_node_that_is_away_is_named_and_made_good() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (before, during) = (name("before"), name("during"));
+        let bytes = noise(SIZE, 3);
+        store(cluster, &before, &bytes).await.unwrap();
+        cluster.stop(NODES[1]).await;
+
+        let error = store(cluster, &during, &bytes).await.unwrap_err();
+        let said = error.to_string();
+        assert!(matches!(error, ClientError::NotEnoughReplicas(_)), "{said}");
+        let (_, reasons) = said.split_once(": ").unwrap();
+        assert!(reasons.contains("two"), "{said}");
+        assert!(
+            !reasons.contains("one:") && reasons.len() > "two: ".len(),
+            "{said}"
+        );
+        for name in [&before, &during] {
+            let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+            end.unwrap();
+            assert!(read == bytes, "{name}");
+        }
+
+        let reader = cluster.reader();
+        let (entries, end) = list(&reader, Some("two")).await.unwrap();
+        let silent: Vec<_> = end
+            .gaps
+            .iter()
+            .filter_map(|gap| gap.node.as_ref())
+            .map(NodeId::as_str)
+            .collect();
+        assert_eq!(silent, ["two-1"], "{end:?}");
+        let is_missing = |entry: &archive_client::ListEntry| {
+            let found = entry.found.as_ref();
+            found.is_none_or(|found| found.condition == Condition::Missing)
+        };
+        assert!(!entries.iter().any(is_missing), "{entries:?}");
+        let (_, end) = list(&reader, Some("one")).await.unwrap();
+        assert_eq!((end.count, end.gaps), (2, vec![]));
+
+        cluster.start(NODES[1]).await;
+        cluster.until_all_nodes_live().await;
+        let depositor = cluster.depositor();
+        eventually("in both, unasked", Duration::from_secs(100), async || {
+            let status = depositor.stat(&during).await.unwrap();
+            (completed(&status) == 2).then_some(())
+        })
+        .await;
+        let again = store(cluster, &during, &bytes).await.unwrap();
+        assert_eq!(again.receipt.replicas.len(), 2);
+    });
+}
+
+#[test]
+fn a_store_that_is_asked_again_does_not_wait_for_the_pause() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 4));
+        cluster.stop(NODES[1]).await;
+        store(cluster, &name, &bytes).await.unwrap_err();
+        cluster.start(NODES[1]).await;
+        cluster.until_all_nodes_live().await;
+        let begin = Instant::now();
+        let stored = store(cluster, &name, &bytes).await.unwrap();
+        assert_eq!(stored.receipt.replicas.len(), 2);
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "{:?}",
+            begin.elapsed()
+        );
+    });
+}
+
+#[test]
+fn bits_that_flip_cost_nothing_until_they_flip_twice_in_one_place() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 5));
+        store(cluster, &name, &bytes).await.unwrap();
+        let whole = Wanted::whole(name.clone());
+        let (here, there) = (10 * GROUP_SIZE, 40 * GROUP_SIZE);
+
+        flip(&cluster.copy("one", &name), here + 3);
+        let (read, end) = get(cluster, &whole).await;
+        end.unwrap();
+        assert!(read == bytes, "damaged in one copy");
+
+        flip(&cluster.copy("two", &name), there);
+        let (read, end) = get(cluster, &whole).await;
+        end.unwrap();
+        assert!(read == bytes, "damaged in both, in different groups");
+
+        flip(&cluster.copy("two", &name), here + GROUP_SIZE - 1);
+        let (read, end) = get(cluster, &whole).await;
+        let error = end.unwrap_err();
+        assert!(matches!(error, ClientError::Damaged(_)), "{error}");
+        assert_eq!(error.class(), Class::Failed);
+        let exact = format!("bytes {here}-{} ", here + GROUP_SIZE - 1);
+        assert!(error.to_string().contains(&exact), "{error}");
+        let (from, to) = (
+            usize::try_from(here).unwrap(),
+            usize::try_from(here + GROUP_SIZE).unwrap(),
+        );
+        assert!(read == bytes[..from], "{} bytes came first", read.len());
+
+        let before = Wanted {
+            end: Some(here),
+            ..whole.clone()
+        };
+        let (read, end) = get(cluster, &before).await;
+        end.unwrap();
+        assert!(read == bytes[..from]);
+        let after = Wanted {
+            start: here + GROUP_SIZE,
+            ..whole
+        };
+        let (read, end) = get(cluster, &after).await;
+        end.unwrap();
+        assert!(read == bytes[to..], "what lies after the damage");
+    });
+}
+
+#[test]
+fn a_monitor_that_comes_back_never_makes_a_file_disappear() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let names: Vec<FileName> = (0..5).map(|n| name(&format!("f-{n}"))).collect();
+        for name in &names {
+            store(cluster, name, &noise(1000, 6)).await.unwrap();
+        }
+        let reader = cluster.reader();
+        // Whether the listing says that it is complete; then it has to be.
+        let complete = async || match list(&reader, Some("one")).await {
+            Err(error) => {
+                assert!(error.is_passing(), "{error}");
+                false
+            }
+            Ok((_, end)) if !end.gaps.is_empty() => false,
+            Ok((entries, _)) => {
+                let listed: Vec<_> = entries.into_iter().map(|entry| entry.name).collect();
+                assert_eq!(listed, names, "short, and says that it is complete");
+                true
+            }
+        };
+        assert!(complete().await);
+        cluster.stop(MONITORS[0]).await;
+        assert!(!complete().await, "nobody was there to ask");
+        cluster.start(MONITORS[0]).await;
+        let (begin, mut asked) = (Instant::now(), 0);
+        while !complete().await {
+            asked += 1;
+            assert!(begin.elapsed() < SOON, "asked {asked} times");
+        }
+        assert!(complete().await);
+    });
+}
+
+/// A source that waits in its middle, once, until it may go on.
+struct Waiting {
+    bytes: Vec<u8>,
+    has_waited: AtomicBool,
+    reached: UnboundedSender<()>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+/// A deposit of `bytes`; who hears that the middle is reached; who says go on.
+fn waiting(name: &FileName, bytes: &[u8]) -> (Deposit, UnboundedReceiver<()>, mpsc::Sender<()>) {
+    let (reached, is_reached) = unbounded_channel();
+    let (go, go_on) = mpsc::channel();
+    let source = Waiting {
+        bytes: bytes.to_vec(),
+        has_waited: AtomicBool::new(false),
+        reached,
+        go_on: Mutex::new(go_on),
+    };
+    let deposit = Deposit {
+        source: Arc::new(source),
+        ..deposit(name, bytes)
+    };
+    (deposit, is_reached, go)
+}
+
+impl ReadAt for Waiting {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let is_middle = offset >= self.bytes.len() as u64 / 2;
+        if is_middle && !self.has_waited.swap(true, Ordering::Relaxed) {
+            self.reached.send(()).map_err(io::Error::other)?;
+            let go_on = self.go_on.lock().unwrap();
+            go_on.recv().map_err(io::Error::other)?;
+        }
+        self.bytes.read_at(offset, buffer)
+    }
+}
+
+/// Every listing has this file and nothing else, it reads right, and nothing is left of other attempts.
+async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
+    for replica in [None, Some("one"), Some("two")] {
+        let (entries, end) = list(&cluster.reader(), replica).await.unwrap();
+        let said: Vec<_> = entries
+            .iter()
+            .map(|entry| (&entry.name, entry.root))
+            .collect();
+        assert_eq!(said, [(name, Some(root(bytes)))], "{replica:?}");
+        assert_eq!(end.gaps, []);
+    }
+    let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+    end.unwrap();
+    assert!(read == bytes);
+    for replica in ["one", "two"] {
+        let left = directory::list(&cluster.incoming(replica)).unwrap();
+        assert!(left.is_empty(), "{replica}: {left:?}");
+    }
+}
+
+#[test]
+fn a_store_survives_a_repository_that_goes_away_in_its_middle() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(16 * SIZE, 7));
+        let (deposit, mut is_reached, go) = waiting(&name, &bytes);
+        let failed = Mutex::new(0);
+        let watch = |event: StoreEvent<'_>| match event {
+            StoreEvent::Retrying { .. } => *failed.lock().unwrap() += 1,
+            StoreEvent::Sent(_) => {}
+        };
+        let depositor = cluster.depositor();
+        let restarting = async {
+            is_reached.recv().await.unwrap();
+            cluster.stop(REPOSITORY).await;
+            cluster.start(REPOSITORY).await;
+            go.send(()).unwrap();
+        };
+        let (stored, ()) = tokio::join!(depositor.store(&deposit, &watch), restarting);
+        assert_eq!(stored.unwrap().admission.root, root(&bytes));
+        assert!(failed.into_inner().unwrap() > 0, "nothing was cut");
+        assert_only(cluster, &name, &bytes).await;
+    });
+}
+
+#[test]
+fn a_store_that_was_given_up_shows_nothing_and_can_be_done_again() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(16 * SIZE, 8));
+        let (deposit, mut is_reached, go) = waiting(&name, &bytes);
+        let (depositor, ignore) = (cluster.depositor(), |_: StoreEvent<'_>| {});
+        tokio::select! {
+            ended = depositor.store(&deposit, &ignore) => panic!("not given up: {ended:?}"),
+            reached = is_reached.recv() => reached.unwrap(),
+        }
+        drop(go);
+        for replica in [None, Some("one"), Some("two")] {
+            let (entries, _) = list(&cluster.reader(), replica).await.unwrap();
+            assert_eq!(entries, [], "{replica:?}");
+        }
+        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        let error = end.unwrap_err();
+        assert!(matches!(error, ClientError::NotFound(_)), "{error}");
+        assert!(read.is_empty());
+        // A node that has not heard yet that the first stream ended may say so: then nothing is lost by asking again.
+        eventually("stored", SOON, async || {
+            match store(cluster, &name, &bytes).await {
+                Ok(stored) => Some(stored),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(said.contains("is being received by upload"), "{said}");
+                    None
+                }
+            }
+        })
+        .await;
+        assert_only(cluster, &name, &bytes).await;
+    });
+}

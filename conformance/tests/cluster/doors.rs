@@ -1,0 +1,191 @@
+//! Every door of a running archive, and who gets through it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_client::{Access, Class, ClientError, Ingest, Selection, StoreEvent};
+use archive_rpc::{
+    ConnectError, CredentialPem, Credentials, Expected, Limits, Role, connect, rpc_paths,
+};
+use proto_archive::wire::access_client::AccessClient;
+use proto_archive::wire::{GetRequest, ListRequest, StatusRequest};
+use proto_archive::{DESCRIPTORS, rules};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+
+use super::visits::{deposit, name, noise};
+use super::world::{Cluster, MONITORS, NODES, REPOSITORY, foreign_authority, issue, on_a_cluster};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// The part that serves a path, and how a caller knows it.
+fn server(path: &str) -> (&'static str, Role) {
+    if path.contains(".Node/") {
+        (NODES[0], Role::Node)
+    } else if path.contains(".Replica/") {
+        (MONITORS[0], Role::Monitor)
+    } else {
+        (REPOSITORY, Role::Repository)
+    }
+}
+
+/// A name in that role which the parts of the cluster know.
+fn grant(role: Role) -> String {
+    let name = match role {
+        Role::Node => "one-1",
+        Role::Monitor => "one",
+        Role::Repository => "kb",
+        Role::Harvester
+        | Role::Reader
+        | Role::Researcher
+        | Role::Officer
+        | Role::Custodian
+        | Role::Operator
+        | Role::Index
+        | Role::Scheduler
+        | Role::Viewer => "x",
+    };
+    format!("{role}/{name}")
+}
+
+/// Calls any RPC with one empty message, and says how that ended: before an answer, or with the first one.
+async fn call(channel: Channel, path: &str) -> Result<(), Status> {
+    let mut client = tonic::client::Grpc::new(channel);
+    let ready = client.ready().await;
+    ready.map_err(|error| Status::from_error(error.into()))?;
+    let one = Request::new(tokio_stream::iter([()]));
+    let path = PathAndQuery::try_from(path).unwrap();
+    let codec = ProstCodec::<(), ()>::default();
+    let mut answers = client.streaming(one, path, codec).await?.into_inner();
+    answers.message().await.map(|_answer| ())
+}
+
+#[test]
+fn every_call_is_for_the_roles_in_the_rules_and_for_nobody_else() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let paths = rpc_paths(DESCRIPTORS).unwrap();
+        assert!(paths.len() >= 15, "{paths:?}");
+        let mut wrong = Vec::new();
+        for role in Role::ALL {
+            let credentials = cluster.credentials(&grant(role));
+            for (part, kind) in [
+                (REPOSITORY, Role::Repository),
+                (MONITORS[0], Role::Monitor),
+                (NODES[0], Role::Node),
+            ] {
+                let address = cluster.address(part);
+                let expected = Expected::role(kind);
+                let channel = connect(&address, &credentials, &expected, &Limits::default()).await;
+                let channel = channel.unwrap();
+                for path in paths.iter().filter(|path| server(path).0 == part) {
+                    let may = rules::rules().check(path, &credentials.identity()).is_ok();
+                    let ended = timeout(SOON, call(channel.clone(), path)).await;
+                    let ended = ended.unwrap_or_else(|_| panic!("{role} at {path}: no answer"));
+                    let code = ended.err().map_or(Code::Ok, |status| status.code());
+                    if (code == Code::PermissionDenied) == may || code == Code::Unimplemented {
+                        wrong.push(format!("{role} at {path}: {code:?}"));
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    });
+}
+
+#[test]
+fn a_harvester_puts_in_and_takes_nothing_out() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(1000, 1));
+        let ignore = |_: StoreEvent<'_>| {};
+        let deposit = deposit(&name, &bytes);
+        cluster.depositor().store(&deposit, &ignore).await.unwrap();
+
+        let mut harvester = AccessClient::new(cluster.channel("harvester/h-1"));
+        let denied = |status: Status| assert_eq!(status.code(), Code::PermissionDenied, "{status}");
+        let request = GetRequest {
+            name: name.as_str().to_owned(),
+            ..GetRequest::default()
+        };
+        denied(harvester.get(request).await.unwrap_err());
+        denied(harvester.list(ListRequest::default()).await.unwrap_err());
+        denied(
+            harvester
+                .status(StatusRequest::default())
+                .await
+                .unwrap_err(),
+        );
+        let another = cluster.depositor_as("harvester/h-2");
+        let error = another.stat(&name).await.unwrap_err();
+        assert!(matches!(error, ClientError::NotFound(_)), "{error}");
+
+        for grant in ["node/one-1", "reader/anna", "operator/anna", "monitor/one"] {
+            let error = cluster.depositor_as(grant).store(&deposit, &ignore).await;
+            assert_eq!(error.unwrap_err().class(), Class::Refused, "{grant}");
+        }
+        let reader = cluster.reader();
+        assert!(reader.list(&Selection::default()).await.is_ok());
+    });
+}
+
+#[test]
+fn nobody_comes_in_without_a_certificate_of_this_environment() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let now = cluster.now();
+        let foreign = issue(&foreign_authority(now), "officer/anna", now);
+        // It trusts both, so that only the server can find fault.
+        let both = CredentialPem {
+            authorities: format!(
+                "{}{}",
+                foreign.authorities,
+                cluster.authority().certificate()
+            ),
+            ..foreign
+        };
+        let credentials = Credentials::from_pem(&both, now.into()).unwrap();
+        for (part, role) in [
+            (REPOSITORY, Role::Repository),
+            (MONITORS[0], Role::Monitor),
+            (NODES[0], Role::Node),
+        ] {
+            let address = cluster.address(part);
+            let expected = Expected::role(role);
+            let error = connect(&address, &credentials, &expected, &Limits::default()).await;
+            let error = error.unwrap_err();
+            assert!(
+                matches!(error, ConnectError::Refused { .. }),
+                "{part}: {error}"
+            );
+            let said = without_a_certificate(cluster, &address).await;
+            assert!(said.contains("CertificateRequired"), "{part}: {said}");
+        }
+    });
+}
+
+/// What a server says to somebody who shows no certificate.
+async fn without_a_certificate(cluster: &Cluster, address: &str) -> String {
+    let mut roots = rustls::RootCertStore::empty();
+    let authority = cluster.authority().certificate();
+    roots
+        .add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tcp = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut tls = connector.connect(name, tcp).await.unwrap();
+    let answer = timeout(SOON, tls.read_u8()).await.unwrap();
+    answer.unwrap_err().to_string()
+}

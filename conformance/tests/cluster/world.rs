@@ -1,0 +1,353 @@
+//! A whole archive in one process, over real TLS: its keys, its parts, and channels to its doors.
+//!
+//! Each part lives in a daemon of its own, so that a test can stop it and start it again where it was. Not promised:
+//! what the end of a process does to a part; `crash` ends processes.
+
+use std::collections::BTreeMap;
+use std::fs::{OpenOptions, Permissions};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use archive_bitarchive::{Layout, Volumes};
+use archive_client::{Access, Depositor, Reader, ReplicaOverview};
+use archive_daemon::{Chance, Clock, Daemon};
+use archive_durable::{directory, replace, replace_secret};
+use archive_model::{FileName, VolumeId};
+use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Validity, connect_lazy,
+};
+use jiff::Timestamp;
+use tempfile::TempDir;
+use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::transport::Channel;
+
+use super::visits::limits;
+
+pub(crate) const REPOSITORY: &str = "repository";
+pub(crate) const MONITORS: [&str; 2] = ["monitor-one", "monitor-two"];
+pub(crate) const NODES: [&str; 2] = ["bitarchive-one", "bitarchive-two"];
+
+/// No test may take longer.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// What a part may take to end: more than its own drain.
+const LAST_CALL: Duration = Duration::from_secs(20);
+
+/// An archive that runs.
+pub(crate) struct Cluster {
+    directory: TempDir,
+    authority: Authority,
+    trust: Arc<TrustFile>,
+    clock: Clock,
+    running: BTreeMap<String, Daemon>,
+    addresses: BTreeMap<String, SocketAddr>,
+}
+
+/// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
+pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let whole = async {
+        let mut cluster = Cluster::new();
+        for part in MONITORS.iter().chain(&NODES).chain([&REPOSITORY]) {
+            cluster.start(part).await;
+        }
+        cluster.until_all_nodes_live().await;
+        test(&mut cluster).await;
+        let parts: Vec<String> = cluster.running.keys().cloned().collect();
+        for part in parts {
+            cluster.stop(&part).await;
+        }
+    };
+    let ended = runtime.block_on(async { timeout(PATIENCE, Box::pin(whole)).await });
+    assert!(ended.is_ok(), "not done after {PATIENCE:?}");
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        let clock = Clock::system();
+        let authority = Authority::create("archive.example", validity(clock.now(), 4)).unwrap();
+        let key = SigningKey::from_seed([1; 32]);
+        let trust = TrustFile::new(vec![TrustedKey {
+            archive: "kb".to_owned(),
+            public_key: key.public_key(),
+            from: Timestamp::UNIX_EPOCH,
+            until: None,
+        }])
+        .unwrap();
+        let at = |name: &str| directory.path().join(name);
+        replace_secret(&at("signing.key"), key.to_pem().unwrap().as_bytes()).unwrap();
+        replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
+        replace(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
+        directory::make(&at("repository")).unwrap();
+        for replica in ["one", "two"] {
+            directory::make(&at(replica)).unwrap();
+            init_volume(&at(replica), replica);
+        }
+        let cluster = Self {
+            directory,
+            authority,
+            trust: Arc::new(trust),
+            clock,
+            running: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+        };
+        for (part, grant) in [
+            (REPOSITORY, "repository/kb"),
+            ("monitor-one", "monitor/one"),
+            ("monitor-two", "monitor/two"),
+            ("bitarchive-one", "node/one-1"),
+            ("bitarchive-two", "node/two-1"),
+        ] {
+            let pem = cluster.pem(grant);
+            replace(
+                &cluster.path(&format!("{part}.pem")),
+                pem.certificate.as_bytes(),
+            )
+            .unwrap();
+            replace_secret(&cluster.path(&format!("{part}.key")), pem.key.as_bytes()).unwrap();
+        }
+        cluster
+    }
+
+    /// Starts a part, on the port and the data that it had before if it ran before.
+    pub(crate) async fn start(&mut self, part: &str) {
+        let daemon = Daemon::new(self.clock.clone(), Chance::system());
+        let settings = self.settings(part);
+        let of = daemon.clone();
+        let address = match part.split_once('-') {
+            None => archive_repository::serve(toml::from_str(&settings).unwrap(), of)
+                .await
+                .unwrap(),
+            Some(("monitor", _)) => archive_monitor::serve(toml::from_str(&settings).unwrap(), of)
+                .await
+                .unwrap(),
+            Some(_) => archive_bitarchive::serve(toml::from_str(&settings).unwrap(), of)
+                .await
+                .unwrap(),
+        };
+        self.addresses.insert(part.to_owned(), address);
+        self.running.insert(part.to_owned(), daemon);
+    }
+
+    /// Stops a part; every task of it must have ended well.
+    pub(crate) async fn stop(&mut self, part: &str) {
+        let daemon = self.running.remove(part).unwrap();
+        daemon.tasks.stop_all();
+        let ended = daemon.tasks.join(LAST_CALL).await;
+        assert!(ended.is_ok(), "{part}: {ended:?}");
+    }
+
+    /// Waits until the repository has heard from every node.
+    pub(crate) async fn until_all_nodes_live(&self) {
+        let reader = self.reader();
+        eventually("all nodes live", Duration::from_secs(30), async || {
+            let status = reader.status().await.ok()?;
+            let lives = |replica: &ReplicaOverview| {
+                replica.nodes.len() == 1 && replica.nodes.iter().all(|node| node.alive)
+            };
+            status.replicas.iter().all(lives).then_some(())
+        })
+        .await;
+    }
+
+    pub(crate) fn address(&self, part: &str) -> String {
+        let unbound = SocketAddr::from(([127, 0, 0, 1], 0));
+        self.addresses
+            .get(part)
+            .copied()
+            .unwrap_or(unbound)
+            .to_string()
+    }
+
+    /// Where the copy of a file lies.
+    pub(crate) fn copy(&self, replica: &str, name: &FileName) -> PathBuf {
+        self.layout(replica).target(name).file
+    }
+
+    /// Where uploads into a replica are received.
+    pub(crate) fn incoming(&self, replica: &str) -> PathBuf {
+        self.layout(replica).incoming()
+    }
+
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A certificate that carries `grant`.
+    pub(crate) fn pem(&self, grant: &str) -> CredentialPem {
+        issue(&self.authority, grant, self.clock.now())
+    }
+
+    pub(crate) fn credentials(&self, grant: &str) -> Credentials {
+        Credentials::from_pem(&self.pem(grant), self.now().into()).unwrap()
+    }
+
+    /// A channel to the repository, with a certificate that carries `grant`.
+    pub(crate) fn channel(&self, grant: &str) -> Channel {
+        connect_lazy(
+            &self.address(REPOSITORY),
+            &self.credentials(grant),
+            &Expected::role(Role::Repository),
+            &Limits::default(),
+        )
+        .unwrap()
+    }
+
+    pub(crate) fn depositor(&self) -> Depositor {
+        self.depositor_as("harvester/h-1")
+    }
+
+    pub(crate) fn depositor_as(&self, grant: &str) -> Depositor {
+        let channel = self.channel(grant);
+        Depositor::new(channel, Arc::clone(&self.trust), limits())
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        let channel = self.channel("reader/anna");
+        Reader::new(channel, Arc::clone(&self.trust), limits())
+    }
+
+    pub(crate) fn trust(&self) -> &TrustFile {
+        &self.trust
+    }
+
+    fn layout(&self, replica: &str) -> Layout {
+        Layout::new(&self.path(replica).join("volume"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The settings file of a part.
+    fn settings(&self, part: &str) -> String {
+        let at = self.directory.path().display();
+        let own = self.address(part);
+        let rpc = format!(
+            "[daemon]\ndrain = '4 s'\n[rpc]\nlisten = '{own}'\ncertificate = '{at}/{part}.pem'\n\
+             key = '{at}/{part}.key'\nauthorities = '{at}/authority.pem'\n"
+        );
+        let own = match part.split_once('-') {
+            Some(("monitor", replica)) => format!(
+                "[monitor]\nreplica = '{replica}'\nheartbeat = '200 ms'\nsilent_after = '3 s'\n"
+            ),
+            Some((_, replica)) => format!(
+                "[bitarchive]\nnode = '{replica}-1'\nreplica = '{replica}'\ndata = '{at}/{replica}/node'\n\
+                 volumes = ['{at}/{replica}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n",
+                self.address(&format!("monitor-{replica}"))
+            ),
+            None => {
+                let replica = |id: &str| {
+                    format!(
+                        "[[replica]]\nid = '{id}'\nkind = 'bitarchive'\nmonitor = '{}'\n",
+                        self.address(&format!("monitor-{id}"))
+                    )
+                };
+                format!(
+                    "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
+                     trust = '{at}/trust.json'\n{}{}",
+                    replica("one"),
+                    replica("two")
+                )
+            }
+        };
+        rpc + &own
+    }
+}
+
+impl Drop for Cluster {
+    /// A test that failed must not wait for a part that nobody asked to stop.
+    fn drop(&mut self) {
+        for daemon in self.running.values() {
+            daemon.tasks.stop_all();
+        }
+    }
+}
+
+fn init_volume(replica_directory: &Path, replica: &str) {
+    let volume = replica_directory.join("volume");
+    directory::make(&volume).unwrap();
+    let volumes = Volumes::open(
+        &format!("{replica}-1").parse().unwrap(),
+        &replica.parse().unwrap(),
+        &replica_directory.join("node"),
+        std::slice::from_ref(&volume),
+        0,
+    )
+    .unwrap();
+    let id = VolumeId::new(&format!("volume-{replica}")).unwrap();
+    volumes.init(&volume, &id).unwrap();
+}
+
+/// From an hour ago, for so many hours.
+fn validity(now: Timestamp, hours: u64) -> Validity {
+    let not_before = SystemTime::from(now) - Duration::from_hours(1);
+    Validity {
+        not_before,
+        not_after: not_before + Duration::from_hours(hours),
+    }
+}
+
+/// A certificate of `authority` that carries `grant`.
+pub(crate) fn issue(authority: &Authority, grant: &str, now: Timestamp) -> CredentialPem {
+    let grant: Grant = grant.parse().unwrap();
+    let issued = authority
+        .issue(&[grant], &["127.0.0.1"], validity(now, 3))
+        .unwrap();
+    CredentialPem {
+        certificate: issued.certificate,
+        key: issued.key,
+        authorities: authority.certificate().to_owned(),
+        revoked: None,
+    }
+}
+
+/// Another authority that calls its environment the same.
+pub(crate) fn foreign_authority(now: Timestamp) -> Authority {
+    Authority::create("archive.example", validity(now, 4)).unwrap()
+}
+
+/// Flips one bit behind the archive's back.
+pub(crate) fn flip(path: &Path, offset: u64) {
+    std::fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&byte.map(|old| old ^ 1), offset).unwrap();
+    file.sync_all().unwrap();
+    std::fs::set_permissions(path, Permissions::from_mode(0o444)).unwrap();
+}
+
+/// Asks until there is an answer.
+pub(crate) async fn eventually<T>(
+    what: &str,
+    limit: Duration,
+    mut ask: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < end, "not in {limit:?}: {what}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,159 @@
+//! The child process and what it said before it ended.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
+
+use archive_model::FileName;
+use conformance::machine::Machine;
+
+const ABORTED: i32 = 6;
+
+/// A run of `crash_node`, being put together.
+#[derive(Clone, Debug)]
+pub(super) struct Child {
+    arguments: Vec<String>,
+}
+
+/// What a run said.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// The files that were acknowledged, with their roots.
+    pub(super) acknowledged: BTreeMap<FileName, String>,
+    /// Why others were not.
+    pub(super) refused: Vec<String>,
+    /// How many calls were counted; none if it did not come to its end.
+    pub(super) calls: Option<u64>,
+    /// Why the volume was taken offline.
+    pub(super) poisoned: Option<String>,
+    status: ExitStatus,
+}
+
+impl Child {
+    pub(super) fn at(machine: &Machine, now: i64) -> Self {
+        let directory = machine.directory().to_str().unwrap();
+        Self {
+            arguments: Vec::new(),
+        }
+        .with(&["--directory", directory])
+        .with(&["--now", &now.to_string()])
+    }
+
+    pub(super) fn fault(self, fault: &str, at: u64) -> Self {
+        self.with(&["--fault", fault, "--at", &at.to_string()])
+    }
+
+    pub(super) fn on(self, operation: &str) -> Self {
+        self.with(&["--operation", operation])
+    }
+
+    pub(super) fn counting_from_start(self) -> Self {
+        self.with(&["--from-start"])
+    }
+
+    pub(super) fn endless(self, prefix: &str) -> Self {
+        self.with(&["--endless", prefix])
+    }
+
+    /// Stores these files and ends.
+    pub(super) fn store(self, names: &[&str]) -> Outcome {
+        self.with(names).spawn().wait()
+    }
+
+    pub(super) fn spawn(self) -> Running {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_crash_node"))
+            .args(self.arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Running {
+            process,
+            lines,
+            said: Vec::new(),
+        }
+    }
+
+    fn with(mut self, arguments: &[&str]) -> Self {
+        self.arguments
+            .extend(arguments.iter().map(|text| (*text).to_owned()));
+        self
+    }
+}
+
+/// A run that has begun. Killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    process: std::process::Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    said: Vec<String>,
+}
+
+impl Running {
+    /// Waits until it has said a line that begins so, this many times from now; `false`: it ended before.
+    pub(super) fn heard(&mut self, beginning: &str, times: usize) -> bool {
+        let mut heard = 0;
+        while heard < times {
+            let Some(line) = self.lines.next() else {
+                return false;
+            };
+            let line = line.unwrap();
+            heard += usize::from(line.starts_with(beginning));
+            self.said.push(line);
+        }
+        true
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.process.kill().unwrap();
+    }
+
+    /// Hears it to its end.
+    pub(super) fn wait(mut self) -> Outcome {
+        while self.heard("", 1) {}
+        let mut outcome = Outcome {
+            acknowledged: BTreeMap::new(),
+            refused: Vec::new(),
+            calls: None,
+            poisoned: None,
+            status: self.process.wait().unwrap(),
+        };
+        for line in &self.said {
+            match line.split_once(' ').unwrap_or((line, "")) {
+                ("acknowledged", rest) => {
+                    let (name, root) = rest.split_once(' ').unwrap();
+                    let name = FileName::new(name).unwrap();
+                    outcome.acknowledged.insert(name, root.to_owned());
+                }
+                ("refused", rest) => outcome.refused.push(rest.to_owned()),
+                ("poisoned", why) => outcome.poisoned = Some(why.to_owned()),
+                ("calls", count) => outcome.calls = Some(count.parse().unwrap()),
+                ("ready", "") => {}
+                _ => panic!("crash_node said {line:?}"),
+            }
+        }
+        outcome
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already, as a rule.
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Outcome {
+    /// Whether it died at the fault.
+    pub(super) fn aborted(&self) -> bool {
+        self.status.signal() == Some(ABORTED)
+    }
+
+    /// Whether it came to its end.
+    pub(super) fn ended(&self) -> bool {
+        self.status.success() && self.calls.is_some()
+    }
+}

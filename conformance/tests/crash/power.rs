@@ -1,0 +1,411 @@
+//! The power goes, or the disk fails, on a real file system: ext4 on a loop device, in a mount namespace of its own.
+//!
+//! Needs root. Where it cannot run, it says so: a test that did not run has not passed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use archive_bitarchive::NodeError;
+use archive_durable::Severity;
+use archive_model::FileName;
+use conformance::machine::{self, Machine};
+use tempfile::TempDir;
+
+use super::child::Child;
+use super::kill::chance;
+use super::{
+    BEFORE, expected_root, final_names_bear_whole_files, listing, name, scratch,
+    what_is_listed_is_right,
+};
+
+/// Set in the process that has its own mounts.
+const INSIDE: &str = "CONFORMANCE_HAS_OWN_MOUNTS";
+
+/// `EXT4_IOC_SHUTDOWN`, `_IOR('X', 125, u32)`, in Python because an `ioctl` is unsafe code in Rust.
+const SHUTDOWN: &str = "import fcntl, os, struct, sys
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', int(sys.argv[2])))";
+
+/// The journal is flushed, then nothing more reaches the disk.
+const FLUSHED: &str = "1";
+
+/// Nothing more reaches the disk, as when a plug is pulled.
+const UNFLUSHED: &str = "2";
+
+/// Runs the test of this name again where it may mount, and says whether this is that run.
+fn has_own_mounts(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if let Some(why) = skip_reason() {
+        // Past the harness, which shows nothing of a test that did not fail.
+        let line = format!("SKIPPED: {test}: {why}\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        return false;
+    }
+    let output = Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", &format!("crash::power::{test}")])
+        .env(INSIDE, "yes")
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{}", said.concat());
+    assert!(
+        said[0].contains("1 passed"),
+        "it did not run: {}",
+        said.concat()
+    );
+    println!("{}", said.concat());
+    false
+}
+
+fn skip_reason() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("only root can mount".to_owned());
+    }
+    let place = tempfile::tempdir().unwrap();
+    let image = place.path().join("image");
+    let script = "truncate -s 8M \"$1\" && mkfs.ext4 -q \"$1\" && mount -o loop \"$1\" \"$2\" && umount \"$2\"";
+    let output = Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            script,
+            "sh",
+        ])
+        .args([image.as_path(), place.path()])
+        .output()
+        .unwrap();
+    (!output.status.success()).then(|| {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        format!("no file system can be mounted here: {}", why.trim())
+    })
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+}
+
+/// An ext4 file system of its own, where it is mounted, and where its `disk/` is to be seen as well.
+struct Image {
+    place: TempDir,
+    disk: Option<PathBuf>,
+}
+
+impl Image {
+    fn new(size: &str, options: &[&str]) -> Self {
+        let place = scratch();
+        let image = Self { place, disk: None };
+        let file = image.file();
+        run("truncate", &["-s", size, text(&file)]);
+        run(
+            "mkfs.ext4",
+            &[&["-q", "-F"], options, &[text(&file)]].concat(),
+        );
+        std::fs::create_dir(image.mounted()).unwrap();
+        image.mount();
+        image
+    }
+
+    /// A machine with everything on this file system.
+    fn machine(&self) -> Machine {
+        Machine::prepare(&self.mounted().join("machine")).unwrap()
+    }
+
+    /// A machine with its volume on this file system, and what else its node keeps in a place that stays well.
+    fn machine_with_data_elsewhere(&mut self) -> Machine {
+        let directory = self.place.path().join("machine");
+        let disk = directory.join("disk");
+        std::fs::create_dir_all(&disk).unwrap();
+        std::fs::create_dir(self.mounted().join("disk")).unwrap();
+        self.unmount();
+        self.disk = Some(disk);
+        self.mount();
+        Machine::prepare(&directory).unwrap()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.place.path().join("image")
+    }
+
+    fn mounted(&self) -> PathBuf {
+        self.place.path().join("mounted")
+    }
+
+    fn mount(&self) {
+        run(
+            "mount",
+            &["-o", "loop", text(&self.file()), text(&self.mounted())],
+        );
+        if let Some(disk) = &self.disk {
+            let inside = self.mounted().join("disk");
+            run("mount", &["--bind", text(&inside), text(disk)]);
+        }
+    }
+
+    fn unmount(&self) {
+        if let Some(disk) = &self.disk {
+            run("umount", &[text(disk)]);
+        }
+        run("umount", &[text(&self.mounted())]);
+    }
+
+    fn cut_power(&self, how: &str) {
+        run("python3", &["-c", SHUTDOWN, text(&self.mounted()), how]);
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // The namespace would do it as well, but the directory goes before the namespace does.
+        if !std::thread::panicking() {
+            self.unmount();
+        }
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Everything that was acknowledged is there, and all that is listed is right or missing.
+fn what_was_acknowledged_is_there(
+    machine: &Machine,
+    acknowledged: &BTreeMap<FileName, String>,
+    now: i64,
+    what: &str,
+) {
+    final_names_bear_whole_files(machine, what);
+    let node = machine.start(now).unwrap();
+    assert_eq!(machine::poison(&node), None, "{what}");
+    let listed = listing(&node);
+    what_is_listed_is_right(&listed, acknowledged, what);
+    for name in acknowledged.keys() {
+        let reading = node.open_file(name).unwrap();
+        assert_eq!(
+            reading.data.root().unwrap(),
+            expected_root(name),
+            "{what}: {name}"
+        );
+    }
+    for name in listed
+        .into_keys()
+        .filter(|name| !acknowledged.contains_key(name))
+    {
+        match machine::store(&node, &name, now).unwrap() {
+            Ok(entry) => assert_eq!(entry.row.root, Some(expected_root(&name)), "{what}"),
+            Err(NodeError::Taken { root, .. }) => {
+                assert_eq!(root, Some(expected_root(&name)), "{what}");
+            }
+            Err(other) => panic!("{what}: {name} cannot be stored again: {other}"),
+        }
+    }
+    node.reap(i64::MAX).unwrap();
+    assert_eq!(machine.incoming().unwrap(), [""; 0], "{what}");
+}
+
+#[test]
+fn power_cuts_lose_nothing_that_was_acknowledged() {
+    if !has_own_mounts("power_cuts_lose_nothing_that_was_acknowledged") {
+        return;
+    }
+    let image = Image::new("256M", &[]);
+    cut_power_again_and_again(&image, &image.machine());
+    // Where the catalog is elsewhere, its syncs do not happen to save what the volume has not synced.
+    let mut image = Image::new("256M", &[]);
+    let machine = image.machine_with_data_elsewhere();
+    cut_power_again_and_again(&image, &machine);
+}
+
+fn cut_power_again_and_again(image: &Image, machine: &Machine) {
+    let mut acknowledged = BTreeMap::new();
+    for round in 0..12 {
+        let how = if round % 2 == 0 { UNFLUSHED } else { FLUSHED };
+        let now = BEFORE + round * 10;
+        let mut child = Child::at(machine, now)
+            .endless(&format!("p{round}"))
+            .spawn();
+        let stored = usize::try_from(chance(round, 40)).unwrap();
+        assert!(
+            child.heard("acknowledged", stored),
+            "round {round}: {:?}",
+            child.wait()
+        );
+        image.cut_power(how);
+        child.kill();
+        acknowledged.extend(child.wait().acknowledged);
+        image.unmount();
+        image.mount();
+        let what = format!("after cut {round} ({how})");
+        // Where writes failed before the kill, the volume is poisoned, as it should be.
+        let node = machine.start(now + 5).unwrap();
+        let volume = machine::volume().unwrap();
+        node.volume_set().clear(&volume).unwrap();
+        drop(node);
+        what_was_acknowledged_is_there(machine, &acknowledged, now + 5, &what);
+    }
+    println!("12 power cuts, {} files", acknowledged.len());
+    assert!(
+        acknowledged.len() > 100,
+        "only {} files",
+        acknowledged.len()
+    );
+}
+
+#[test]
+fn a_volume_whose_disk_went_dead_stays_refused_until_it_is_cleared() {
+    if !has_own_mounts("a_volume_whose_disk_went_dead_stays_refused_until_it_is_cleared") {
+        return;
+    }
+    let mut image = Image::new("64M", &[]);
+    let machine = image.machine_with_data_elsewhere();
+    let node = machine.start(BEFORE).unwrap();
+    machine::store(&node, &name("before-100000"), BEFORE)
+        .unwrap()
+        .unwrap();
+    image.cut_power(UNFLUSHED);
+    let refused = machine::store(&node, &name("after-100000"), BEFORE)
+        .unwrap()
+        .unwrap_err();
+    assert!(
+        matches!(&refused, NodeError::Disk(error) if error.source.raw_os_error() == Some(5)),
+        "{refused}"
+    );
+    assert!(machine::poison(&node).is_some());
+    drop(node);
+    image.unmount();
+    image.mount();
+    let node = machine.start(BEFORE + 10).unwrap();
+    assert!(
+        machine::poison(&node).is_some(),
+        "a restart does not forget"
+    );
+    let refused = machine::store(&node, &name("after-100000"), BEFORE + 10).unwrap();
+    assert!(matches!(refused, Err(NodeError::NoSpace(_))), "{refused:?}");
+    node.volume_set()
+        .clear(&machine::volume().unwrap())
+        .unwrap();
+    drop(node);
+    let node = machine.start(BEFORE + 20).unwrap();
+    machine::store(&node, &name("after-100000"), BEFORE + 20)
+        .unwrap()
+        .unwrap();
+    final_names_bear_whole_files(&machine, "after the disk came back");
+    assert_eq!(listing(&node).len(), 2);
+}
+
+#[test]
+fn what_a_disk_cannot_read_is_an_error_and_never_other_bytes() {
+    if !has_own_mounts("what_a_disk_cannot_read_is_an_error_and_never_other_bytes") {
+        return;
+    }
+    let mut image = Image::new("64M", &[]);
+    let machine = image.machine_with_data_elsewhere();
+    let node = machine.start(BEFORE).unwrap();
+    let names: Vec<_> = (0..40)
+        .map(|number| name(&format!("f{number:02}-1000000")))
+        .collect();
+    for name in &names {
+        machine::store(&node, name, BEFORE).unwrap().unwrap();
+    }
+    run("sync", &["-f", text(&image.mounted())]);
+    run("truncate", &["-s", "32M", text(&image.file())]);
+    let (mut good, mut unreadable) = (0, 0);
+    for name in &names {
+        match node.open_file(name).unwrap().data.root() {
+            Ok(root) => {
+                assert_eq!(root, expected_root(name), "{name}: other bytes");
+                good += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.source.raw_os_error(), Some(5), "{name}: {error}");
+                unreadable += 1;
+            }
+        }
+    }
+    println!("{good} files could be read, {unreadable} could not");
+    assert!(
+        good > 0 && unreadable > 0,
+        "{good} good, {unreadable} unreadable"
+    );
+    assert_eq!(listing(&node).len(), names.len(), "all stay known");
+}
+
+#[test]
+fn a_full_disk_refuses_and_keeps_what_it_has() {
+    if !has_own_mounts("a_full_disk_refuses_and_keeps_what_it_has") {
+        return;
+    }
+    // Without room for bytes, then without room for one more file.
+    let cases = [("48M", &[][..], 1_000_000), ("64M", &["-N", "700"], 100)];
+    for (size, options, length) in cases {
+        let mut image = Image::new(size, options);
+        let machine = image.machine_with_data_elsewhere();
+        let node = machine.start(BEFORE).unwrap();
+        let mut acknowledged = BTreeMap::new();
+        let refused = loop {
+            let name = name(&format!("f{}-{length}", acknowledged.len()));
+            match machine::store(&node, &name, BEFORE).unwrap() {
+                Ok(entry) => acknowledged.insert(name, entry.row.root.unwrap().to_string()),
+                Err(refused) => break refused,
+            };
+        };
+        let is_full = matches!(&refused, NodeError::NoSpace(_))
+            || matches!(&refused, NodeError::Disk(error) if error.severity() == Severity::NoSpace);
+        assert!(is_full, "{refused}");
+        assert!(acknowledged.len() > 10, "{} files", acknowledged.len());
+        assert_eq!(
+            machine::poison(&node),
+            None,
+            "a full disk is not a broken one"
+        );
+        drop(node);
+        what_was_acknowledged_is_there(&machine, &acknowledged, BEFORE + 10, "a full disk");
+    }
+}
+
+#[test]
+fn a_catalog_without_room_loses_nothing() {
+    if !has_own_mounts("a_catalog_without_room_loses_nothing") {
+        return;
+    }
+    let place = scratch();
+    let machine = Machine::at(&place.path().join("machine"));
+    std::fs::create_dir_all(machine.data()).unwrap();
+    run(
+        "mount",
+        &[
+            "-t",
+            "tmpfs",
+            "-o",
+            "size=1M",
+            "tmpfs",
+            text(&machine.data()),
+        ],
+    );
+    let machine = Machine::prepare(machine.directory()).unwrap();
+    let node = machine.start(BEFORE).unwrap();
+    let mut acknowledged = BTreeMap::new();
+    let refused = loop {
+        assert!(acknowledged.len() < 100_000, "it is never full");
+        let name = name(&format!("{}-{}-10", acknowledged.len(), "long".repeat(50)));
+        match machine::store(&node, &name, BEFORE).unwrap() {
+            Ok(entry) => acknowledged.insert(name, entry.row.root.unwrap().to_string()),
+            Err(refused) => break refused,
+        };
+    };
+    assert!(matches!(refused, NodeError::Catalog(_)), "{refused}");
+    drop(node);
+    run("mount", &["-o", "remount,size=100M", text(&machine.data())]);
+    println!("{} files in a catalog of 1 MiB", acknowledged.len());
+    what_was_acknowledged_is_there(&machine, &acknowledged, BEFORE + 10, "with room again");
+    run("umount", &[text(&machine.data())]);
+}

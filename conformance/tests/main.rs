@@ -1,0 +1,18 @@
+//! The tests that no single crate can have, in one binary.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod architecture;
+mod cluster;
+mod crash;
+mod tidy;
+
+/// Fails with one line per finding and what to do about them.
+#[track_caller]
+fn assert_none(findings: &[String], what_to_do: &str) {
+    assert!(
+        findings.is_empty(),
+        "\n  {}\n{what_to_do}",
+        findings.join("\n  ")
+    );
+}
