@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive_durable::{DiskError, UncachedFile, directory};
+use archive_durable::{DiskError, Stage, UncachedFile, directory};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
@@ -142,6 +142,26 @@ impl Node {
         name: &FileName,
         size: u64,
     ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, Earlier::Resume)
+    }
+
+    /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
+    pub fn begin_anew(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, Earlier::Forget)
+    }
+
+    fn receive(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        earlier: Earlier,
+    ) -> Result<Upload<'_>, NodeError> {
         let claim = Claim::take(&self.receiving, name, upload)?;
         for entry in self.catalog.find(name)? {
             let is_free = matches!(entry.row.condition, Condition::Missing { .. })
@@ -154,9 +174,14 @@ impl Node {
                 });
             }
         }
-        let unfinished = self.volumes.online().into_iter().find(|(_, layout)| {
+        let mut unfinished = self.volumes.online().into_iter().find(|(_, layout)| {
             matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
         });
+        if let (Earlier::Forget, Some((volume, layout))) = (earlier, &unfinished) {
+            Stage::forget(&layout.incoming(), upload.as_str())
+                .map_err(|error| self.blame(volume, error))?;
+            unfinished = None;
+        }
         let (volume, layout) = match unfinished {
             Some(place) => place,
             None => self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?,
@@ -269,6 +294,13 @@ impl Node {
             }),
         }
     }
+}
+
+/// What becomes of what an earlier stream of an upload left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Earlier {
+    Resume,
+    Forget,
 }
 
 /// A file of this node, open.

@@ -4,17 +4,18 @@
 //! empty or older disk is told from the right one at any start, and a volume that is gone stays known. A volume that
 //! failed a write is *poisoned* there until people clear it.
 
+mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use archive_durable::volume::{self, LABEL_NAME};
-use archive_durable::{
-    DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory, read_state, replace,
-};
+use archive_durable::{DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
+use self::memory::{Memory, remember, write};
 use crate::layout::Layout;
 
 /// Whether a volume takes new files.
@@ -49,28 +50,6 @@ impl Volume {
         self.problem.is_none().then(|| Layout::new(&self.path))
     }
 }
-
-/// What is remembered of one volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Memory {
-    path: PathBuf,
-    generation: u64,
-    mode: Mode,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    poisoned: Option<String>,
-    #[serde(default)]
-    retired: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Remembered {
-    format: String,
-    volumes: BTreeMap<VolumeId, Memory>,
-}
-
-const FORMAT: &str = "holdfast-volumes/1";
 
 /// Why the node cannot work with its volumes.
 #[derive(Debug, thiserror::Error)]
@@ -409,55 +388,12 @@ impl Volumes {
     }
 }
 
-impl Memory {
-    fn new(path: &Path, generation: u64) -> Self {
-        Self {
-            path: path.to_owned(),
-            generation,
-            mode: Mode::default(),
-            poisoned: None,
-            retired: false,
-        }
-    }
-}
-
 fn online(volumes: &[Volume]) -> Vec<VolumeId> {
     volumes
         .iter()
         .filter(|volume| volume.problem.is_none())
         .filter_map(|volume| volume.id.clone())
         .collect()
-}
-
-fn remember(path: &Path) -> Result<BTreeMap<VolumeId, Memory>, VolumesError> {
-    let damaged = |what: String| VolumesError::Memory {
-        path: path.to_owned(),
-        what,
-    };
-    let Some(text) = read_state(path)? else {
-        return Ok(BTreeMap::new());
-    };
-    let remembered: Remembered =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if remembered.format != FORMAT {
-        return Err(damaged(format!(
-            "it has the format {}; this build reads {FORMAT}",
-            remembered.format
-        )));
-    }
-    Ok(remembered.volumes)
-}
-
-fn write(path: &Path, volumes: &BTreeMap<VolumeId, Memory>) -> Result<(), VolumesError> {
-    let remembered = Remembered {
-        format: FORMAT.to_owned(),
-        volumes: volumes.clone(),
-    };
-    let text = serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {
-        path: path.to_owned(),
-        what: error.to_string(),
-    })?;
-    Ok(replace(path, &text)?)
 }
 
 #[cfg(test)]

@@ -76,6 +76,11 @@ impl Stage {
         Self::create(incoming, id)
     }
 
+    /// Removes what an upload left, without looking at it. What is published keeps its final name.
+    pub fn forget(incoming: &Path, id: &str) -> Result<(), DiskError> {
+        remove_all(&Paths::new(incoming, id))
+    }
+
     /// Forgets what was taken beyond `length`, cut to whole groups.
     pub fn keep(self, length: u64) -> Result<Self, DiskError> {
         let Self {

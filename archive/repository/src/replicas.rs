@@ -278,6 +278,7 @@ impl Place {
             upload: upload.to_string(),
             name: name.to_string(),
             size,
+            from_start: true,
         };
         send(&steps, Step::Open(open)).await?;
         let mut client = self.client.clone();

@@ -247,10 +247,13 @@ fn a_cut_upload_goes_on_after_a_restart_and_an_abandoned_one_is_reaped() {
     receiving
         .commit(&machine.sign(&admission("a", &content, "u1")), now())
         .unwrap();
-    drop(
-        node.begin(&UploadId::new("u2").unwrap(), &name("b"), 5)
-            .unwrap(),
-    );
+    let other = UploadId::new("u2").unwrap();
+    let mut receiving = node.begin(&other, &name("b"), 50_000).unwrap();
+    receiving.write_all(&content[..40_000]).unwrap();
+    drop(receiving);
+    let receiving = node.begin_anew(&other, &name("b"), 50_000).unwrap();
+    assert_eq!(receiving.received(), 0, "what was left is forgotten");
+    drop(receiving);
     assert_eq!(node.reap(i64::MAX).unwrap(), 1);
     assert_eq!(machine.incoming(), 0);
 }

@@ -56,7 +56,7 @@ pub(crate) fn receive(
     };
     let name = fields::file_name("name", &open.name)?;
     let id = fields::upload_id(&open.upload)?;
-    let upload = match node.begin(&id, &name, open.size) {
+    let upload = match begin(node, &open, &id, &name) {
         Err(NodeError::Taken { .. }) if let Some(entry) = earlier(node, &name)? => {
             return send(answers, stored(node, entry));
         }
@@ -106,6 +106,19 @@ pub(crate) fn receive(
         .commit(&admission, clock.now())
         .map_err(|error| convert::status(&error))?;
     send(answers, stored(node, entry))
+}
+
+fn begin<'a>(
+    node: &'a Node,
+    open: &wire::upload_request::Open,
+    id: &UploadId,
+    name: &FileName,
+) -> Result<crate::Upload<'a>, NodeError> {
+    if open.from_start {
+        node.begin_anew(id, name, open.size)
+    } else {
+        node.begin(id, name, open.size)
+    }
 }
 
 /// A sender that sends more than it announced is stopped at the first byte too many.
