@@ -339,18 +339,7 @@ fn a_store_that_was_given_up_shows_nothing_and_can_be_done_again() {
         let error = end.unwrap_err();
         assert!(matches!(error, ClientError::NotFound(_)), "{error}");
         assert!(read.is_empty());
-        // A node that has not heard yet that the first stream ended may say so: then nothing is lost by asking again.
-        eventually("stored", SOON, async || {
-            match store(cluster, &name, &bytes).await {
-                Ok(stored) => Some(stored),
-                Err(error) => {
-                    let said = error.to_string();
-                    assert!(said.contains("is being received by upload"), "{said}");
-                    None
-                }
-            }
-        })
-        .await;
+        store(cluster, &name, &bytes).await.unwrap();
         assert_only(cluster, &name, &bytes).await;
     });
 }

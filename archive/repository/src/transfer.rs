@@ -24,6 +24,9 @@ use crate::store::{Content, Event, Requester};
 /// Chunks on their way to one replica.
 const WINDOW: usize = 8;
 
+/// The pause before a node that is busy with the same name is asked again.
+const BUSY: Duration = Duration::from_millis(200);
+
 /// How often a replica that takes bytes is said to live.
 const PROGRESS: Duration = Duration::from_secs(10);
 
@@ -247,6 +250,7 @@ impl Transfers {
     /// Opens an upload on a node of the replica; on another one where the first cannot.
     async fn open(&self, replica: &ReplicaId, item: &Item) -> Result<(NodeId, Opened), Status> {
         let mut avoid = Vec::new();
+        let until = self.clock.instant() + self.stall;
         loop {
             let place = self
                 .replicas
@@ -259,6 +263,11 @@ impl Transfers {
                 Ok(Err(status)) => status,
                 Err(late) => Kind::TimedOut.status(late.to_string()),
             };
+            if Kind::of(&status) == Kind::Busy && self.clock.instant() < until {
+                // The node has not yet seen the end of the stream before this one.
+                self.clock.sleep(BUSY).await;
+                continue;
+            }
             let another_might = matches!(
                 Kind::of(&status),
                 Kind::NoSpace | Kind::Unavailable | Kind::Storage | Kind::TimedOut
