@@ -18,7 +18,7 @@ use crate::exit::{CODES, Exit, Failure};
 use crate::output::Output;
 
 /// A web archive that keeps every byte in several places, proves that it is still the one that was harvested, and
-/// repairs it when it is not.
+/// reads around what is damaged.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, after_long_help = CODES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
