@@ -264,10 +264,9 @@ impl Herald {
         credentials: &Credentials,
         limits: &Limits,
     ) -> Result<Self, ConnectError> {
-        let expected = match Grant::new(Role::Monitor, replica.as_str()) {
-            Ok(grant) => Expected::named(&grant),
-            Err(_) => Expected::role(Role::Monitor),
-        };
+        let grant = Grant::new(Role::Monitor, replica.as_str())
+            .map_err(|error| ConnectError::Address(error.to_string()))?;
+        let expected = Expected::named(&grant);
         let channel = connect_lazy(monitor, credentials, &expected, limits)?;
         Ok(Self {
             monitor: ReplicaClient::new(channel),

@@ -82,7 +82,7 @@ impl Replicas {
     ) -> Result<Self, ConnectError> {
         let mut monitors = BTreeMap::new();
         for replica in replicas {
-            let expected = expected(Role::Monitor, replica.id.as_str());
+            let expected = expected(Role::Monitor, replica.id.as_str())?;
             let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
             monitors.insert(replica.id.clone(), ReplicaClient::new(channel));
         }
@@ -105,8 +105,8 @@ impl Replicas {
         if let Some((_, client)) = nodes.get(node).filter(|(known, _)| known == endpoint) {
             return Ok(client.clone());
         }
-        let expected = expected(Role::Node, node.as_str());
-        let channel = connect_lazy(endpoint, &self.credentials, &expected, &self.limits)
+        let channel = expected(Role::Node, node.as_str())
+            .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, &self.limits))
             .map_err(|error| Kind::Unavailable.status(error.to_string()))?;
         let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
         nodes.insert(node.clone(), (endpoint.to_owned(), client.clone()));
@@ -338,8 +338,11 @@ async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, S
         .ok_or_else(ended)
 }
 
-fn expected(role: Role, name: &str) -> Expected {
-    Grant::new(role, name).map_or_else(|_| Expected::role(role), |grant| Expected::named(&grant))
+/// Who must answer. Never just anybody of that role: a name that no certificate can bear is refused.
+fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
+    Grant::new(role, name)
+        .map(|grant| Expected::named(&grant))
+        .map_err(|error| ConnectError::Address(error.to_string()))
 }
 
 fn copy(entry: &wire::FileEntry) -> Result<Copy, Status> {
