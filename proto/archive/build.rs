@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use prost::Message;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "archive/v1/types.proto",
     "archive/v1/ingest.proto",
     "archive/v1/access.proto",
     "archive/v1/replica.proto",
     "archive/v1/node.proto",
+    "archive/v1/preservation.proto",
 ];
 
 #[expect(
@@ -24,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(output.join("descriptors.bin"), descriptors.encode_to_vec())?;
     tonic_prost_build::configure()
         .bytes(".")
+        .generate_default_stubs(true)
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -4,14 +4,29 @@
 //! before the stamp that is kept beside it, stops the repository.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use archive_db::{Batch, Database, DbError, Options, Table, Text, Value};
+use archive_db::{Batch, Database, DbError, Key, Options, Table, Text, Value};
 use archive_durable::{DiskError, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::store::FileRecord;
+
+/// Every table of the admin data.
+const TABLES: &[&str] = &[
+    "files",
+    "audit",
+    "nodes",
+    "anomalies",
+    "anomaly-log",
+    "checks",
+    "requests",
+    "replicas",
+    "volumes",
+    "exports",
+];
 
 /// One file, as it was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +48,8 @@ pub struct AuditLine {
     pub at: Timestamp,
     /// Who, as `role/name`; the repository itself, where nobody asked.
     pub who: String,
-    /// Which file.
-    pub file: FileName,
+    /// Which file; none where no single one is meant.
+    pub file: Option<FileName>,
     /// What was done, in a few words.
     pub what: String,
 }
@@ -49,6 +64,8 @@ pub struct Admin {
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), ()>,
     stamp: PathBuf,
+    /// Held while lines of the trail get their numbers: several tasks change the admin data.
+    numbering: Arc<Mutex<()>>,
 }
 
 /// Why the admin data cannot be used.
@@ -74,7 +91,19 @@ pub enum AdminError {
 #[derive(Debug)]
 pub struct Changes {
     batch: Batch,
-    next_audit: u64,
+    lines: Vec<AuditLine>,
+}
+
+impl Changes {
+    /// The batch itself, for rows of the other tables.
+    pub const fn batch(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// Adds a line to the trail; it gets its number when the changes are written.
+    pub fn note(&mut self, line: AuditLine) {
+        self.lines.push(line);
+    }
 }
 
 impl Admin {
@@ -93,7 +122,7 @@ impl Admin {
                 }))?
             }
         };
-        let options = Options::new("admin", 1, &["files", "audit", "nodes"]).at_least(at_least);
+        let options = Options::new("admin", 1, TABLES).at_least(at_least);
         let database = Database::open(&data.join("admin"), &options)?;
         Ok(Self {
             files: database.table("files")?,
@@ -101,6 +130,7 @@ impl Admin {
             nodes: database.table("nodes")?,
             database,
             stamp,
+            numbering: Arc::default(),
         })
     }
 
@@ -150,15 +180,16 @@ impl Admin {
     }
 
     /// Begins a set of changes.
-    pub fn change(&self) -> Result<Changes, DbError> {
-        let next_audit = self
-            .audit
-            .last()?
-            .map_or(0, |(number, _)| number.saturating_add(1));
-        Ok(Changes {
+    pub fn change(&self) -> Changes {
+        Changes {
             batch: self.database.batch(),
-            next_audit,
-        })
+            lines: Vec::new(),
+        }
+    }
+
+    /// One of the other tables, for the file that owns it.
+    pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
+        self.database.table(name)
     }
 
     /// Sets a row.
@@ -173,16 +204,21 @@ impl Admin {
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
-    /// Adds a line to the trail.
-    pub fn note(&self, changes: &mut Changes, line: &AuditLine) -> Result<(), DbError> {
-        changes.batch.put(&self.audit, &changes.next_audit, line)?;
-        changes.next_audit = changes.next_audit.saturating_add(1);
-        Ok(())
-    }
-
-    /// Writes the changes, all or none, synced.
+    /// Writes the changes and their lines of the trail, all or none, synced.
     pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
-        changes.batch.commit().map(|_| ())
+        let Changes { mut batch, lines } = changes;
+        let _numbering = self
+            .numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !lines.is_empty() {
+            let last = self.audit.last()?;
+            let first = last.map_or(0, |(number, _)| number.saturating_add(1));
+            for (number, line) in (first..).zip(&lines) {
+                batch.put(&self.audit, &number, line)?;
+            }
+        }
+        batch.commit().map(|_| ())
     }
 
     /// Keeps beside the database how far it has come, so that a log that vanishes is noticed. Called now and then.
@@ -217,15 +253,15 @@ mod tests {
     }
 
     fn store(admin: &Admin, name: &str) {
-        let mut changes = admin.change().unwrap();
+        let mut changes = admin.change();
         admin.put(&mut changes, &row(name)).unwrap();
         let line = AuditLine {
             at: Timestamp::UNIX_EPOCH,
             who: "harvester/h".to_owned(),
-            file: FileName::new(name).unwrap(),
+            file: Some(FileName::new(name).unwrap()),
             what: "stored".to_owned(),
         };
-        admin.note(&mut changes, &line).unwrap();
+        changes.note(line);
         admin.commit(changes).unwrap();
     }
 
@@ -253,7 +289,7 @@ mod tests {
         let trail = admin
             .audit()
             .unwrap()
-            .map(|line| line.unwrap().file.to_string());
+            .map(|line| line.unwrap().file.unwrap().to_string());
         assert_eq!(
             trail.collect::<Vec<_>>(),
             ["b", "a"],

@@ -214,6 +214,7 @@ impl Replicas {
     ) -> Result<Streaming<wire::FilesResponse>, Status> {
         let request = wire::FilesRequest {
             after: after.to_owned(),
+            only_findings: false,
         };
         let monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
         let mut monitor = monitor;

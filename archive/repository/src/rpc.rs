@@ -5,6 +5,7 @@ mod convert;
 mod get;
 mod ingest;
 mod list;
+mod preservation;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use archive_proof::TrustFile;
 use archive_rpc::{Kind, Services};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
+use proto_archive::wire::preservation_server::PreservationServer;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::Status;
@@ -40,7 +42,9 @@ pub(crate) struct Door {
 
 /// What the repository's server offers, and to whom.
 pub(crate) fn services(door: Door) -> Services {
-    let routes = Routes::new(IngestServer::new(door.clone())).add_service(AccessServer::new(door));
+    let routes = Routes::new(IngestServer::new(door.clone()))
+        .add_service(AccessServer::new(door.clone()))
+        .add_service(PreservationServer::new(door));
     Services {
         routes,
         rules: proto_archive::rules::rules(),

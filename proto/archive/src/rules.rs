@@ -48,6 +48,83 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Node/NodeState",
             &[Role::Repository, Role::Monitor],
         )
+        .allow("/holdfast.archive.v1.Node/Verify", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Mend", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Scrub", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/SetVolume", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/SetMode", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Attic", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/PutAside", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/TakeBack", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Purge", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Adopt", &[Role::Repository])
+        .allow("/holdfast.archive.v1.Node/Admissions", &[Role::Repository])
+        .allow(
+            "/holdfast.archive.v1.Access/Salvage",
+            &[Role::Reader, Role::Index, Role::Viewer],
+        )
+        .allow(
+            "/holdfast.archive.v1.Access/Receipt",
+            &[Role::Harvester, Role::Reader],
+        )
+        .allow("/holdfast.archive.v1.Preservation/Check", &[Role::Officer])
+        .allow(
+            "/holdfast.archive.v1.Preservation/Anomalies",
+            &[Role::Officer, Role::Custodian, Role::Operator],
+        )
+        .allow("/holdfast.archive.v1.Preservation/Repair", &[Role::Officer])
+        .allow(
+            "/holdfast.archive.v1.Preservation/Scrubs",
+            &[Role::Officer, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/Replace",
+            &[Role::Officer],
+        )
+        .allow("/holdfast.archive.v1.Preservation/Adopt", &[Role::Officer])
+        .allow(
+            "/holdfast.archive.v1.Preservation/Attics",
+            &[Role::Officer, Role::Custodian],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/Restore",
+            &[Role::Officer],
+        )
+        // Which act a role may ask for, and approve, is decided for each act.
+        .allow(
+            "/holdfast.archive.v1.Preservation/Ask",
+            &[Role::Custodian, Role::Officer, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/Requests",
+            &[Role::Custodian, Role::Officer, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/Approve",
+            &[Role::Custodian, Role::Officer],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/Withdraw",
+            &[Role::Custodian, Role::Officer, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/Volume",
+            &[Role::Operator],
+        )
+        .allow("/holdfast.archive.v1.Preservation/Node", &[Role::Operator])
+        .allow(
+            "/holdfast.archive.v1.Preservation/Bootstrap",
+            &[Role::Operator],
+        )
+        .allow("/holdfast.archive.v1.Preservation/Audit", &[Role::Officer])
+        .allow(
+            "/holdfast.archive.v1.Preservation/Export",
+            &[Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Preservation/NotifyTest",
+            &[Role::Operator],
+        )
 }
 
 #[cfg(test)]

@@ -102,6 +102,7 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
         usable,
         seen: String::new(),
         alive: true,
+        ..wire::NodeStatus::default()
     }
 }
 

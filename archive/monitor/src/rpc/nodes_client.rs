@@ -146,6 +146,7 @@ impl Nodes {
         let mut client = NodeClient::new(self.channel(at)?);
         let request = wire::FilesRequest {
             after: after.map(ToString::to_string).unwrap_or_default(),
+            only_findings: false,
         };
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();

@@ -211,6 +211,7 @@ impl Caller {
     ) -> Result<Streaming<FilesResponse>, Status> {
         in_time(self.0.listing(FilesRequest {
             after: after.to_owned(),
+            only_findings: false,
         }))
         .await
         .map(tonic::Response::into_inner)

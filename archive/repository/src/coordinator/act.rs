@@ -17,7 +17,7 @@ impl Coordinator {
     /// Remembers every decision of the round, in one synced batch; then does what was decided.
     pub(super) fn act(&mut self, effects: Vec<(FileName, Vec<Effect>)>) -> Step<()> {
         let now = self.clock.now();
-        let mut changes = self.admin.change().map_err(AdminError::from)?;
+        let mut changes = self.admin.change();
         let mut is_changed = false;
         for (name, decided) in &effects {
             for effect in decided {
@@ -27,9 +27,7 @@ impl Coordinator {
                             self.admin
                                 .put(&mut changes, &row)
                                 .map_err(AdminError::from)?;
-                            self.admin
-                                .note(&mut changes, &line)
-                                .map_err(AdminError::from)?;
+                            changes.note(line);
                             is_changed = true;
                         }
                     }
@@ -108,7 +106,7 @@ impl Coordinator {
         let line = AuditLine {
             at: now,
             who: active.depositor.clone(),
-            file: name.clone(),
+            file: Some(name.clone()),
             what,
         };
         let admission = active.admission.as_deref().map(str::to_owned);

@@ -97,6 +97,7 @@ impl Access for Door {
             bytes,
             below_required,
             version,
+            ..wire::StatusResponse::default()
         }))
     }
 }
