@@ -94,14 +94,10 @@ pub(crate) fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
 
 #[tonic::async_trait]
 impl NodeService for Door {
-    type UploadStream = AnswerStream<wire::UploadResponse>;
-    type ReadStream = AnswerStream<wire::Segment>;
-    type FilesStream = AnswerStream<wire::FilesResponse>;
-
     async fn upload(
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
-    ) -> Result<Response<Self::UploadStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::UploadResponse>>, Status> {
         let mut steps = upload::Steps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |node, answers| {
@@ -112,7 +108,7 @@ impl NodeService for Door {
     async fn read(
         &self,
         request: Request<wire::ReadRequest>,
-    ) -> Result<Response<Self::ReadStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::Segment>>, Status> {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
         let root = fields::root("root", &request.root)?;
@@ -142,7 +138,7 @@ impl NodeService for Door {
     async fn files(
         &self,
         request: Request<wire::FilesRequest>,
-    ) -> Result<Response<Self::FilesStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
         let after = fields::after(&request.into_inner().after)?;
         Ok(self.answer("files", move |node, answers| {
             files(node, after.as_ref(), answers)

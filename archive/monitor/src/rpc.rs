@@ -126,8 +126,6 @@ type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl Replica for Door {
-    type ListingStream = Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>;
-
     async fn heartbeat(
         &self,
         request: Request<wire::HeartbeatRequest>,
@@ -194,7 +192,10 @@ impl Replica for Door {
         }))
     }
 
-    async fn listing(&self, request: Request<wire::FilesRequest>) -> Answer<Self::ListingStream> {
+    async fn listing(
+        &self,
+        request: Request<wire::FilesRequest>,
+    ) -> Answer<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>> {
         let after = fields::after(&request.into_inner().after)?;
         let permit = Arc::clone(&self.listings)
             .try_acquire_owned()

@@ -20,8 +20,9 @@ use proto_archive::wire::{
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_stream::{Iter, StreamExt};
+use tonic::codegen::BoxStream;
 use tonic::{Status, Streaming};
 
 use crate::world::{NAME, key};
@@ -313,12 +314,10 @@ impl Call {
 
 #[tonic::async_trait]
 impl Ingest for Archive {
-    type StoreStream = ReceiverStream<Result<StoreResponse, Status>>;
-
     async fn store(
         &self,
         request: tonic::Request<Streaming<StoreRequest>>,
-    ) -> Result<tonic::Response<Self::StoreStream>, Status> {
+    ) -> Result<tonic::Response<BoxStream<StoreResponse>>, Status> {
         let (answers, stream) = mpsc::channel(4);
         let mut state = self.state();
         let fault = state.faults.pop_front().unwrap_or(Fault::Honest);
@@ -334,7 +333,7 @@ impl Ingest for Archive {
             received: 0,
         });
         state.tasks.spawn(call.run(request.into_inner()));
-        Ok(tonic::Response::new(ReceiverStream::new(stream)))
+        Ok(tonic::Response::new(Box::pin(ReceiverStream::new(stream))))
     }
 
     async fn stat(
@@ -390,13 +389,10 @@ pub fn honest(name: &str, bytes: &[u8], asked: Range<u64>) -> Vec<GetResponse> {
 
 #[tonic::async_trait]
 impl Access for Archive {
-    type GetStream = Iter<std::vec::IntoIter<Result<GetResponse, Status>>>;
-    type ListStream = Iter<std::vec::IntoIter<Result<ListResponse, Status>>>;
-
     async fn get(
         &self,
         request: tonic::Request<GetRequest>,
-    ) -> Result<tonic::Response<Self::GetStream>, Status> {
+    ) -> Result<tonic::Response<BoxStream<GetResponse>>, Status> {
         let request = request.into_inner();
         let state = self.state();
         let Some(bytes) = state.files.get(&request.name) else {
@@ -413,18 +409,17 @@ impl Access for Archive {
             Some(fault) => fault(messages),
             None => messages.into_iter().map(Ok).collect(),
         };
-        Ok(tonic::Response::new(tokio_stream::iter(messages)))
+        Ok(tonic::Response::new(Box::pin(tokio_stream::iter(messages))))
     }
 
     async fn list(
         &self,
         request: tonic::Request<ListRequest>,
-    ) -> Result<tonic::Response<Self::ListStream>, Status> {
+    ) -> Result<tonic::Response<BoxStream<ListResponse>>, Status> {
         let mut state = self.state();
         state.list_asked = Some(request.into_inner());
-        Ok(tonic::Response::new(tokio_stream::iter(std::mem::take(
-            &mut state.list,
-        ))))
+        let list = std::mem::take(&mut state.list);
+        Ok(tonic::Response::new(Box::pin(tokio_stream::iter(list))))
     }
 
     async fn status(

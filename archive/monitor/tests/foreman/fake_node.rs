@@ -237,18 +237,18 @@ fn perform(id: &str, step: Step) -> Messages {
 
 #[tonic::async_trait]
 impl Node for Service {
-    type UploadStream = Pin<Box<dyn Stream<Item = Result<UploadResponse, Status>> + Send>>;
-    type ReadStream = Pin<Box<dyn Stream<Item = Result<Segment, Status>> + Send>>;
-    type FilesStream = Messages;
-
     async fn upload(
         &self,
         _: Request<Streaming<UploadRequest>>,
-    ) -> Result<Response<Self::UploadStream>, Status> {
+    ) -> Result<Response<Pin<Box<dyn Stream<Item = Result<UploadResponse, Status>> + Send>>>, Status>
+    {
         Err(Status::unimplemented("bytes never come from a monitor"))
     }
 
-    async fn read(&self, _: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+    async fn read(
+        &self,
+        _: Request<ReadRequest>,
+    ) -> Result<Response<Pin<Box<dyn Stream<Item = Result<Segment, Status>> + Send>>>, Status> {
         Err(Status::unimplemented("bytes never go to a monitor"))
     }
 
@@ -279,10 +279,7 @@ impl Node for Service {
         Ok(Response::new(answer))
     }
 
-    async fn files(
-        &self,
-        request: Request<FilesRequest>,
-    ) -> Result<Response<Self::FilesStream>, Status> {
+    async fn files(&self, request: Request<FilesRequest>) -> Result<Response<Messages>, Status> {
         self.seen
             .after
             .lock()

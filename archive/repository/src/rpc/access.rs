@@ -12,13 +12,10 @@ use super::{AnswerStream, Door, admin_failed, get, list};
 
 #[tonic::async_trait]
 impl Access for Door {
-    type GetStream = AnswerStream<wire::GetResponse>;
-    type ListStream = AnswerStream<wire::ListResponse>;
-
     async fn get(
         &self,
         request: Request<wire::GetRequest>,
-    ) -> Result<Response<Self::GetStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::GetResponse>>, Status> {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
         let row = self
@@ -41,7 +38,7 @@ impl Access for Door {
     async fn list(
         &self,
         request: Request<wire::ListRequest>,
-    ) -> Result<Response<Self::ListStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::ListResponse>>, Status> {
         let job = list::Job::new(&request.into_inner())?;
         let (answers, stream) = mpsc::channel(4);
         let door = self.clone();

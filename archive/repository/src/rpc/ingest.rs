@@ -18,12 +18,10 @@ use crate::store::Claim;
 
 #[tonic::async_trait]
 impl Ingest for Door {
-    type StoreStream = AnswerStream<wire::StoreResponse>;
-
     async fn store(
         &self,
         request: Request<Streaming<wire::StoreRequest>>,
-    ) -> Result<Response<Self::StoreStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::StoreResponse>>, Status> {
         let who = depositor(&*Identity::of(&request)?)?;
         let mut steps = Idle::new(request.into_inner(), self.settings.stall.duration()).fuse();
         let first = steps
