@@ -22,6 +22,22 @@ pub struct Reason {
     pub who: String,
     /// Why.
     pub why: String,
+    /// What it is.
+    #[serde(default)]
+    pub kind: Kind,
+}
+
+/// What lies in one directory of the attic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A whole file, with its sidecar and outboard.
+    File,
+    /// Groups that were replaced in a file, with their positions.
+    Groups,
+    /// What was left of something that was cut.
+    #[default]
+    Leftover,
 }
 
 const FORMAT: &str = "holdfast-attic/1";
@@ -29,6 +45,17 @@ const FORMAT: &str = "holdfast-attic/1";
 /// Moves `paths` (those of them that are there) into a new directory of the attic, the reason first. `id` makes the
 /// directory's name unique within the second.
 pub fn put_aside(
+    layout: &Layout,
+    id: &str,
+    reason: (&FileName, Timestamp, &str, &str),
+    paths: &[&Path],
+) -> Result<PathBuf, DiskError> {
+    put_aside_as(Kind::Leftover, layout, id, reason, paths)
+}
+
+/// The same, of any kind.
+pub fn put_aside_as(
+    kind: Kind,
     layout: &Layout,
     id: &str,
     reason: (&FileName, Timestamp, &str, &str),
@@ -45,6 +72,7 @@ pub fn put_aside(
         at,
         who: who.to_owned(),
         why: why.to_owned(),
+        kind,
     };
     let text = serde_json::to_vec_pretty(&reason)
         .map_err(|error| DiskError::new("write", &place, std::io::Error::other(error)))?;

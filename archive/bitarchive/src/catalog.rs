@@ -3,12 +3,17 @@
 //! Deleted, stale or damaged, it comes back from files and sidecars ([`crate::reconcile`]). It is never believed over
 //! the disk, and a file that is gone never makes its row go: that row is the alarm (blueprint §1, promise 4).
 
+mod findings;
+
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_db::{Database, DbError, Options, Table, Text, Value};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use self::findings::{Findings, Tally};
 
 type Key = (Text<FileName>, Text<VolumeId>);
 
@@ -57,7 +62,8 @@ pub enum Condition {
         /// Groups that the disk cannot read.
         unreadable: Groups,
     },
-    /// It is there without a readable sidecar: the repository is to be asked.
+    /// It is there without a readable sidecar: the repository is to be asked. Where there is a root, the bytes had it
+    /// when they were last read.
     Unexpected {
         /// Why there is no sidecar to go by.
         why: String,
@@ -65,22 +71,26 @@ pub enum Condition {
 }
 
 impl Row {
-    /// Whether bytes can be served from it.
+    /// Whether bytes can be served from it: they prove themselves against the root, where there is one.
     pub const fn is_readable(&self) -> bool {
-        matches!(
-            self.condition,
-            Condition::Present | Condition::Damaged { .. }
-        )
+        match self.condition {
+            Condition::Present | Condition::Damaged { .. } => true,
+            Condition::Unexpected { .. } => self.root.is_some(),
+            Condition::Missing { .. } => false,
+        }
     }
 }
 
 impl Value for Row {}
 
-/// The catalog of one node.
+/// The catalog of one node. What is no finding is in `files` only; a finding is in `findings` too, in the same batch.
 #[derive(Debug)]
 pub struct Catalog {
     database: Database,
     files: Table<Key, Row>,
+    findings: Findings,
+    /// How many times something was written.
+    writes: AtomicU64,
 }
 
 /// What opening the catalog found.
@@ -93,10 +103,11 @@ pub struct Opened {
 }
 
 impl Catalog {
-    /// Opens the catalog in `path`. A damaged or foreign one is destroyed: nothing in it is worth keeping.
-    pub fn open(path: &Path) -> Result<Opened, DbError> {
+    /// Opens the catalog in `path`. A damaged or foreign one is destroyed: nothing in it is worth keeping. `stamp` is
+    /// another number at each start, such as the time: the stamps of findings begin there.
+    pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
-        let options = Options::new("catalog", 1, &["files"]);
+        let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
         let checked = Database::open(path, &options).and_then(|database| {
             database.verify()?;
             Ok(database)
@@ -110,8 +121,14 @@ impl Catalog {
             Err(error) => return Err(error),
         };
         let files = database.table("files")?;
+        let findings = Findings::open(&database, &files, stamp)?;
         Ok(Opened {
-            catalog: Self { database, files },
+            catalog: Self {
+                database,
+                files,
+                findings,
+                writes: AtomicU64::new(0),
+            },
             rebuild,
         })
     }
@@ -123,7 +140,7 @@ impl Catalog {
 
     /// The row of one file on one volume.
     pub fn row(&self, name: &FileName, volume: &VolumeId) -> Result<Option<Row>, DbError> {
-        self.files.get(&(Text(name.clone()), Text(volume.clone())))
+        self.files.get(&key(name, volume))
     }
 
     /// Every volume of this node that has, or had, a file of this name.
@@ -154,26 +171,76 @@ impl Catalog {
         Ok(rows.map(to_entry).filter(is_later))
     }
 
-    /// Writes entries, all or none, durably.
+    /// The findings, sorted as [`Catalog::list`] is: what is not present. It costs what there is of them.
+    pub fn list_findings(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<Entry, DbError>> + '_, DbError> {
+        let keys = self.findings.keys(after)?;
+        let after = after.cloned();
+        let entry = move |key: Result<(Key, ()), DbError>| {
+            let key = match key {
+                Ok((key, ())) => key,
+                Err(error) => return Some(Err(error)),
+            };
+            if Some(&key.0.0) == after.as_ref() {
+                return None;
+            }
+            match self.files.get(&key) {
+                // It went between the two reads.
+                Ok(None) => None,
+                Ok(Some(row)) if row.condition == Condition::Present => None,
+                Ok(Some(row)) => Some(to_entry(Ok((key, row)))),
+                Err(error) => Some(Err(error)),
+            }
+        };
+        Ok(keys.filter_map(entry))
+    }
+
+    /// How many findings there are, and the stamp of the last change.
+    pub fn tally(&self) -> Tally {
+        self.findings.tally()
+    }
+
+    /// How many times something was written since the catalog was opened.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Writes entries, all or none, durably. Whoever writes the rows of one copy at the same time holds its name.
     pub fn put(&self, entries: &[Entry]) -> Result<(), DbError> {
-        let mut batch = self.database.batch();
-        for entry in entries {
-            batch.put(
-                &self.files,
-                &(Text(entry.name.clone()), Text(entry.volume.clone())),
-                &entry.row,
-            )?;
-        }
-        batch.commit().map(|_| ())
+        let changes: Vec<(Key, Option<&Row>)> = entries
+            .iter()
+            .map(|entry| (key(&entry.name, &entry.volume), Some(&entry.row)))
+            .collect();
+        self.change(&changes)
     }
 
     /// Forgets a file that was withdrawn or moved away by people.
     pub fn remove(&self, name: &FileName, volume: &VolumeId) -> Result<(), DbError> {
+        self.change(&[(key(name, volume), None)])
+    }
+
+    fn change(&self, changes: &[(Key, Option<&Row>)]) -> Result<(), DbError> {
         let mut batch = self.database.batch();
-        batch.delete(&self.files, &(Text(name.clone()), Text(volume.clone())))?;
-        batch.commit().map(|_| ())
+        for (key, row) in changes {
+            match row {
+                Some(row) => batch.put(&self.files, key, row)?,
+                None => batch.delete(&self.files, key)?,
+            }
+        }
+        self.findings.commit(batch, &self.files, changes)?;
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 }
+
+fn key(name: &FileName, volume: &VolumeId) -> Key {
+    (Text(name.clone()), Text(volume.clone()))
+}
+
+/// The table of findings.
+const FINDINGS: &str = "findings";
 
 /// Sorts before or at every volume id.
 fn least_volume() -> Result<VolumeId, DbError> {

@@ -5,6 +5,7 @@ use archive_durable::{DiskError, SidecarError, VolumeProblem};
 use archive_model::{FileName, Root, UploadId, VolumeId};
 
 use crate::volumes::VolumesError;
+use crate::work::Work;
 
 /// Why a node did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,38 @@ pub enum NodeError {
         /// The upload that has it.
         upload: UploadId,
     },
+    /// Somebody works on the file: ask again later.
+    #[error("{name} is being {work}; ask again when that is done")]
+    AtWork {
+        /// The name.
+        name: FileName,
+        /// What is done with it.
+        work: Work,
+    },
+    /// The file is on several volumes of this node.
+    #[error("{0} is on several volumes of this node; name one")]
+    Several(FileName),
+    /// A copy cannot be mended so; the copy was not touched.
+    #[error("{name}: not mended: {why}")]
+    NotMended {
+        /// The name.
+        name: FileName,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// What is brought for a mend is not what was announced; the copy was not touched.
+    #[error("{name}: not mended: at byte {offset}: {why}")]
+    Segment {
+        /// The name.
+        name: FileName,
+        /// Where in the file.
+        offset: u64,
+        /// What is wrong there.
+        why: String,
+    },
+    /// The caller stopped it.
+    #[error("{0}: stopped before the end")]
+    Stopped(FileName),
     /// The bytes are not those of the admission: send them again.
     #[error("{name}: {what} admitted as {admitted}, received {received}")]
     Mismatch {

@@ -11,12 +11,14 @@ use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use crate::catalog::{Catalog, Condition, Entry};
+use crate::catalog::{Catalog, Condition, Entry, Tally};
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::reconcile::{self, Reconciled};
+use crate::standing::Standing;
 use crate::upload::Upload;
 use crate::volumes::{Volume, Volumes};
+use crate::work::{Hold, Work, Works};
 
 /// What a node is told when it starts.
 #[derive(Clone, Debug)]
@@ -42,6 +44,8 @@ pub struct Node {
     volumes: Volumes,
     catalog: Catalog,
     receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    works: Works,
+    standing: Standing,
 }
 
 impl Node {
@@ -54,7 +58,7 @@ impl Node {
             &options.volumes,
             options.reserve,
         )?;
-        let opened = Catalog::open(&options.data.join("catalog"))?;
+        let opened = Catalog::open(&options.data.join("catalog"), stamp(now))?;
         if let Some(why) = &opened.rebuild {
             tracing::warn!(why, "the catalog is built again from the volumes");
         }
@@ -63,6 +67,8 @@ impl Node {
             volumes,
             catalog: opened.catalog,
             receiving: Arc::default(),
+            works: Works::default(),
+            standing: Standing::default(),
         };
         let found = node.refresh(now)?;
         Ok((node, found))
@@ -113,7 +119,9 @@ impl Node {
         layout: &Layout,
         now: Timestamp,
     ) -> Result<Option<Reconciled>, NodeError> {
-        match reconcile::volume(&self.catalog, &self.options.trust, id, layout, now) {
+        let held = crate::mend::finish_cut(self, id, layout, now)
+            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now));
+        match held {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
                 tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
@@ -163,6 +171,7 @@ impl Node {
         earlier: Earlier,
     ) -> Result<Upload<'_>, NodeError> {
         let claim = Claim::take(&self.receiving, name, upload)?;
+        self.works.refuse_busy(name)?;
         for entry in self.catalog.find(name)? {
             let is_free = matches!(entry.row.condition, Condition::Missing { .. })
                 && self.is_online(&entry.volume);
@@ -200,6 +209,19 @@ impl Node {
         after: Option<&FileName>,
     ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
         Ok(self.catalog.list(after)?.map(|entry| Ok(entry?)))
+    }
+
+    /// The findings among them.
+    pub fn list_findings(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
+        Ok(self.catalog.list_findings(after)?.map(|entry| Ok(entry?)))
+    }
+
+    /// How many findings there are, and the stamp of their last change.
+    pub fn tally(&self) -> Tally {
+        self.catalog.tally()
     }
 
     /// Opens the bytes of a file that is here, for reading past the page cache, with its outboard where it has one.
@@ -241,6 +263,7 @@ impl Node {
                 let is_old = matches!(entry.kind, directory::EntryKind::File { changed, .. } if changed < before);
                 let name = entry.name.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
+                let is_old = is_old && !crate::mend::is_of_a_mend(&name);
                 if is_old && !receiving.iter().any(|active| active == upload) {
                     directory::remove_name(&layout.incoming().join(&entry.name))?;
                     reaped += 1;
@@ -257,6 +280,27 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
             .cloned()
+    }
+
+    /// Takes a file to work on: nobody else works on it or receives it until the hold is dropped.
+    pub(crate) fn hold(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
+        let hold = self.works.take(name, work)?;
+        match self.receiving(name) {
+            None => Ok(hold),
+            Some(upload) => Err(NodeError::Busy {
+                name: name.clone(),
+                upload,
+            }),
+        }
+    }
+
+    /// Whether somebody waits for a file that is worked on.
+    pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
+        self.works.is_wanted(name)
+    }
+
+    pub(crate) const fn standing(&self) -> &Standing {
+        &self.standing
     }
 
     pub(crate) const fn catalog(&self) -> &Catalog {
@@ -294,6 +338,11 @@ impl Node {
             }),
         }
     }
+}
+
+/// Where the stamps of findings begin: another number at each start.
+fn stamp(now: Timestamp) -> u64 {
+    u64::try_from(now.as_microsecond()).unwrap_or_default()
 }
 
 /// What becomes of what an earlier stream of an upload left.
@@ -352,7 +401,7 @@ impl Drop for Claim {
 }
 
 /// Puts what lies under the final names of a file that is not there aside: leftovers of an upload that died between
-/// linking the sidecar and linking the file.
+/// linking the sidecar and linking the file, and what is no file (a directory, a link) where the file belongs.
 pub(crate) fn put_leftovers_aside(
     layout: &Layout,
     name: &FileName,
@@ -366,7 +415,12 @@ pub(crate) fn put_leftovers_aside(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(DiskError::new("lstat", path, error)),
     };
-    if is_there(&target.file)? || !(is_there(&target.sidecar)? || is_there(&target.outboard)?) {
+    let paths = [&target.file, &target.sidecar, &target.outboard].map(PathBuf::as_path);
+    let mut is_anything = false;
+    for path in paths {
+        is_anything |= is_there(path)?;
+    }
+    if crate::verify::is_file(&target.file)? || !is_anything {
         return Ok(());
     }
     let who = format!("node {node}");
@@ -376,7 +430,7 @@ pub(crate) fn put_leftovers_aside(
         who.as_str(),
         "leftover of an upload that was cut, or of a file that is missing",
     );
-    crate::attic::put_aside(layout, id, reason, &[&target.sidecar, &target.outboard]).map(|_| ())
+    crate::attic::put_aside(layout, id, reason, &paths).map(|_| ())
 }
 
 #[cfg(test)]

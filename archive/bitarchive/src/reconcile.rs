@@ -87,7 +87,10 @@ fn take_away_second_names(id: &VolumeId, layout: &Layout) -> Result<(), DiskErro
 }
 
 /// A full disk hinders what tidies it, nothing else: that is done at a later start.
-fn unless_full<T>(id: &VolumeId, tidied: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+pub(crate) fn unless_full<T>(
+    id: &VolumeId,
+    tidied: Result<T, DiskError>,
+) -> Result<Option<T>, DiskError> {
     match tidied {
         Err(error) if error.severity() == Severity::NoSpace => {
             tracing::warn!(volume = %id, %error, "not tidied: the disk is full");
@@ -329,9 +332,13 @@ fn fingerprint(name: &FileName) -> u64 {
 }
 
 /// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be believed.
-type Admitted = Result<(u64, Root, Timestamp), String>;
+pub(crate) type Admitted = Result<(u64, Root, Timestamp), String>;
 
-fn read_sidecar(path: &Path, name: &FileName, trust: &TrustFile) -> Result<Admitted, DiskError> {
+pub(crate) fn read_sidecar(
+    path: &Path,
+    name: &FileName,
+    trust: &TrustFile,
+) -> Result<Admitted, DiskError> {
     let mut text = Vec::new();
     match directory::open(path) {
         Err(error) if error.is_absent() => return Ok(Err("there is no sidecar".to_owned())),

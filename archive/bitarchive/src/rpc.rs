@@ -3,13 +3,16 @@
 //! Disks block, so each call runs on a thread that may, and waits there for the wire.
 
 mod convert;
+mod mend;
+mod scrub;
 mod upload;
+mod verify;
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Tasks};
+use archive_daemon::{Clock, Counter, Tasks};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{FileName, ReplicaId, Root};
 use archive_proof::{EncodeError, encode};
@@ -30,7 +33,11 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub(crate) use convert::report;
 
+use crate::catalog::Entry;
+use crate::error::NodeError;
+use crate::metrics::Instruments;
 use crate::node::Node;
+use crate::scrub::Control;
 
 /// How many bytes of file data one segment proves.
 const SEGMENT: u64 = 64 * GROUP_SIZE;
@@ -41,6 +48,8 @@ const ENTRIES: usize = 1000;
 /// The service.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
+    pub(crate) scrub: Arc<Control>,
+    pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
     pub(crate) idle: Duration,
@@ -112,8 +121,10 @@ impl NodeService for Door {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
         let root = fields::root("root", &request.root)?;
+        let sent = self.instruments.read_bytes.clone();
         Ok(self.answer("read", move |node, answers| {
-            read(node, &name, root, request.start, request.end, answers)
+            let range = (request.start, request.end);
+            read(node, &name, root, range, &sent, answers)
         }))
     }
 
@@ -139,9 +150,17 @@ impl NodeService for Door {
         &self,
         request: Request<wire::FilesRequest>,
     ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
-        let after = fields::after(&request.into_inner().after)?;
+        let request = request.into_inner();
+        let after = fields::after(&request.after)?;
         Ok(self.answer("files", move |node, answers| {
-            files(node, after.as_ref(), answers)
+            let failed = |error: NodeError| convert::status(&error);
+            if request.only_findings {
+                let entries = node.list_findings(after.as_ref()).map_err(failed)?;
+                files(node, entries, answers)
+            } else {
+                let entries = node.list(after.as_ref()).map_err(failed)?;
+                files(node, entries, answers)
+            }
         }))
     }
 
@@ -155,6 +174,46 @@ impl NodeService for Door {
             .map(Response::new)
             .map_err(|error| Kind::Internal.status(error.to_string()))
     }
+
+    async fn verify(
+        &self,
+        request: Request<wire::VerifyRequest>,
+    ) -> Result<Response<AnswerStream<wire::VerifyResponse>>, Status> {
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        let volume = match request.volume.as_str() {
+            "" => None,
+            volume => Some(fields::volume_id(volume)?),
+        };
+        let clock = self.clock.clone();
+        Ok(self.answer("verify", move |node, answers| {
+            verify::verify(node, &name, volume.as_ref(), &clock, answers)
+        }))
+    }
+
+    async fn mend(
+        &self,
+        request: Request<Streaming<wire::MendRequest>>,
+    ) -> Result<Response<AnswerStream<wire::MendResponse>>, Status> {
+        let mut steps = mend::Steps::new(request.into_inner(), self.idle);
+        let (clock, instruments) = (self.clock.clone(), self.instruments.clone());
+        Ok(self.answer("mend", move |node, answers| {
+            mend::mend(node, &mut steps, answers, &clock, &instruments)
+        }))
+    }
+
+    async fn scrub(
+        &self,
+        request: Request<wire::ScrubRequest>,
+    ) -> Result<Response<wire::ScrubState>, Status> {
+        let (node, control) = (Arc::clone(&self.node), Arc::clone(&self.scrub));
+        let (request, now) = (request.into_inner(), self.clock.now());
+        let state =
+            tokio::task::spawn_blocking(move || scrub::scrub(&node, &control, &request, now)).await;
+        state
+            .map_err(|error| Kind::Internal.status(error.to_string()))?
+            .map(Response::new)
+    }
 }
 
 /// Sends a range in segments. Each is read past the page cache and checked before it leaves.
@@ -162,8 +221,8 @@ fn read(
     node: &Node,
     name: &FileName,
     root: Root,
-    start: u64,
-    end: u64,
+    (start, end): (u64, u64),
+    sent: &Counter,
     answers: &Answers<wire::Segment>,
 ) -> Result<(), Status> {
     let reading = node
@@ -194,6 +253,7 @@ fn read(
             &mut encoded,
         )
         .map_err(|error| damaged(name, &error))?;
+        sent.inc_by(encoded.len() as u64);
         send(
             answers,
             wire::Segment {
@@ -216,12 +276,12 @@ fn damaged(name: &FileName, error: &EncodeError) -> Status {
 
 fn files(
     node: &Node,
-    after: Option<&FileName>,
+    found: impl Iterator<Item = Result<Entry, NodeError>>,
     answers: &Answers<wire::FilesResponse>,
 ) -> Result<(), Status> {
     let mut count = 0;
     let mut entries = Vec::with_capacity(ENTRIES);
-    for entry in node.list(after).map_err(|error| convert::status(&error))? {
+    for entry in found {
         entries.push(convert::entry(
             node,
             entry.map_err(|error| convert::status(&error))?,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive_daemon::Daemon;
+use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_durable::{DiskError, read_state};
 use archive_model::NodeId;
@@ -14,8 +15,10 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look, Reload};
+use crate::metrics::{Instruments, Show};
 use crate::node::{Node, NodeOptions};
 use crate::rpc::{Door, Herald, services};
+use crate::scrub::{Control, Scrub};
 use crate::settings::Settings;
 
 /// Why a node does not start.
@@ -52,6 +55,9 @@ pub enum StartError {
     /// A second node of that name in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
+    /// A bug: the instruments are called as others are.
+    #[error(transparent)]
+    Metrics(#[from] MetricError),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -80,6 +86,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         trust: trust(own.trust)?,
     };
     let now = daemon.clock.now();
+    let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
+    let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
     tracing::info!(node = %own.node, ?found, "the disks were held against the catalog");
     let node = Arc::new(node);
@@ -114,8 +122,25 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         },
     )?;
 
+    let show = Show {
+        node: Arc::clone(&node),
+        clock: clock.clone(),
+        instruments: instruments.clone(),
+    };
+    workers.spawn_instance(id, show)?;
+    let worker = Scrub::new(
+        Arc::clone(&node),
+        Arc::clone(&scrub),
+        clock.clone(),
+        daemon.tasks.clone(),
+        instruments.clone(),
+    );
+    workers.spawn_instance(id, worker)?;
+
     let door = Door {
         node,
+        scrub,
+        instruments,
         clock: clock.clone(),
         tasks: daemon.tasks.clone(),
         idle: own.idle.duration(),

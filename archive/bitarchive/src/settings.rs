@@ -18,6 +18,35 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The node itself.
     pub bitarchive: NodeSettings,
+    /// How it reads again what it has.
+    #[serde(default)]
+    pub scrub: ScrubSettings,
+}
+
+/// The section `[scrub]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScrubSettings {
+    /// Whether it reads at all.
+    pub enabled: bool,
+    /// Every copy is read once within this.
+    pub deadline: Period,
+    /// A new copy is read twice within this.
+    pub young: Period,
+    /// The most bytes a second; what the deadline asks for, where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<ByteSize>,
+}
+
+impl Default for ScrubSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            deadline: Period::from_secs(30 * 24 * 3600),
+            young: Period::from_secs(7 * 24 * 3600),
+            rate: None,
+        }
+    }
 }
 
 /// The section `[bitarchive]`.

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags};
@@ -101,19 +101,40 @@ fn flags(flags: OFlags) -> i32 {
 
 /// Writes all of `bytes` at the file's position, however many calls that takes.
 pub(crate) fn write_all(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with("write", path, bytes, |bytes| file.write_all(bytes))
+}
+
+/// Writes all of `bytes` at `offset`, however many calls that takes.
+pub(crate) fn write_all_at(file: &File, path: &Path, offset: u64, bytes: &[u8]) -> Result<()> {
+    write_with("pwrite", path, bytes, |bytes| {
+        file.write_all_at(bytes, offset)
+    })
+}
+
+fn write_with(
+    operation: &'static str,
+    path: &Path,
+    bytes: &[u8],
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<()> {
+    let failed = |error| DiskError::new(operation, path, error);
     #[cfg(feature = "faults")]
-    match crate::fault::point("write", path) {
-        Ok(crate::fault::Verdict::Go) => {}
-        Ok(crate::fault::Verdict::GoHalfThenDie) => {
-            let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
-            file.write_all(half)
-                .map_err(|error| DiskError::new("write", path, error))?;
-            std::process::abort();
+    {
+        use crate::fault::Verdict;
+        let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
+        match crate::fault::point(operation, path).map_err(failed)? {
+            Verdict::Go => {}
+            Verdict::GoHalfThenDie => {
+                write(half).map_err(failed)?;
+                std::process::abort();
+            }
+            Verdict::GoHalfThenFail(errno) => {
+                write(half).map_err(failed)?;
+                return Err(failed(errno.into()));
+            }
         }
-        Err(error) => return Err(DiskError::new("write", path, error)),
     }
-    file.write_all(bytes)
-        .map_err(|error| DiskError::new("write", path, error))
+    write(bytes).map_err(failed)
 }
 
 /// Reserves room for the file's first `size` bytes without changing its length. `false`: the file system cannot.
@@ -183,7 +204,20 @@ pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
     })
 }
 
-/// Moves a name over another: only `replace` may.
+/// Lets two names change places: each bears what the other bore, and at no time neither.
+pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
+    named("renameat2 exchange", other, || {
+        Ok(rustix::fs::renameat_with(
+            CWD,
+            one,
+            CWD,
+            other,
+            RenameFlags::EXCHANGE,
+        )?)
+    })
+}
+
+/// Moves a name over another: only what is state or derived, never an archived file.
 pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
     named("renameat", to, || {
         Ok(rustix::fs::renameat(CWD, from, CWD, to)?)

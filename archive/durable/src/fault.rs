@@ -17,8 +17,11 @@ pub enum Fault {
     Torn,
     /// The call fails with this error, once.
     Fail(Errno),
-    /// The call and all after it fail with this error: a dead or full disk.
+    /// The call and all after it fail with this error: a dead or full disk. What the disk then holds is what a process
+    /// that died there would leave.
     FailFromHere(Errno),
+    /// The same, but half of a write is done.
+    TornFromHere(Errno),
 }
 
 /// When what happens.
@@ -57,6 +60,7 @@ pub fn seen() -> u64 {
 pub(crate) enum Verdict {
     Go,
     GoHalfThenDie,
+    GoHalfThenFail(Errno),
 }
 
 pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict> {
@@ -70,11 +74,21 @@ pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict
     }
     let now = state.seen;
     state.seen += 1;
+    let is_write = matches!(operation, "write" | "pwrite");
     match plan.fault {
-        Fault::Torn if now == plan.at && operation == "write" => Ok(Verdict::GoHalfThenDie),
+        Fault::Torn if now == plan.at && is_write => Ok(Verdict::GoHalfThenDie),
+        Fault::TornFromHere(errno) if now == plan.at && is_write => {
+            Ok(Verdict::GoHalfThenFail(errno))
+        }
         Fault::Abort | Fault::Torn if now == plan.at => std::process::abort(),
         Fault::Fail(errno) if now == plan.at => Err(errno.into()),
-        Fault::FailFromHere(errno) if now >= plan.at => Err(errno.into()),
-        Fault::Abort | Fault::Torn | Fault::Fail(_) | Fault::FailFromHere(_) => Ok(Verdict::Go),
+        Fault::FailFromHere(errno) | Fault::TornFromHere(errno) if now >= plan.at => {
+            Err(errno.into())
+        }
+        Fault::Abort
+        | Fault::Torn
+        | Fault::Fail(_)
+        | Fault::FailFromHere(_)
+        | Fault::TornFromHere(_) => Ok(Verdict::Go),
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - a final name never bears bytes that were not synced and read back;
-//! - nothing is replaced, except a small state file by [`replace()`], which is old or new and never neither;
+//! - nothing is replaced, except a small state file by [`replace()`] and a damaged copy by its repaired one
+//!   ([`exchange`], or [`journal`] where there is no room for two): old or new after a crash, and never neither;
 //! - a system call that fails is reported with its name and path, and is never tried again.
 //!
 //! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
@@ -19,8 +20,10 @@ pub mod append;
 mod call;
 pub mod directory;
 pub mod error;
+pub mod exchange;
 #[cfg(feature = "faults")]
 pub mod fault;
+pub mod journal;
 pub mod replace;
 pub mod sidecar;
 pub mod space;
@@ -30,6 +33,8 @@ pub mod volume;
 
 pub use append::AppendFile;
 pub use error::{DiskError, Severity};
+pub use exchange::{Copy, Proven};
+pub use journal::{Change, Journal, JournalWriter};
 pub use replace::{read_state, replace, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;

@@ -19,10 +19,10 @@ use crate::verify::UncachedFile;
 
 /// The three names of one upload in `incoming/`.
 #[derive(Clone, Debug)]
-struct Paths {
-    data: PathBuf,
-    sidecar: PathBuf,
-    outboard: PathBuf,
+pub(crate) struct Paths {
+    pub(crate) data: PathBuf,
+    pub(crate) sidecar: PathBuf,
+    pub(crate) outboard: PathBuf,
 }
 
 impl Paths {
@@ -244,6 +244,27 @@ impl Received {
             root,
             has_outboard,
         })
+    }
+
+    /// Makes file and outboard durable and read-only, without a sidecar of their own: a repaired copy takes over the one
+    /// that is there. Says where they are and whether there is an outboard.
+    pub(crate) fn settle(self) -> Result<(Paths, bool), DiskError> {
+        let Self {
+            paths,
+            file,
+            size,
+            outboard,
+            ..
+        } = self;
+        call::truncate(&file, &paths.data, size)?;
+        call::seal_mode(&file, &paths.data)?;
+        call::sync(&file, &paths.data)?;
+        if let Some((outboard, _)) = &outboard.file {
+            call::seal_mode(outboard, &paths.outboard)?;
+            call::sync(outboard, &paths.outboard)?;
+        }
+        paths.data.parent().map_or(Ok(()), call::sync_directory)?;
+        Ok((paths, outboard.file.is_some()))
     }
 
     /// Gives the upload up and frees its room.

@@ -95,6 +95,7 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
         .map(|volume| usable(node, volume))
         .max()
         .unwrap_or_default();
+    let tally = node.tally();
     wire::NodeStatus {
         node: node.id().to_string(),
         endpoint: String::new(),
@@ -102,6 +103,12 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
         usable,
         seen: String::new(),
         alive: true,
+        findings: tally.total(),
+        findings_stamp: tally.stamp,
+        oldest_verification: node
+            .oldest_verification()
+            .map(|time| time.to_string())
+            .unwrap_or_default(),
         ..wire::NodeStatus::default()
     }
 }
@@ -148,10 +155,13 @@ pub(crate) fn status(error: &NodeError) -> Status {
     let kind = match error {
         NodeError::NotFound(_) => Kind::NotFound,
         NodeError::Taken { .. } => Kind::Exists,
-        NodeError::Busy { .. } => Kind::Busy,
-        NodeError::Mismatch { .. } | NodeError::Admission { .. } => Kind::Mismatch,
+        NodeError::Busy { .. } | NodeError::AtWork { .. } => Kind::Busy,
+        NodeError::Several(_) | NodeError::NotMended { .. } => Kind::Invalid,
+        NodeError::Mismatch { .. } | NodeError::Admission { .. } | NodeError::Segment { .. } => {
+            Kind::Mismatch
+        }
         NodeError::NoSpace(_) => Kind::NoSpace,
-        NodeError::Offline { .. } => Kind::Unavailable,
+        NodeError::Offline { .. } | NodeError::Stopped(_) => Kind::Unavailable,
         NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }

@@ -1,0 +1,286 @@
+//! The findings among the entries: their keys in a table of their own, their number, and a stamp that changes with them.
+//!
+//! The table is written in the batch that changes the entries, so that neither is ever without the other.
+
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use archive_db::{Batch, Database, DbError, Rows, Table, Text};
+use archive_model::FileName;
+
+use super::{Condition, FINDINGS, Key, Row, least_volume};
+
+/// How many findings are written at a time when an older catalog is brought up.
+const BATCH: usize = 1000;
+
+/// How many findings there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Not what was admitted.
+    pub damaged: u64,
+    /// Not there.
+    pub missing: u64,
+    /// Without a readable sidecar.
+    pub unexpected: u64,
+    /// Another number after each change of any finding, also over restarts.
+    pub stamp: u64,
+}
+
+impl Tally {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.damaged + self.missing + self.unexpected
+    }
+
+    fn count(&mut self, row: &Row) -> Option<&mut u64> {
+        match row.condition {
+            Condition::Present => None,
+            Condition::Missing { .. } => Some(&mut self.missing),
+            Condition::Damaged { .. } => Some(&mut self.damaged),
+            Condition::Unexpected { .. } => Some(&mut self.unexpected),
+        }
+    }
+
+    fn add(&mut self, row: &Row) {
+        if let Some(count) = self.count(row) {
+            *count += 1;
+        }
+    }
+
+    fn take_away(&mut self, row: &Row) {
+        if let Some(count) = self.count(row) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+/// The findings of a catalog.
+#[derive(Debug)]
+pub struct Findings {
+    keys: Table<Key, ()>,
+    tally: Mutex<Tally>,
+    /// Added to the database's own numbers, which a database that was built anew begins again.
+    base: u64,
+}
+
+impl Findings {
+    /// Counts what is there.
+    pub(super) fn open(
+        database: &Database,
+        files: &Table<Key, Row>,
+        base: u64,
+    ) -> Result<Self, DbError> {
+        let keys: Table<Key, ()> = database.table(FINDINGS)?;
+        let mut tally = Tally {
+            stamp: base.wrapping_add(database.sequence()),
+            ..Tally::default()
+        };
+        for key in keys.scan()? {
+            let (key, ()) = key?;
+            if let Some(row) = files.get(&key)? {
+                tally.add(&row);
+            }
+        }
+        Ok(Self {
+            keys,
+            tally: Mutex::new(tally),
+            base,
+        })
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        *self.lock()
+    }
+
+    /// The keys of the findings, from the name `after` on.
+    pub(super) fn keys(&self, after: Option<&FileName>) -> Result<Rows<'_, Key, ()>, DbError> {
+        match after {
+            None => self.keys.scan(),
+            Some(name) => self.keys.range((
+                Bound::Included((Text(name.clone()), Text(least_volume()?))),
+                Bound::Unbounded,
+            )),
+        }
+    }
+
+    /// Commits changes of entries with what they mean for the findings. Only those that touch a finding wait for each
+    /// other, so that ordinary stores go to the disk together.
+    pub(super) fn commit(
+        &self,
+        mut batch: Batch,
+        files: &Table<Key, Row>,
+        changes: &[(Key, Option<&Row>)],
+    ) -> Result<(), DbError> {
+        let mut tally = self.lock();
+        let mut next = *tally;
+        let mut has_changed = false;
+        for (key, row) in changes {
+            let was = files.get(key)?.filter(is_finding);
+            let is = row.filter(|row| is_finding(row));
+            if was.as_ref() == is {
+                continue;
+            }
+            has_changed = true;
+            if let Some(was) = &was {
+                next.take_away(was);
+            }
+            match is {
+                Some(row) => {
+                    next.add(row);
+                    batch.put(&self.keys, key, &())?;
+                }
+                None => batch.delete(&self.keys, key)?,
+            }
+        }
+        if !has_changed {
+            drop(tally);
+            return batch.commit().map(|_| ());
+        }
+        let sequence = batch.commit()?;
+        next.stamp = self.base.wrapping_add(sequence);
+        *tally = next;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_finding(row: &Row) -> bool {
+    row.condition != Condition::Present
+}
+
+/// Brings a catalog of version 1, which has no table of findings, to version 2.
+pub(super) fn fill(database: &Database) -> Result<(), DbError> {
+    let files: Table<Key, Row> = database.table("files")?;
+    let keys: Table<Key, ()> = database.table(FINDINGS)?;
+    let mut batch = database.batch();
+    let mut waiting = 0;
+    for entry in files.scan()? {
+        let (key, row) = entry?;
+        if !is_finding(&row) {
+            continue;
+        }
+        batch.put(&keys, &key, &())?;
+        waiting += 1;
+        if waiting == BATCH {
+            std::mem::replace(&mut batch, database.batch()).commit()?;
+            waiting = 0;
+        }
+    }
+    batch.commit().map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_db::Options;
+    use archive_model::{Groups, VolumeId};
+    use jiff::Timestamp;
+
+    use super::super::{Catalog, Entry};
+    use super::*;
+
+    fn entry(name: &str, condition: Condition) -> Entry {
+        Entry {
+            name: FileName::new(name).unwrap(),
+            volume: VolumeId::new("v1").unwrap(),
+            row: Row {
+                size: 1,
+                root: None,
+                stored: Timestamp::UNIX_EPOCH,
+                verified: None,
+                condition,
+            },
+        }
+    }
+
+    fn missing() -> Condition {
+        Condition::Missing {
+            since: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn damaged(group: u64) -> Condition {
+        let mut corrupt = Groups::none();
+        corrupt.insert_one(group);
+        Condition::Damaged {
+            since: Timestamp::UNIX_EPOCH,
+            corrupt,
+            unreadable: Groups::none(),
+        }
+    }
+
+    fn names(catalog: &Catalog, after: Option<&str>) -> Vec<String> {
+        let after = after.map(|name| FileName::new(name).unwrap());
+        let found = catalog.list_findings(after.as_ref()).unwrap();
+        found.map(|entry| entry.unwrap().name.to_string()).collect()
+    }
+
+    #[test]
+    fn findings_come_change_and_go_and_each_time_the_stamp_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |stamp| Catalog::open(directory.path(), stamp).unwrap().catalog;
+        let catalog = open(7);
+        let unexpected = Condition::Unexpected { why: String::new() };
+        let steps = [
+            (entry("a", Condition::Present), 0, false),
+            (entry("b", missing()), 1, true),
+            (entry("b", missing()), 1, false),
+            (entry("c", damaged(1)), 2, true),
+            (entry("c", damaged(2)), 2, true),
+            (entry("d", unexpected), 3, true),
+            (entry("a", Condition::Present), 3, false),
+            (entry("b", Condition::Present), 2, true),
+        ];
+        let mut stamps = vec![catalog.tally().stamp];
+        for (entry, total, is_new) in steps {
+            catalog.put(std::slice::from_ref(&entry)).unwrap();
+            let tally = catalog.tally();
+            assert_eq!(tally.total(), total, "{entry:?}");
+            assert_eq!(!stamps.contains(&tally.stamp), is_new, "{entry:?}");
+            stamps.push(tally.stamp);
+        }
+        assert_eq!(names(&catalog, None), ["c", "d"]);
+        assert_eq!(names(&catalog, Some("c")), ["d"]);
+        let before = catalog.tally();
+        drop(catalog);
+        let catalog = open(8);
+        assert_eq!(
+            (before.damaged, before.missing, before.unexpected),
+            (1, 0, 1)
+        );
+        assert_eq!(catalog.tally().total(), 2);
+        assert!(!stamps.contains(&catalog.tally().stamp));
+        let entry = entry("c", missing());
+        catalog.remove(&entry.name, &entry.volume).unwrap();
+        assert_eq!(names(&catalog, None), ["d"]);
+    }
+
+    #[test]
+    fn an_older_catalog_keeps_its_rows_and_gets_its_findings() {
+        let directory = tempfile::tempdir().unwrap();
+        let database =
+            Database::open(directory.path(), &Options::new("catalog", 1, &["files"])).unwrap();
+        let files: Table<Key, Row> = database.table("files").unwrap();
+        let mut batch = database.batch();
+        for number in 0..2500 {
+            let condition = if number % 2 == 0 {
+                missing()
+            } else {
+                Condition::Present
+            };
+            let Entry { name, volume, row } = entry(&format!("f{number:04}"), condition);
+            batch
+                .put(&files, &(Text(name), Text(volume)), &row)
+                .unwrap();
+        }
+        batch.commit().unwrap();
+        drop((database, files));
+        let opened = Catalog::open(directory.path(), 0).unwrap();
+        assert_eq!(opened.rebuild, None, "nothing is lost");
+        assert_eq!(opened.catalog.tally().missing, 1250);
+        assert_eq!(opened.catalog.list(None).unwrap().count(), 2500);
+        assert_eq!(names(&opened.catalog, Some("f2495")), ["f2496", "f2498"]);
+    }
+}

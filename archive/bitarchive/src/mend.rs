@@ -1,0 +1,398 @@
+//! Groups brought into a damaged copy, each proven while it arrives.
+//!
+//! What is good stays from the old copy, what is brought takes the place of what was not; together they must hash to the
+//! root, or nothing is touched. The repaired copy is made beside the old one and exchanged with it; where there is no
+//! room for two, the groups are replaced in place under a journal. What was replaced goes to the attic before.
+//!
+//! Not promised: that a copy with more damage than the groups that are brought can be mended. It says so and stays as
+//! it was: verify it again, and bring those groups too.
+
+mod beside;
+mod evidence;
+mod leftovers;
+mod way;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use archive_durable::{Target, UncachedFile, exchange};
+use archive_model::{FileName, GROUP_SIZE, Groups, Root, VolumeId, groups};
+use archive_proof::{DecodeError, OutboardState, ReadAt, decode, walk};
+use jiff::Timestamp;
+
+use crate::catalog::{Condition, Entry};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::Node;
+use crate::verify::{Progress, is_file};
+use crate::work::{Hold, Work};
+
+pub(crate) use self::beside::{Beside, is_of_a_mend};
+use self::evidence::Evidence;
+use self::leftovers::Sweep;
+pub(crate) use self::leftovers::finish_cut;
+use self::way::{Made, Way};
+
+/// How much of the old copy is read at a time, in bytes.
+const BLOCK: u64 = 1024 * 1024;
+
+/// What is to be mended, with what, for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The file.
+    pub name: FileName,
+    /// The volume of the copy; none: the only one.
+    pub volume: Option<VolumeId>,
+    /// What the copy shall be.
+    pub root: Root,
+    /// The groups that are brought.
+    pub groups: Groups,
+    /// Who asked for it.
+    pub who: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What came of a mend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mended {
+    /// The copy as it is now.
+    pub entry: Entry,
+    /// The directory in the attic of the volume that has what was replaced; none if nothing was other than before.
+    pub attic: Option<String>,
+    /// How many groups are other than before.
+    pub groups: u64,
+}
+
+/// A mend under way. Dropping it leaves the copy as it was.
+#[derive(Debug)]
+pub struct Mend<'a> {
+    node: &'a Node,
+    order: Order,
+    entry: Entry,
+    layout: Layout,
+    target: Target,
+    /// The old copy, if it can be opened.
+    old: Option<UncachedFile>,
+    way: Way,
+    evidence: Evidence,
+    /// Byte ranges that are still to be brought.
+    wanted: VecDeque<Range<u64>>,
+    /// How many bytes of the new copy were put together.
+    done: u64,
+    // In this order: what was left is swept while nobody else may take the file.
+    sweep: Sweep,
+    _hold: Hold,
+}
+
+impl Node {
+    /// Begins to mend a copy.
+    pub fn mend(&self, order: Order, now: Timestamp) -> Result<Mend<'_>, NodeError> {
+        let found = self.copy(&order.name, order.volume.as_ref(), now)?;
+        let hold = self.hold(&order.name, Work::Mend)?;
+        let layout = self.layout(&found.volume)?;
+        leftovers::finish_one(self, &found.volume, &layout, &order.name, now)?;
+        let row = self
+            .catalog()
+            .row(&found.name, &found.volume)?
+            .ok_or_else(|| NodeError::NotFound(found.name.clone()))?;
+        let entry = Entry { row, ..found };
+        let refuse = |why: &str| NodeError::NotMended {
+            name: entry.name.clone(),
+            why: why.to_owned(),
+        };
+        let target = layout.target(&entry.name);
+        match &entry.row.condition {
+            Condition::Present | Condition::Damaged { .. } => {}
+            Condition::Missing { .. } => {
+                return Err(refuse("it is missing; store it again"));
+            }
+            Condition::Unexpected { .. } => {
+                return Err(refuse("it has no readable sidecar; adopt it first"));
+            }
+        }
+        if !is_file(&target.file)? {
+            return Err(refuse(
+                "there is no such file; verify it, then store it again",
+            ));
+        }
+        if entry.row.root != Some(order.root) {
+            return Err(NodeError::Mismatch {
+                name: entry.name.clone(),
+                what: "root",
+                admitted: entry
+                    .row
+                    .root
+                    .map_or_else(|| "nothing".to_owned(), |root| root.to_string()),
+                received: order.root.to_string(),
+            });
+        }
+        let size = entry.row.size;
+        let beyond = order.groups.difference(&Groups::all(size));
+        if order.groups.is_empty() || !beyond.is_empty() {
+            let count = groups::count(size);
+            return Err(refuse(&format!(
+                "bring groups 0 to {} of it, at least one",
+                count - 1
+            )));
+        }
+        let beside = Beside::new(&layout, &entry.name);
+        let sweep = Sweep::new(&beside);
+        let way = Way::choose(self, &entry, &layout, &beside, &order)?;
+        Ok(Mend {
+            node: self,
+            old: UncachedFile::open(&target.file).ok(),
+            evidence: Evidence::new(&beside),
+            wanted: order
+                .groups
+                .byte_ranges(size)
+                .filter(|range| !range.is_empty())
+                .collect(),
+            done: 0,
+            order,
+            entry,
+            layout,
+            target,
+            way,
+            sweep,
+            _hold: hold,
+        })
+    }
+}
+
+impl Mend<'_> {
+    /// The copy as it was when this began.
+    pub const fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Whether the groups are replaced in place, because there is no room for a second copy.
+    pub const fn is_in_place(&self) -> bool {
+        self.way.is_in_place()
+    }
+
+    /// Takes the next segment: `length` bytes from `offset` on, encoded with their proof.
+    pub fn segment(
+        &mut self,
+        offset: u64,
+        length: u64,
+        encoded: &[u8],
+        progress: Progress<'_>,
+    ) -> Result<(), NodeError> {
+        let size = self.entry.row.size;
+        let end = offset.saturating_add(length);
+        let expected = match self.wanted.front() {
+            // An empty file has one group, of no bytes.
+            None if size == 0 && length == 0 => 0..0,
+            None => {
+                return Err(self.wrong(offset, "no more was announced; bring what `open` names"));
+            }
+            Some(range) => range.clone(),
+        };
+        if offset != expected.start {
+            let why = format!("byte {} comes next, in ascending order", expected.start);
+            return Err(self.wrong(offset, &why));
+        }
+        let is_whole = end == expected.end || end.is_multiple_of(GROUP_SIZE);
+        if end > expected.end || !is_whole || (length == 0 && size > 0) {
+            let why = format!("{length} bytes are no whole groups up to {}", expected.end);
+            return Err(self.wrong(offset, &why));
+        }
+        if length > encoded.len() as u64 {
+            return Err(self.wrong(offset, "the segment ends too early; send it again"));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        let range = std::iter::once(offset..end).collect::<Vec<_>>();
+        let decoded = decode(encoded, self.order.root, size, &range, |_, proven| {
+            bytes.extend_from_slice(proven);
+            Ok(())
+        });
+        decoded.map_err(|error| {
+            let at = match &error {
+                DecodeError::WrongGroup { group } => group.saturating_mul(GROUP_SIZE),
+                DecodeError::Cut
+                | DecodeError::WrongProof
+                | DecodeError::Trailing
+                | DecodeError::Read(_)
+                | DecodeError::Sink(_) => offset,
+            };
+            self.wrong(at, &error.to_string())
+        })?;
+        self.keep_up_to(offset, progress)?;
+        for (at, group) in (offset..).step_by(GROUP).zip(bytes.chunks(GROUP)) {
+            self.evidence
+                .compare(self.old.as_ref(), at, group)
+                .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+        }
+        self.put(&bytes, Source::Brought)?;
+        if let Some(range) = self.wanted.front_mut() {
+            range.start = end;
+            if range.is_empty() {
+                self.wanted.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it: everything was brought. Proves the new copy, puts what it replaces in the attic, and exchanges them.
+    pub fn close(mut self, now: Timestamp, progress: Progress<'_>) -> Result<Mended, NodeError> {
+        if let Some(missing) = self.wanted.front() {
+            return Err(self.wrong(missing.start, "it was announced and not brought"));
+        }
+        let size = self.entry.row.size;
+        self.keep_up_to(size, progress)?;
+        self.evidence
+            .surplus(self.old.as_ref(), size)
+            .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+        // In this order: the hold is given back last.
+        let Self {
+            _hold,
+            mut sweep,
+            node,
+            order,
+            entry,
+            layout,
+            target,
+            old,
+            way,
+            evidence,
+            ..
+        } = self;
+        drop(old);
+        let name = &entry.name;
+        let volume = entry.volume.clone();
+        let blame = |error| node.blame(&volume, error);
+        let refuse = |why: &str| NodeError::NotMended {
+            name: name.clone(),
+            why: why.to_owned(),
+        };
+        let read_back = || NodeError::ReadBack {
+            name: name.clone(),
+            volume: volume.clone(),
+        };
+        let mut has_stopped = false;
+        let mut told = |bytes| {
+            let flow = progress(bytes);
+            has_stopped |= flow.is_break();
+            flow
+        };
+        let Some(made) = way.finish(size, order.root).map_err(blame)? else {
+            return Err(refuse(
+                "with these groups it would still be damaged; verify it again and bring all that is",
+            ));
+        };
+        let count = evidence.groups();
+        let attic = match made {
+            Made::Beside(copy) => {
+                let proven = match copy.prove(order.root, &mut told) {
+                    Ok(proven) => proven,
+                    Err(Some(error)) => return Err(blame(error)),
+                    Err(None) if has_stopped => return Err(NodeError::Stopped(name.clone())),
+                    Err(None) => return Err(read_back()),
+                };
+                node.still_there(&volume, &layout)?;
+                let attic = evidence
+                    .put_aside(&layout, &order, &entry, now)
+                    .map_err(blame)?;
+                if let Err(error) = proven.exchange(&target) {
+                    // Whatever stands where: the start sorts it out, once the disk was looked at.
+                    sweep.leave();
+                    return Err(blame(error));
+                }
+                attic
+            }
+            Made::InPlace(journal) => {
+                node.still_there(&volume, &layout)?;
+                let attic = evidence
+                    .put_aside(&layout, &order, &entry, now)
+                    .map_err(blame)?;
+                // From here on the journal is what makes the copy whole again, whatever happens.
+                sweep.leave();
+                journal.apply(&target.file).map_err(blame)?;
+                let data = UncachedFile::open(&target.file).map_err(blame)?;
+                let outboard = UncachedFile::open(&target.outboard).ok();
+                let found = walk(&data, outboard.as_ref(), order.root, size, &mut told);
+                if found.stopped {
+                    // The groups are in, and what is not known yet is for the next verification.
+                    leftovers::note_applied(node, &entry, now)?;
+                    journal.remove().map_err(blame)?;
+                    return Err(NodeError::Stopped(name.clone()));
+                }
+                if !found.is_intact() || data.size().map_err(blame)? != size {
+                    leftovers::note_applied(node, &entry, now)?;
+                    journal.remove().map_err(blame)?;
+                    return Err(read_back());
+                }
+                if found.outboard != OutboardState::Good {
+                    let beside = Beside::new(&layout, name).outboard;
+                    exchange::rebuild_outboard(&data, order.root, size, &beside, &target.outboard)
+                        .map_err(blame)?;
+                }
+                journal.remove().map_err(blame)?;
+                attic
+            }
+        };
+        let mut entry = entry.clone();
+        entry.row.verified = Some(now);
+        entry.row.condition = Condition::Present;
+        node.catalog().put(std::slice::from_ref(&entry))?;
+        tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
+        Ok(Mended {
+            entry,
+            attic,
+            groups: count,
+        })
+    }
+
+    /// Takes what is good from the old copy, up to `offset`.
+    fn keep_up_to(&mut self, offset: u64, progress: Progress<'_>) -> Result<(), NodeError> {
+        let mut block = Vec::new();
+        while self.done < offset {
+            let length = BLOCK.min(offset - self.done);
+            block.resize(usize::try_from(length).unwrap_or_default(), 0);
+            let read = match &self.old {
+                Some(old) => old.read_exact_at(self.done, &mut block),
+                None => Err(std::io::ErrorKind::PermissionDenied.into()),
+            };
+            read.map_err(|error| {
+                let why = format!(
+                    "the old copy cannot be read there ({error}), and it is not among what is brought; verify it again"
+                );
+                self.wrong(self.done, &why)
+            })?;
+            self.put(&block, Source::Kept)?;
+            if progress(length).is_break() {
+                return Err(NodeError::Stopped(self.entry.name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8], source: Source) -> Result<(), NodeError> {
+        self.way
+            .put(bytes, source)
+            .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+        self.done += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn wrong(&self, offset: u64, why: &str) -> NodeError {
+        NodeError::Segment {
+            name: self.entry.name.clone(),
+            offset,
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// A group as an index.
+const GROUP: usize = 16 * 1024;
+
+/// Where bytes of the new copy come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The old copy.
+    Kept,
+    /// They were brought, and are proven.
+    Brought,
+}

@@ -1,0 +1,104 @@
+//! The names of a mend in `incoming/`: those of its file, with endings that no upload has.
+
+use std::path::PathBuf;
+
+use archive_model::FileName;
+
+use crate::layout::Layout;
+
+/// The endings, each after the name of the archived file.
+const COPY: &str = ".mend";
+const COPY_OUTBOARD: &str = ".mend.bao";
+const COPY_SIDECAR: &str = ".mend.json";
+const OUTBOARD: &str = ".outboard.mend";
+const JOURNAL: &str = ".journal.mend";
+const GROUPS: &str = ".groups.mend";
+const POSITIONS: &str = ".positions.mend";
+
+/// Where a mend keeps what.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    /// `incoming/` itself.
+    pub(crate) incoming: PathBuf,
+    /// The repaired copy goes by this name there, its outboard by this and `.bao`.
+    pub(crate) copy: String,
+    /// An outboard that is made anew.
+    pub(crate) outboard: PathBuf,
+    /// The journal of a mend in place.
+    pub(crate) journal: PathBuf,
+    /// What is replaced.
+    pub(crate) groups: PathBuf,
+    /// Where it was.
+    pub(crate) positions: PathBuf,
+}
+
+impl Beside {
+    pub(crate) fn new(layout: &Layout, name: &FileName) -> Self {
+        let incoming = layout.incoming();
+        let at = |ending: &str| incoming.join(format!("{name}{ending}"));
+        Self {
+            copy: format!("{name}{COPY}"),
+            outboard: at(OUTBOARD),
+            journal: at(JOURNAL),
+            groups: at(GROUPS),
+            positions: at(POSITIONS),
+            incoming,
+        }
+    }
+
+    /// Everything but the journal: what may go at any time.
+    pub(super) fn leftovers(&self) -> [PathBuf; 6] {
+        [
+            self.incoming.join(&self.copy),
+            self.incoming.join(format!("{}.bao", self.copy)),
+            self.incoming.join(format!("{}.json", self.copy)),
+            self.outboard.clone(),
+            self.groups.clone(),
+            self.positions.clone(),
+        ]
+    }
+}
+
+/// Whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these endings.
+pub(crate) fn is_of_a_mend(name: &str) -> bool {
+    [COPY, COPY_OUTBOARD, COPY_SIDECAR]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+}
+
+/// The archived file that a journal in `incoming/` belongs to.
+pub(super) fn of_journal(name: &str) -> Option<FileName> {
+    FileName::new(name.strip_suffix(JOURNAL)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_name_fits_and_no_upload_is_taken_for_a_mend() {
+        let layout = Layout::new(Path::new("/v"));
+        let name = FileName::new(&"n".repeat(240)).unwrap();
+        let beside = Beside::new(&layout, &name);
+        let all = beside
+            .leftovers()
+            .into_iter()
+            .chain([beside.journal.clone()]);
+        for path in all {
+            let last = path.file_name().unwrap().to_str().unwrap().to_owned();
+            // A state file is first written under a name of five more bytes.
+            assert!(last.len() <= 255, "{last}");
+            assert!(is_of_a_mend(&last), "{last}");
+        }
+        for upload in ["u1", "u1.json", "u1.bao", "mend", "mend.bao"] {
+            assert!(!is_of_a_mend(upload), "{upload}");
+        }
+        assert_eq!(
+            of_journal("a.warc.journal.mend").unwrap().as_str(),
+            "a.warc"
+        );
+        assert_eq!(of_journal("a.warc.mend"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! What a mend replaces, kept for the attic: the old bytes of each group that is other than before, and their places.
+
+use std::path::PathBuf;
+
+use archive_durable::{AppendFile, DiskError, UncachedFile, replace};
+use archive_model::{FileName, GROUP_SIZE, Groups, Root};
+use archive_proof::ReadAt;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Beside, Order};
+use crate::attic::{self, Kind};
+use crate::catalog::Entry;
+use crate::layout::Layout;
+
+/// How many mends of one file within one second find a directory.
+const MOST_A_SECOND: u32 = 100;
+
+/// How much surplus is copied at a time, in bytes.
+const BLOCK: usize = 1024 * 1024;
+
+/// What is known of the replaced bytes: `<name>.positions.mend`, beside `<name>.groups.mend`, which has the bytes.
+#[derive(Serialize)]
+struct Positions<'a> {
+    format: &'static str,
+    name: &'a FileName,
+    root: Root,
+    /// As admitted.
+    size: u64,
+    /// First byte and one past the last of each piece in the file of bytes, in its order.
+    pieces: &'a [(u64, u64)],
+    /// Groups that were replaced and could not be read.
+    unreadable: &'a Groups,
+}
+
+/// What is replaced, as it is found.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    groups_path: PathBuf,
+    positions_path: PathBuf,
+    file: Option<AppendFile>,
+    pieces: Vec<(u64, u64)>,
+    unreadable: Groups,
+    changed: Groups,
+}
+
+impl Evidence {
+    pub(super) fn new(beside: &Beside) -> Self {
+        Self {
+            groups_path: beside.groups.clone(),
+            positions_path: beside.positions.clone(),
+            file: None,
+            pieces: Vec::new(),
+            unreadable: Groups::none(),
+            changed: Groups::none(),
+        }
+    }
+
+    /// How many groups are other than before.
+    pub(super) fn groups(&self) -> u64 {
+        self.changed.len()
+    }
+
+    /// Keeps what the old copy has at `offset`, if it is other than `new`.
+    pub(super) fn compare(
+        &mut self,
+        old: Option<&UncachedFile>,
+        offset: u64,
+        new: &[u8],
+    ) -> Result<(), DiskError> {
+        let mut bytes = vec![0; new.len()];
+        let (filled, failed) = fill(old, offset, &mut bytes);
+        bytes.truncate(filled);
+        if bytes == new {
+            return Ok(());
+        }
+        let group = offset / GROUP_SIZE;
+        self.changed.insert_one(group);
+        if failed {
+            self.unreadable.insert_one(group);
+        }
+        self.keep(offset, &bytes)
+    }
+
+    /// Keeps what the old copy has beyond its admitted size.
+    pub(super) fn surplus(
+        &mut self,
+        old: Option<&UncachedFile>,
+        size: u64,
+    ) -> Result<(), DiskError> {
+        let mut block = vec![0; BLOCK];
+        let mut offset = size;
+        loop {
+            let (filled, failed) = fill(old, offset, &mut block);
+            self.keep(offset, block.get(..filled).unwrap_or_default())?;
+            offset += filled as u64;
+            if failed || filled < BLOCK {
+                return Ok(());
+            }
+        }
+    }
+
+    fn keep(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(AppendFile::open(&self.groups_path)?),
+        };
+        file.append(bytes)?;
+        let end = offset + bytes.len() as u64;
+        match self.pieces.last_mut() {
+            Some(last) if last.1 == offset => last.1 = end,
+            Some(_) | None => self.pieces.push((offset, end)),
+        }
+        Ok(())
+    }
+
+    /// Puts it in the attic, durably. Returns the directory there; none if nothing is other than before.
+    pub(super) fn put_aside(
+        self,
+        layout: &Layout,
+        order: &Order,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Result<Option<String>, DiskError> {
+        if self.changed.is_empty() && self.pieces.is_empty() {
+            return Ok(None);
+        }
+        if let Some(file) = &self.file {
+            file.sync()?;
+        }
+        let positions = Positions {
+            format: "holdfast-groups/1",
+            name: &entry.name,
+            root: order.root,
+            size: entry.row.size,
+            pieces: &self.pieces,
+            unreadable: &self.unreadable,
+        };
+        let text = serde_json::to_vec_pretty(&positions).map_err(|error| {
+            DiskError::new("write", &self.positions_path, std::io::Error::other(error))
+        })?;
+        replace(&self.positions_path, &text)?;
+        let hash = blake3::hash(entry.name.as_str().as_bytes()).to_hex();
+        let reason = (&entry.name, now, order.who.as_str(), order.why.as_str());
+        let paths = [self.positions_path.as_path(), self.groups_path.as_path()];
+        let mut number = 0;
+        let place = loop {
+            let id = match number {
+                0 => format!("{hash:.16}"),
+                more => format!("{hash:.16}-{more}"),
+            };
+            match attic::put_aside_as(Kind::Groups, layout, &id, reason, &paths) {
+                Err(error) if error.is_taken() && number < MOST_A_SECOND => number += 1,
+                other => break other?,
+            }
+        };
+        let name = place.file_name().map(|name| name.to_string_lossy());
+        Ok(name.map(|name| name.into_owned()))
+    }
+}
+
+/// Reads as much as can be read; says how much, and whether an error ended it.
+fn fill(old: Option<&UncachedFile>, offset: u64, bytes: &mut [u8]) -> (usize, bool) {
+    let Some(old) = old else {
+        return (0, true);
+    };
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match old.read_at(offset + filled as u64, rest) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(_unreadable) => return (filled, true),
+        }
+    }
+    (filled, false)
+}

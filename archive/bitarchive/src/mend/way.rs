@@ -1,0 +1,121 @@
+//! The two ways of a mend: a second copy beside the old one, or a journal where there is no room for two.
+
+use archive_durable::{
+    Change, Copy, DiskError, Journal, JournalWriter, Severity, Stage, directory,
+};
+use archive_model::Root;
+use archive_proof::TreeBuilder;
+
+use super::{Beside, Order, Source};
+use crate::catalog::Entry;
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::Node;
+
+/// A mend on its way.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// All bytes are written again, beside.
+    Beside(Box<Stage>),
+    /// What is brought is written to a journal; what stays is only hashed.
+    InPlace(Box<InPlace>),
+}
+
+#[derive(Debug)]
+pub(super) struct InPlace {
+    journal: JournalWriter,
+    tree: TreeBuilder<std::io::Sink>,
+}
+
+/// A mend that has all its bytes, and whose bytes hash to the root.
+#[derive(Debug)]
+pub(super) enum Made {
+    /// A durable copy, to be read back.
+    Beside(Copy),
+    /// A whole journal, to be applied.
+    InPlace(Journal),
+}
+
+impl Way {
+    /// A second copy, if the volume has room for it above the reserve.
+    pub(super) fn choose(
+        node: &Node,
+        entry: &Entry,
+        layout: &Layout,
+        beside: &Beside,
+        order: &Order,
+    ) -> Result<Self, NodeError> {
+        let blame = |error| node.blame(&entry.volume, error);
+        let size = entry.row.size;
+        if node.volume_set().room_on(layout)? >= size {
+            let stage = Stage::create(&beside.incoming, &beside.copy).map_err(blame)?;
+            match stage.reserve(size) {
+                Ok(_) => return Ok(Self::Beside(Box::new(stage))),
+                Err(error) if error.severity() == Severity::NoSpace => {
+                    stage.discard().map_err(blame)?;
+                }
+                Err(error) => return Err(blame(error)),
+            }
+        }
+        tracing::info!(file = %entry.name, volume = %entry.volume, size, "no room for a second copy; it is mended in place");
+        let change = Change {
+            name: entry.name.clone(),
+            size,
+            root: order.root,
+            groups: order.groups.clone(),
+        };
+        let in_place = InPlace {
+            journal: JournalWriter::create(&beside.journal, &change).map_err(blame)?,
+            tree: TreeBuilder::new(std::io::sink()),
+        };
+        Ok(Self::InPlace(Box::new(in_place)))
+    }
+
+    pub(super) const fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace(_))
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8], source: Source) -> Result<(), DiskError> {
+        match self {
+            Self::Beside(stage) => stage.write_all(bytes),
+            Self::InPlace(in_place) => {
+                in_place
+                    .tree
+                    .update(bytes)
+                    .map_err(|error| DiskError::new("hash", std::path::Path::new(""), error))?;
+                match source {
+                    Source::Kept => Ok(()),
+                    Source::Brought => in_place.journal.append(bytes),
+                }
+            }
+        }
+    }
+
+    /// Ends the bytes. `None`: they are not what the root says; nothing was touched.
+    pub(super) fn finish(self, size: u64, root: Root) -> Result<Option<Made>, DiskError> {
+        match self {
+            Self::Beside(stage) => {
+                let received = stage.finish()?;
+                if received.size() != size || received.root() != root {
+                    return Ok(None);
+                }
+                Copy::settle(received).map(|copy| Some(Made::Beside(copy)))
+            }
+            Self::InPlace(in_place) => {
+                let InPlace { journal, tree } = *in_place;
+                if tree.size() != size || tree.root_so_far() != root {
+                    return Ok(None);
+                }
+                Ok(journal.finish()?.map(Made::InPlace))
+            }
+        }
+    }
+}
+
+/// Removes what an earlier mend of the same file left, before a new one begins.
+pub(super) fn clear(beside: &Beside) -> Result<(), DiskError> {
+    beside
+        .leftovers()
+        .iter()
+        .try_for_each(|path| directory::remove_name(path))
+}

@@ -1,0 +1,119 @@
+//! A mend over the wire: open, segments, close; how far the reading is, at least every second, and last the copy.
+
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_rpc::{Idle, InvalidMessage, Kind};
+use proto_archive::wire::mend_request::Step;
+use proto_archive::{convert as fields, wire};
+use tokio::runtime::Handle;
+use tokio_stream::StreamExt;
+use tonic::{Status, Streaming};
+
+use super::verify::News;
+use super::{Answers, convert, send};
+use crate::mend::{Mended, Order};
+use crate::metrics::Instruments;
+use crate::node::Node;
+
+/// The sender's messages, waited for on a thread that may block.
+pub(crate) struct Steps {
+    stream: Idle<Streaming<wire::MendRequest>>,
+    runtime: Handle,
+}
+
+impl Steps {
+    /// To be made within the runtime.
+    pub(crate) fn new(stream: Streaming<wire::MendRequest>, idle: Duration) -> Self {
+        Self {
+            stream: Idle::new(stream, idle),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// The next message; a stream that ends before `close` was cut.
+    fn next(&mut self) -> Result<Step, Status> {
+        let message = self.runtime.block_on(self.stream.next());
+        let message = message.unwrap_or_else(|| {
+            Err(Kind::Unavailable.status("the mend ended before `close`; the copy is as it was"))
+        })?;
+        Ok(message
+            .step
+            .ok_or_else(|| InvalidMessage::missing("step"))?)
+    }
+}
+
+pub(crate) fn mend(
+    node: &Node,
+    steps: &mut Steps,
+    answers: &Answers<wire::MendResponse>,
+    clock: &Clock,
+    instruments: &Instruments,
+) -> Result<(), Status> {
+    let Step::Open(open) = steps.next()? else {
+        return Err(unexpected("open"));
+    };
+    let order = order(open)?;
+    let mut mend = node
+        .mend(order, clock.now())
+        .map_err(|error| convert::status(&error))?;
+    let mut news = News::new(clock);
+    let tell = |bytes| {
+        let response = wire::MendResponse {
+            bytes,
+            ..wire::MendResponse::default()
+        };
+        send(answers, response)
+    };
+    loop {
+        match steps.next()? {
+            Step::Segment(segment) => {
+                let taken = mend.segment(
+                    segment.offset,
+                    segment.length,
+                    &segment.encoded,
+                    // What is read of the old copy is no news of its own.
+                    &mut |_| news.tell(0, tell),
+                );
+                news.end(taken.map_err(|error| convert::status(&error)))?;
+            }
+            Step::Close(_) => break,
+            Step::Open(_) => return Err(unexpected("segment or close")),
+        }
+    }
+    let mended = mend.close(clock.now(), &mut |bytes| news.tell(bytes, tell));
+    let Mended {
+        entry,
+        attic,
+        groups,
+    } = news.end(mended.map_err(|error| convert::status(&error)))?;
+    instruments.mended_groups.inc_by(groups);
+    let response = wire::MendResponse {
+        bytes: news.bytes,
+        entry: Some(convert::entry(node, entry)),
+        attic: attic.unwrap_or_default(),
+    };
+    send(answers, response)
+}
+
+fn order(open: wire::mend_request::Open) -> Result<Order, InvalidMessage> {
+    let volume = match open.volume.as_str() {
+        "" => None,
+        volume => Some(fields::volume_id(volume)?),
+    };
+    if open.who.is_empty() {
+        return Err(InvalidMessage::missing("who"));
+    }
+    Ok(Order {
+        name: fields::file_name("name", &open.name)?,
+        volume,
+        root: fields::root("root", &open.root)?,
+        groups: fields::groups("groups", &open.groups)?,
+        who: open.who,
+        why: open.why,
+    })
+}
+
+fn unexpected(expected: &str) -> Status {
+    InvalidMessage::invalid("step", format!("is not {expected}")).into()
+}

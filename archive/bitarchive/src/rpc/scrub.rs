@@ -1,0 +1,60 @@
+//! The scrub over the wire: what it is told, and how it is doing.
+
+use std::time::Duration;
+
+use archive_rpc::{InvalidMessage, Kind};
+use jiff::Timestamp;
+use proto_archive::wire;
+use tonic::Status;
+
+use crate::node::Node;
+use crate::scrub::{Activity, Control, Order, State};
+
+pub(crate) fn scrub(
+    node: &Node,
+    control: &Control,
+    request: &wire::ScrubRequest,
+    now: Timestamp,
+) -> Result<wire::ScrubState, Status> {
+    use wire::scrub_request::Order as Wire;
+    let order = Wire::try_from(request.order).map_err(|error| {
+        InvalidMessage::invalid("order", format!("{} is none ({error})", request.order))
+    })?;
+    let order = match order {
+        Wire::Unspecified => None,
+        Wire::Pause => Some(Order::Pause(Duration::from_secs(request.pause_seconds))),
+        Wire::Resume => Some(Order::Resume),
+        Wire::Throttle => Some(Order::Throttle(request.bytes_per_second)),
+    };
+    if let Some(order) = order {
+        control
+            .order(order, now)
+            .map_err(|error| Kind::Storage.status(error.to_string()))?;
+        tracing::info!(?order, "the scrub was told");
+    }
+    Ok(write(node, &control.state(now)))
+}
+
+fn write(node: &Node, state: &State) -> wire::ScrubState {
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
+    let (activity, paused_until) = match state.activity {
+        Activity::Running => ("running", None),
+        Activity::Idle => ("idle", None),
+        Activity::Paused(until) => ("paused", Some(until)),
+        Activity::Off => ("off", None),
+    };
+    wire::ScrubState {
+        node: node.id().to_string(),
+        state: activity.to_owned(),
+        paused_until: time(paused_until),
+        bytes_per_second: state.rate,
+        due: state.due,
+        next: time(state.next),
+        oldest: time(state.oldest),
+        unknown: state.unknown,
+        files: state.files,
+        bytes: state.bytes,
+        found: state.found,
+        deadline_seconds: state.deadline.as_secs(),
+    }
+}

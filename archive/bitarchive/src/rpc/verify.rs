@@ -1,0 +1,85 @@
+//! A verification over the wire: how far it is, at least every second, and last the copy as it was found.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use archive_daemon::Clock;
+use archive_model::{FileName, VolumeId};
+use proto_archive::wire;
+use tonic::Status;
+
+use super::{Answers, convert, send};
+use crate::node::Node;
+
+/// How often a caller hears how far it is.
+const EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) fn verify(
+    node: &Node,
+    name: &FileName,
+    volume: Option<&VolumeId>,
+    clock: &Clock,
+    answers: &Answers<wire::VerifyResponse>,
+) -> Result<(), Status> {
+    let mut news = News::new(clock);
+    let entry = node.verify(name, volume, clock.now(), &mut |bytes| {
+        news.tell(bytes, |bytes| {
+            send(answers, wire::VerifyResponse { bytes, entry: None })
+        })
+    });
+    let entry = news.end(entry.map_err(|error| convert::status(&error)))?;
+    send(
+        answers,
+        wire::VerifyResponse {
+            bytes: news.bytes,
+            entry: Some(convert::entry(node, entry)),
+        },
+    )
+}
+
+/// Counts bytes and tells them, not too often; a caller that is gone stops the work.
+pub(super) struct News<'a> {
+    clock: &'a Clock,
+    last: Instant,
+    pub(super) bytes: u64,
+    gone: Option<Status>,
+}
+
+impl<'a> News<'a> {
+    pub(super) fn new(clock: &'a Clock) -> Self {
+        Self {
+            clock,
+            last: clock.instant(),
+            bytes: 0,
+            gone: None,
+        }
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        bytes: u64,
+        tell: impl FnOnce(u64) -> Result<(), Status>,
+    ) -> ControlFlow<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let now = self.clock.instant();
+        if now.saturating_duration_since(self.last) < EVERY {
+            return ControlFlow::Continue(());
+        }
+        self.last = now;
+        match tell(self.bytes) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(status) => {
+                self.gone = Some(status);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// How the work ended; that the caller is gone is the reason for what came after.
+    pub(super) fn end<T>(&mut self, ended: Result<T, Status>) -> Result<T, Status> {
+        match self.gone.take() {
+            Some(gone) => Err(gone),
+            None => ended,
+        }
+    }
+}

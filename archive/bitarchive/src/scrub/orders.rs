@@ -1,0 +1,117 @@
+//! What people told the scrub, kept over restarts: `<node data>/scrub.json`.
+//!
+//! A file that cannot be read is no reason not to scrub: then nothing was ordered.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use archive_daemon::worker::MAX_PAUSE;
+use archive_durable::{DiskError, read_state, replace};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+const FORMAT: &str = "holdfast-scrub/1";
+
+/// What was ordered, and what is remembered with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Orders {
+    format: String,
+    /// Until when it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paused_until: Option<Timestamp>,
+    /// The most bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes_per_second: Option<u64>,
+    /// Since when there have been copies that were not verified since the catalog was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown_since: Option<Timestamp>,
+}
+
+impl Orders {
+    /// Reads what was ordered. A pause that ends later than any pause may is one of a clock that was wrong.
+    pub(crate) fn read(data: &Path, now: Timestamp) -> Self {
+        let path = path(data);
+        let read = read_state(&path).map_err(|error| error.to_string());
+        let parsed = read.and_then(|text| match text {
+            None => Ok(Self::default()),
+            Some(text) => match serde_json::from_slice::<Self>(&text) {
+                Ok(orders) if orders.format == FORMAT => Ok(orders),
+                Ok(other) => Err(format!("it has the format {}", other.format)),
+                Err(error) => Err(error.to_string()),
+            },
+        });
+        let mut orders = parsed.unwrap_or_else(|why| {
+            tracing::warn!(path = %path.display(), why, "what the scrub was told is not known any more; it goes on by its settings");
+            Self::default()
+        });
+        orders.paused_until = orders
+            .paused_until
+            .map(|until| until.min(end_of(MAX_PAUSE, now)));
+        orders
+    }
+
+    /// Writes it, durably.
+    pub(crate) fn write(&self, data: &Path) -> Result<(), DiskError> {
+        let path = path(data);
+        let orders = Self {
+            format: FORMAT.to_owned(),
+            ..self.clone()
+        };
+        let text = serde_json::to_vec_pretty(&orders)
+            .map_err(|error| DiskError::new("write", &path, std::io::Error::other(error)))?;
+        replace(&path, &text)
+    }
+
+    /// When the pause ends, if it is paused now.
+    pub(crate) fn pause(&self, now: Timestamp) -> Option<Timestamp> {
+        self.paused_until.filter(|until| *until > now)
+    }
+}
+
+fn path(data: &Path) -> PathBuf {
+    data.join("scrub.json")
+}
+
+/// When a pause that begins now ends; never later than the longest pause allows.
+pub(crate) fn end_of(pause: Duration, now: Timestamp) -> Timestamp {
+    now.checked_add(pause.min(MAX_PAUSE))
+        .unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_ordered_survives_and_what_is_damaged_orders_nothing() {
+        let data = tempfile::tempdir().unwrap();
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        assert_eq!(Orders::read(data.path(), now), Orders::default());
+        let orders = Orders {
+            paused_until: Some(end_of(Duration::from_hours(2), now)),
+            bytes_per_second: Some(7),
+            unknown_since: Some(now),
+            ..Orders::default()
+        };
+        orders.write(data.path()).unwrap();
+        let read = Orders::read(data.path(), now);
+        assert_eq!(read.pause(now), orders.paused_until);
+        assert_eq!(read.pause(end_of(Duration::from_hours(2), now)), None);
+        assert_eq!(
+            (read.bytes_per_second, read.unknown_since),
+            (Some(7), Some(now))
+        );
+        let earlier = now - Duration::from_hours(48);
+        assert_eq!(
+            Orders::read(data.path(), earlier).pause(earlier),
+            Some(end_of(MAX_PAUSE, earlier)),
+            "a pause never lasts longer than a day"
+        );
+        for bad in ["", "{", "{\"format\":\"holdfast-scrub/9\"}", "[]"] {
+            std::fs::write(path(data.path()), bad).unwrap();
+            assert_eq!(Orders::read(data.path(), now), Orders::default(), "{bad}");
+        }
+    }
+}

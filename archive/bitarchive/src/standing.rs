@@ -1,0 +1,74 @@
+//! What the scrub and the rest of the node tell each other: how old the oldest verification is, and where to look next.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use archive_model::VolumeId;
+use jiff::Timestamp;
+
+use crate::catalog::Entry;
+use crate::node::Node;
+
+/// How many places to look at next are remembered; more damage than that is found by the ordinary round.
+const MOST_SUSPECTS: usize = 64;
+
+/// A place where damage was found: what was stored there at about the same time is to be read next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    /// The volume.
+    pub(crate) volume: VolumeId,
+    /// When the damaged file was stored.
+    pub(crate) stored: Timestamp,
+    /// When the damage was found.
+    pub(crate) found: Timestamp,
+}
+
+/// Shared by all who serve a node.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    oldest: Option<Timestamp>,
+    suspects: Vec<Suspect>,
+}
+
+impl Standing {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_oldest(&self, oldest: Option<Timestamp>) {
+        self.lock().oldest = oldest;
+    }
+
+    /// Takes the places to look at next.
+    pub(crate) fn take_suspects(&self) -> Vec<Suspect> {
+        std::mem::take(&mut self.lock().suspects)
+    }
+
+    pub(crate) fn has_suspects(&self) -> bool {
+        !self.lock().suspects.is_empty()
+    }
+}
+
+impl Node {
+    /// When the copy that has waited longest was last verified, as far as the scrub has counted; `None`: some copy was
+    /// not verified since the catalog was built, or there is none.
+    pub fn oldest_verification(&self) -> Option<Timestamp> {
+        self.standing().lock().oldest
+    }
+
+    /// Damage was found here: its neighbours are read next.
+    pub(crate) fn suspect(&self, entry: &Entry, now: Timestamp) {
+        let mut inner = self.standing().lock();
+        if inner.suspects.len() < MOST_SUSPECTS {
+            inner.suspects.push(Suspect {
+                volume: entry.volume.clone(),
+                stored: entry.row.stored,
+                found: now,
+            });
+        }
+    }
+}

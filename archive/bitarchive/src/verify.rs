@@ -1,0 +1,294 @@
+//! One copy read whole, past the page cache, and judged; what is found goes into the catalog.
+//!
+//! The data is judged by the root as admitted and by nothing else: a rotten outboard, or none, costs time and is made
+//! anew once the data is good; a rotten sidecar makes a good file *unexpected*, for the repository to adopt again. What
+//! is not there, or is no file (a directory, a link: never followed), is missing; what cannot be opened is unreadable
+//! as a whole; what is longer than admitted is damaged in its last group.
+//!
+//! Not promised: anything about a volume that went away meanwhile. Its rows stay as they are.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use archive_durable::{DiskError, UncachedFile, VolumeProblem, exchange, volume};
+use archive_model::{FileName, Groups, Root, VolumeId, groups};
+use archive_proof::{OutboardState, ReadAt, Walk, walk};
+use jiff::Timestamp;
+
+use crate::catalog::{Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::Node;
+use crate::reconcile;
+use crate::work::Work;
+
+/// Told how many bytes were just read (at most 1 MiB); it may wait, to throttle, and stop the work.
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// How much of a file without a root is hashed at a time, in bytes.
+const BLOCK: usize = 1024 * 1024;
+
+impl Node {
+    /// Reads one copy and judges it. `volume` may be left out where there is only one copy.
+    pub fn verify(
+        &self,
+        name: &FileName,
+        volume: Option<&VolumeId>,
+        now: Timestamp,
+        progress: Progress<'_>,
+    ) -> Result<Entry, NodeError> {
+        let entry = self.copy(name, volume, now)?;
+        self.verify_as(Work::Verify, &entry.name, &entry.volume, now, progress)
+    }
+
+    /// The copy that is meant: one that the catalog knows, or one that lies there and was not seen yet.
+    pub(crate) fn copy(
+        &self,
+        name: &FileName,
+        volume: Option<&VolumeId>,
+        now: Timestamp,
+    ) -> Result<Entry, NodeError> {
+        let find = || -> Result<Vec<Entry>, NodeError> {
+            let mut found = self.catalog().find(name)?;
+            found.retain(|entry| volume.is_none_or(|volume| entry.volume == *volume));
+            Ok(found)
+        };
+        let mut found = find()?;
+        if found.is_empty() {
+            for (id, layout) in self.volume_set().online() {
+                if volume.is_none_or(|volume| id == *volume) {
+                    self.look_at(&id, &layout, name, now)?;
+                }
+            }
+            found = find()?;
+        }
+        match <[Entry; 1]>::try_from(found) {
+            Ok([entry]) => Ok(entry),
+            Err(none) if none.is_empty() => Err(NodeError::NotFound(name.clone())),
+            Err(_several) => Err(NodeError::Several(name.clone())),
+        }
+    }
+
+    /// The same for one copy that the catalog has, by whoever does it.
+    pub(crate) fn verify_as(
+        &self,
+        work: Work,
+        name: &FileName,
+        volume: &VolumeId,
+        now: Timestamp,
+        progress: Progress<'_>,
+    ) -> Result<Entry, NodeError> {
+        let hold = self.hold(name, work)?;
+        let layout = self.layout(volume)?;
+        let row = self
+            .catalog()
+            .row(name, volume)?
+            .ok_or_else(|| NodeError::NotFound(name.clone()))?;
+        let before = row.condition.clone();
+        let mut yielding = |bytes| {
+            if hold.is_wanted() {
+                return ControlFlow::Break(());
+            }
+            progress(bytes)
+        };
+        let judge = Judge {
+            node: self,
+            layout: &layout,
+            name,
+            volume,
+            now,
+        };
+        let row = judge.row(row, &mut yielding)?;
+        // What a disk that went away seems to say is said by nobody.
+        self.still_there(volume, &layout)?;
+        let entry = Entry {
+            name: name.clone(),
+            volume: volume.clone(),
+            row,
+        };
+        if entry.row.condition != before {
+            tracing::info!(file = %name, %volume, ?before, now = ?entry.row.condition, "verified: not as it was");
+        }
+        self.catalog().put(std::slice::from_ref(&entry))?;
+        if matches!(entry.row.condition, Condition::Damaged { .. }) {
+            self.suspect(&entry, now);
+        }
+        Ok(entry)
+    }
+
+    /// Whether the volume is online, and the disk that is there now is still that volume.
+    pub(crate) fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
+        self.layout(id)?;
+        let problem = match volume::identify(layout.root()) {
+            Ok(identity) if identity.volume == *id => return Ok(()),
+            Ok(identity) => VolumeProblem::Swapped {
+                found: identity.volume,
+                expected: id.clone(),
+            },
+            Err(problem) => problem,
+        };
+        Err(NodeError::Offline {
+            volume: id.clone(),
+            problem,
+        })
+    }
+}
+
+/// What is held against each other in one verification.
+struct Judge<'a> {
+    node: &'a Node,
+    layout: &'a Layout,
+    name: &'a FileName,
+    volume: &'a VolumeId,
+    now: Timestamp,
+}
+
+impl Judge<'_> {
+    /// The row as it is to be from now on.
+    fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
+        let target = self.layout.target(self.name);
+        let sidecar = match reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust()) {
+            Ok(read) => read,
+            Err(error) => Err(error.to_string()),
+        };
+        if let Ok((size, root, stored)) = sidecar {
+            // The admission decides; a row is only what was known of it.
+            row = Row {
+                size,
+                root: Some(root),
+                stored,
+                ..row
+            };
+        }
+        if !is_file(&target.file)? {
+            let since = match row.condition {
+                Condition::Missing { since } => since,
+                Condition::Present | Condition::Damaged { .. } | Condition::Unexpected { .. } => {
+                    self.now
+                }
+            };
+            row.condition = Condition::Missing { since };
+            return Ok(row);
+        }
+        let data = match UncachedFile::open(&target.file) {
+            Ok(data) => data,
+            Err(error) => {
+                tracing::warn!(file = %self.name, volume = %self.volume, %error, "cannot be opened");
+                let all = Groups::all(row.size);
+                row.condition = self.damaged(&row, Groups::none(), all);
+                return Ok(row);
+            }
+        };
+        let Some(root) = row.root else {
+            return self.hash(row, &data, progress);
+        };
+        let outboard = UncachedFile::open(&target.outboard);
+        let length = data.size()?;
+        let mut found = match &outboard {
+            Err(error) if error.is_absent() => {
+                walk(&data, None::<&UncachedFile>, root, row.size, progress)
+            }
+            Err(_unreadable) => Walk {
+                outboard: OutboardState::Damaged,
+                ..walk(&data, None::<&UncachedFile>, root, row.size, progress)
+            },
+            Ok(outboard) => walk(&data, Some(outboard), root, row.size, progress),
+        };
+        if found.stopped {
+            return Err(NodeError::Stopped(self.name.clone()));
+        }
+        if length > row.size {
+            let last = groups::count(row.size) - 1;
+            if !found.unreadable.contains(last) {
+                found.damaged.insert_one(last);
+            }
+        }
+        if !found.is_intact() {
+            if let Some(error) = &found.read_error {
+                tracing::warn!(file = %self.name, volume = %self.volume, error, groups = found.unreadable.len(), "cannot be read");
+            }
+            row.condition = self.damaged(&row, found.damaged, found.unreadable);
+            return Ok(row);
+        }
+        if found.outboard != OutboardState::Good {
+            self.rebuild(&data, root, row.size);
+        }
+        row.verified = Some(self.now);
+        row.condition = match sidecar {
+            Ok(_) => Condition::Present,
+            Err(why) => Condition::Unexpected { why },
+        };
+        Ok(row)
+    }
+
+    fn damaged(&self, row: &Row, corrupt: Groups, unreadable: Groups) -> Condition {
+        let since = match row.condition {
+            Condition::Damaged { since, .. } => since,
+            Condition::Present | Condition::Missing { .. } | Condition::Unexpected { .. } => {
+                self.now
+            }
+        };
+        Condition::Damaged {
+            since,
+            corrupt,
+            unreadable,
+        }
+    }
+
+    /// A file that nobody admitted: its root is what it hashes to, for the repository to recognise.
+    fn hash(
+        &self,
+        mut row: Row,
+        data: &UncachedFile,
+        progress: Progress<'_>,
+    ) -> Result<Row, NodeError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut block = vec![0; BLOCK];
+        let mut offset = 0;
+        loop {
+            let Ok(read) = data.read_at(offset, &mut block) else {
+                // What cannot be read has no root; it stays what it is.
+                return Ok(row);
+            };
+            let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                break;
+            };
+            hasher.update(bytes);
+            offset += read as u64;
+            if progress(read as u64).is_break() {
+                return Err(NodeError::Stopped(self.name.clone()));
+            }
+        }
+        row.size = offset;
+        row.root = Some(Root::from_bytes(*hasher.finalize().as_bytes()));
+        row.verified = Some(self.now);
+        Ok(row)
+    }
+
+    /// Makes a rotten or absent outboard anew. That the disk has no room for it, or fails, is no fault of the data.
+    fn rebuild(&self, data: &UncachedFile, root: Root, size: u64) {
+        let beside = crate::mend::Beside::new(self.layout, self.name).outboard;
+        let target = self.layout.target(self.name).outboard;
+        match exchange::rebuild_outboard(data, root, size, &beside, &target) {
+            Ok(true) => {
+                tracing::info!(file = %self.name, volume = %self.volume, "its outboard was made anew");
+            }
+            Ok(false) => {
+                tracing::warn!(file = %self.name, volume = %self.volume, "its outboard was not made: the data changes while it is read");
+            }
+            Err(error) => {
+                let error = self.node.blame(self.volume, error);
+                tracing::warn!(file = %self.name, volume = %self.volume, %error, "its outboard was not made anew");
+            }
+        }
+    }
+}
+
+/// Whether a regular file bears the name. A link is not followed.
+pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
+    match path.symlink_metadata() {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(DiskError::new("lstat", path, error)),
+    }
+}
