@@ -11,12 +11,21 @@ use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use crate::catalog::{Catalog, Condition, Entry};
+use crate::attic::settle_all;
+use crate::catalog::{Catalog, Entry};
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::reconcile::{self, Reconciled};
+use crate::settings::AtticSettings;
 use crate::upload::Upload;
 use crate::volumes::{Volume, Volumes};
+
+mod disks;
+mod upkeep;
+
+pub(crate) use disks::Second;
+use upkeep::Upkeep;
+pub(crate) use upkeep::verb;
 
 /// What a node is told when it starts.
 #[derive(Clone, Debug)]
@@ -33,7 +42,12 @@ pub struct NodeOptions {
     pub reserve: u64,
     /// The keys whose admissions it believes.
     pub trust: TrustFile,
+    /// What may leave it, and how fast.
+    pub attic: AtticSettings,
 }
+
+/// The names that are being received, or moved.
+pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
 
 /// A node. Shared by all who serve it.
 #[derive(Debug)]
@@ -41,7 +55,8 @@ pub struct Node {
     options: NodeOptions,
     volumes: Volumes,
     catalog: Catalog,
-    receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    receiving: Claims,
+    upkeep: Upkeep,
 }
 
 impl Node {
@@ -59,12 +74,14 @@ impl Node {
             tracing::warn!(why, "the catalog is built again from the volumes");
         }
         let node = Self {
+            upkeep: Upkeep::new(&options),
             options,
             volumes,
             catalog: opened.catalog,
             receiving: Arc::default(),
         };
         let found = node.refresh(now)?;
+        node.note_retired(now)?;
         Ok((node, found))
     }
 
@@ -96,13 +113,20 @@ impl Node {
 
     /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
     pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
+        let _alone = self
+            .upkeep
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut found = Reconciled::default();
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
                 found.add(one);
                 self.volumes.accept(&id);
+                self.note_looked();
             }
         }
+        self.settle_again()?;
         Ok(found)
     }
 
@@ -113,7 +137,13 @@ impl Node {
         layout: &Layout,
         now: Timestamp,
     ) -> Result<Option<Reconciled>, NodeError> {
-        match reconcile::volume(&self.catalog, &self.options.trust, id, layout, now) {
+        let settled = {
+            let _moving = self.moving();
+            settle_all(&self.catalog, id, layout)
+        };
+        let found = settled
+            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now));
+        match found {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
                 tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
@@ -132,6 +162,7 @@ impl Node {
         name: &FileName,
         now: Timestamp,
     ) -> Result<Option<Root>, NodeError> {
+        self.note_looked();
         reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now)
     }
 
@@ -162,19 +193,10 @@ impl Node {
         size: u64,
         earlier: Earlier,
     ) -> Result<Upload<'_>, NodeError> {
+        self.refuse_unless_open()?;
         let claim = Claim::take(&self.receiving, name, upload)?;
-        for entry in self.catalog.find(name)? {
-            let is_free = matches!(entry.row.condition, Condition::Missing { .. })
-                && self.is_online(&entry.volume);
-            if !is_free {
-                return Err(NodeError::Taken {
-                    name: entry.name,
-                    volume: entry.volume,
-                    root: entry.row.root,
-                });
-            }
-        }
-        let mut unfinished = self.volumes.online().into_iter().find(|(_, layout)| {
+        self.refuse_taken(name, Some(Second::Any))?;
+        let mut unfinished = self.volumes.writable().into_iter().find(|(_, layout)| {
             matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
         });
         if let (Earlier::Forget, Some((volume, layout))) = (earlier, &unfinished) {
@@ -189,9 +211,12 @@ impl Node {
         Upload::open(self, claim, upload.clone(), volume, layout, size)
     }
 
-    /// Where a file is on this node; more than one place is for people to look at.
+    /// Where a file is on this node, the best copy first. Several are for people to look at, unless a volume is being
+    /// drained.
     pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
-        Ok(self.catalog.find(name)?)
+        let mut entries = self.catalog.find(name)?;
+        self.sort_by_use(&mut entries);
+        Ok(entries)
     }
 
     /// Every entry after the name `after`, sorted by name. Entries of offline volumes are among them.
@@ -204,23 +229,15 @@ impl Node {
 
     /// Opens the bytes of a file that is here, for reading past the page cache, with its outboard where it has one.
     pub fn open_file(&self, name: &FileName) -> Result<Reading, NodeError> {
-        let entries = self.catalog.find(name)?;
+        let entries = self.find(name)?;
         let mut problem = NodeError::NotFound(name.clone());
         for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
-            match self.layout(&entry.volume) {
-                Err(offline) => problem = offline,
-                Ok(layout) => {
-                    let target = layout.target(name);
-                    let outboard = match UncachedFile::open(&target.outboard) {
-                        Err(error) if error.is_absent() => None,
-                        other => Some(other?),
-                    };
-                    return Ok(Reading {
-                        data: UncachedFile::open(&target.file)?,
-                        outboard,
-                        entry,
-                    });
-                }
+            match self
+                .layout(&entry.volume)
+                .and_then(|layout| open(&layout, entry))
+            {
+                Ok(reading) => return Ok(reading),
+                Err(why) => problem = why,
             }
         }
         Err(problem)
@@ -314,16 +331,29 @@ pub struct Reading {
     pub entry: Entry,
 }
 
-/// The right to receive one name; given back when it is dropped.
+fn open(layout: &Layout, entry: Entry) -> Result<Reading, NodeError> {
+    let target = layout.target(&entry.name);
+    let outboard = match UncachedFile::open(&target.outboard) {
+        Err(error) if error.is_absent() => None,
+        other => Some(other?),
+    };
+    Ok(Reading {
+        data: UncachedFile::open(&target.file)?,
+        outboard,
+        entry,
+    })
+}
+
+/// The right to receive one name, or to move it; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    names: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    names: Claims,
     pub(crate) name: FileName,
 }
 
 impl Claim {
-    fn take(
-        names: &Arc<Mutex<HashMap<FileName, UploadId>>>,
+    pub(crate) fn take(
+        names: &Claims,
         name: &FileName,
         upload: &UploadId,
     ) -> Result<Self, NodeError> {

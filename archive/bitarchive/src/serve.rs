@@ -12,6 +12,7 @@ use archive_proof::TrustFile;
 use archive_rpc::{ConnectError, CredentialsError, Drained, Limits, Role, ServeError};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::adopt::Strangers;
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look, Reload};
 use crate::node::{Node, NodeOptions};
@@ -78,6 +79,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         volumes: own.volumes,
         reserve: own.reserve.bytes(),
         trust: trust(own.trust)?,
+        attic: settings.attic,
     };
     let now = daemon.clock.now();
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
@@ -106,6 +108,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         keep_uploads: own.keep_uploads,
     };
     workers.spawn_instance(id, look)?;
+    workers.spawn_instance(id, Strangers::new(Arc::clone(&node), own.look))?;
     workers.spawn_instance(
         id,
         Reload {
