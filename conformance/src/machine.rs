@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use archive_bitarchive::{Entry, Node, NodeError, NodeOptions};
+use archive_bitarchive::{AtticSettings, Entry, Node, NodeError, NodeOptions};
 use archive_durable::{VolumeProblem, directory};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
@@ -73,6 +73,7 @@ impl Machine {
             volumes: vec![self.disk()],
             reserve: 0,
             trust: TrustFile::new(vec![trusted])?,
+            attic: AtticSettings::default(),
         };
         let (node, _) = Node::open(options, Timestamp::from_second(now)?)?;
         Ok(node)

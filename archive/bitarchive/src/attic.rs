@@ -1,11 +1,24 @@
 //! What is put aside: replaced and removed files, replaced groups, leftovers. Moved, never deleted, with the reason.
+//!
+//! One directory an item, named after the second and what it is. A directory whose name begins with a dot is a move
+//! that was not ended: [`moves`] brings it to one end or the other. Only `purge` destroys, and only what is old.
 
+mod brake;
+mod item;
+mod moves;
+mod purge;
+
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory, replace};
 use archive_model::FileName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use brake::Brake;
+pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, Listed, item, list};
+pub(crate) use moves::settle_all;
 
 use crate::layout::Layout;
 
@@ -22,28 +35,42 @@ pub struct Reason {
     pub who: String,
     /// Why.
     pub why: String,
-    /// What it is.
+    /// What it is; absent in old ones, which are leftovers.
     #[serde(default)]
     pub kind: Kind,
 }
 
-/// What lies in one directory of the attic.
+/// What was put aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A whole file, with its sidecar and outboard.
+    /// A whole file with its sidecar and outboard: it can be taken back.
     File,
-    /// Groups that were replaced in a file, with their positions.
+    /// Groups that were replaced by a repair, with their positions.
     Groups,
-    /// What was left of something that was cut.
+    /// What an upload that was cut, or a file that is missing, left.
     #[default]
     Leftover,
 }
 
-const FORMAT: &str = "holdfast-attic/1";
+impl Kind {
+    /// As it stands in `why.json` and on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Groups => "groups",
+            Self::Leftover => "leftover",
+        }
+    }
+}
 
-/// Moves `paths` (those of them that are there) into a new directory of the attic, the reason first. `id` makes the
-/// directory's name unique within the second.
+pub(crate) const FORMAT: &str = "holdfast-attic/1";
+
+/// The reason beside what was put aside.
+pub(crate) const REASON_NAME: &str = "why.json";
+
+/// Moves `paths` (those of them that are there) into a new directory of the attic, the reason first. `id` says what
+/// they are; the directory gets a name that nothing has.
 pub fn put_aside(
     layout: &Layout,
     id: &str,
@@ -62,10 +89,6 @@ pub fn put_aside_as(
     paths: &[&Path],
 ) -> Result<PathBuf, DiskError> {
     let (name, at, who, why) = reason;
-    let place = layout
-        .attic()
-        .join(format!("{}-{id}", at.strftime("%Y%m%dT%H%M%SZ")));
-    directory::make_new(&place)?;
     let reason = Reason {
         format: FORMAT.to_owned(),
         name: name.clone(),
@@ -74,14 +97,12 @@ pub fn put_aside_as(
         why: why.to_owned(),
         kind,
     };
-    let text = serde_json::to_vec_pretty(&reason)
-        .map_err(|error| DiskError::new("write", &place, std::io::Error::other(error)))?;
-    replace(&place.join("why.json"), &text)?;
+    let place = make_place(layout, "", id, &reason)?;
     for path in paths {
         let Some(last) = path.file_name() else {
             continue;
         };
-        match directory::move_new(path, &place.join(last)) {
+        match directory::move_new(path, &place.join(kept_name(last))) {
             Err(error) if error.is_absent() => {}
             other => other?,
         }
@@ -89,33 +110,46 @@ pub fn put_aside_as(
     Ok(place)
 }
 
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
-mod tests {
-    use super::*;
+/// Makes a directory in the attic, with its reason. Its name is `prefix`, the second and `id`, and a number where that
+/// is taken: making a directory refuses what is there, so that no two ever get the same.
+pub(crate) fn make_place(
+    layout: &Layout,
+    prefix: &str,
+    id: &str,
+    reason: &Reason,
+) -> Result<PathBuf, DiskError> {
+    let mut number = 1_u64;
+    let place = loop {
+        let place = layout
+            .attic()
+            .join(format!("{prefix}{}", place_name(reason.at, id, number)));
+        match directory::make_new(&place) {
+            Err(error) if error.is_taken() => number += 1,
+            made => break made.map(|()| place)?,
+        }
+    };
+    let text = serde_json::to_vec_pretty(reason)
+        .map_err(|error| DiskError::new("write", &place, std::io::Error::other(error)))?;
+    replace(&place.join(REASON_NAME), &text)?;
+    Ok(place)
+}
 
-    #[test]
-    fn what_is_put_aside_keeps_its_name_and_its_reason() {
-        let directory = tempfile::tempdir().unwrap();
-        let layout = Layout::new(directory.path());
-        layout.make().unwrap();
-        let name = FileName::new("a.warc").unwrap();
-        let target = layout.target(&name);
-        std::fs::write(&target.sidecar, "old").unwrap();
-        let reason = (&name, Timestamp::UNIX_EPOCH, "node n1", "leftover");
-        let place = put_aside(&layout, "u1", reason, &[&target.sidecar, &target.outboard]).unwrap();
-        assert_eq!(place, layout.attic().join("19700101T000000Z-u1"));
-        assert_eq!(std::fs::read(place.join("a.warc.json")).unwrap(), b"old");
-        let kept: Reason =
-            serde_json::from_slice(&std::fs::read(place.join("why.json")).unwrap()).unwrap();
-        assert_eq!(kept.why, "leftover");
-        std::fs::write(&target.sidecar, "newer").unwrap();
-        assert!(
-            put_aside(&layout, "u1", reason, &[&target.sidecar])
-                .unwrap_err()
-                .is_taken(),
-            "never overwritten"
-        );
-        assert_eq!(std::fs::read(place.join("a.warc.json")).unwrap(), b"old");
+fn place_name(at: Timestamp, id: &str, number: u64) -> String {
+    let at = at.strftime(item::TIME);
+    match number {
+        1 => format!("{at}-{id}"),
+        _ => format!("{at}-{id}-{number}"),
     }
 }
+
+/// What a file is called in its directory of the attic: as before, except where that is the name of the reason.
+pub(crate) fn kept_name(name: &OsStr) -> OsString {
+    if name == REASON_NAME {
+        OsString::from("_why.json")
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! Why a node did not do what it was asked, by what the asker does next.
 
+use std::path::PathBuf;
+
 use archive_db::DbError;
 use archive_durable::{DiskError, SidecarError, VolumeProblem};
 use archive_model::{FileName, Root, UploadId, VolumeId};
+use jiff::Timestamp;
 
-use crate::volumes::VolumesError;
+use crate::volumes::{Mode, VolumesError};
 use crate::work::Work;
 
 /// Why a node did not do what it was asked.
@@ -94,6 +97,81 @@ pub enum NodeError {
     /// No volume has room for it.
     #[error("no volume has room for {0} bytes")]
     NoSpace(u64),
+    /// The node, or the volume, takes nothing: use another, or let people set it to read-write.
+    #[error("{what} is {mode} and takes no new files")]
+    TakesNothing {
+        /// `node …` or `volume …`.
+        what: String,
+        /// Its mode.
+        mode: Mode,
+    },
+    /// The copy is not the one that the caller named. What it is, is not said.
+    #[error(
+        "{name} on volume {volume} does not have the checksum that was named; nothing was moved"
+    )]
+    OtherCopy {
+        /// The name.
+        name: FileName,
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// The attic of the volume has no such item.
+    #[error("the attic of volume {volume} has no item {id}")]
+    NoItem {
+        /// The volume.
+        volume: VolumeId,
+        /// What was asked for.
+        id: String,
+    },
+    /// What was asked cannot be done with this item.
+    #[error("item {id} of the attic of volume {volume}: {why}")]
+    Attic {
+        /// The volume.
+        volume: VolumeId,
+        /// The item.
+        id: String,
+        /// Why not.
+        why: String,
+    },
+    /// The item must not be destroyed yet.
+    #[error("item {id} of the attic of volume {volume} is kept until {until} (`attic.min_age`)")]
+    TooYoung {
+        /// The volume.
+        volume: VolumeId,
+        /// The item.
+        id: String,
+        /// When it is old enough.
+        until: Timestamp,
+    },
+    /// The brake.
+    #[error(
+        "this node lets go no more than {most} files an hour (`attic.removals_per_hour`), whoever asks; the next at {again}"
+    )]
+    TooManyRemovals {
+        /// How many are let go within an hour.
+        most: u64,
+        /// When the next may be.
+        again: Timestamp,
+    },
+    /// What was removed within the hour is not known any more: nothing is removed.
+    #[error("{}: {what}; look who damaged it, then delete it", .path.display())]
+    Removals {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It cannot be taken in: it has its admission already, and another was given.
+    #[error("{name} on volume {volume} is not unexpected: it has an admission of its own")]
+    Admitted {
+        /// The name.
+        name: FileName,
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// A bug.
+    #[error("a bug: {0}")]
+    Bug(String),
     /// The volume cannot be used now.
     #[error("volume {volume} is offline: {problem}")]
     Offline {

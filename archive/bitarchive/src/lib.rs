@@ -11,6 +11,7 @@
 //! Not promised: knowledge of other nodes. Where a name may be on two nodes, the monitor sees it.
 #![doc = include_str!("../FORMAT.md")]
 
+mod adopt;
 pub mod attic;
 pub mod catalog;
 pub mod error;
@@ -38,6 +39,6 @@ pub use mend::{Mend, Mended, Order};
 pub use node::{Node, NodeOptions, Reading};
 pub use reconcile::Reconciled;
 pub use serve::{StartError, serve};
-pub use settings::Settings;
+pub use settings::{AtticSettings, Settings};
 pub use upload::Upload;
 pub use volumes::{Mode, Volume, Volumes, VolumesError};

@@ -13,6 +13,25 @@ pub fn add(path: &Path, name: &FileName, root: Root) -> Result<(), DiskError> {
     AppendFile::open(path)?.append(line(name, root).as_bytes())
 }
 
+/// Takes the lines of one file away.
+pub fn remove(path: &Path, name: &FileName) -> Result<(), DiskError> {
+    let Some(found) = read_state(path)? else {
+        return Ok(());
+    };
+    let text = String::from_utf8_lossy(&found);
+    let is_other = |line: &&str| {
+        line.trim_end_matches('\n')
+            .split_once("  ")
+            .map(|(_, name)| name)
+            != Some(name.as_str())
+    };
+    let rest: String = text.split_inclusive('\n').filter(is_other).collect();
+    if rest.len() == text.len() {
+        return Ok(());
+    }
+    replace(path, rest.as_bytes())
+}
+
 /// Writes the list again if it does not say just this, in any order of lines. Says whether it was written.
 pub fn set<'a>(
     path: &Path,
@@ -71,6 +90,10 @@ mod tests {
         std::fs::write(&path, &text[..text.len() - 3]).unwrap();
         assert!(set(&path, all()).unwrap());
         assert!(!set(&path, all()).unwrap());
+        add(&path, &FileName::new("a").unwrap(), files[0].1).unwrap();
+        remove(&path, &FileName::new("a").unwrap()).unwrap();
+        remove(&path, &FileName::new("x.warc").unwrap()).unwrap();
+        assert!(!set(&path, all()).unwrap(), "only whole names count");
         match std::process::Command::new("b3sum")
             .arg("-c")
             .arg(&path)

@@ -11,14 +11,23 @@ use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use crate::catalog::{Catalog, Condition, Entry, Tally};
+use crate::attic::settle_all;
+use crate::catalog::{Catalog, Entry, Tally};
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::reconcile::{self, Reconciled};
+use crate::settings::AtticSettings;
 use crate::standing::Standing;
 use crate::upload::Upload;
 use crate::volumes::{Volume, Volumes};
 use crate::work::{Hold, Work, Works};
+
+mod disks;
+mod upkeep;
+
+pub(crate) use disks::Second;
+use upkeep::Upkeep;
+pub(crate) use upkeep::verb;
 
 /// What a node is told when it starts.
 #[derive(Clone, Debug)]
@@ -35,7 +44,12 @@ pub struct NodeOptions {
     pub reserve: u64,
     /// The keys whose admissions it believes.
     pub trust: TrustFile,
+    /// What may leave it, and how fast.
+    pub attic: AtticSettings,
 }
+
+/// The names that are being received, or moved.
+pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
 
 /// A node. Shared by all who serve it.
 #[derive(Debug)]
@@ -43,7 +57,8 @@ pub struct Node {
     options: NodeOptions,
     volumes: Volumes,
     catalog: Catalog,
-    receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    receiving: Claims,
+    upkeep: Upkeep,
     works: Works,
     standing: Standing,
 }
@@ -63,6 +78,7 @@ impl Node {
             tracing::warn!(why, "the catalog is built again from the volumes");
         }
         let node = Self {
+            upkeep: Upkeep::new(&options),
             options,
             volumes,
             catalog: opened.catalog,
@@ -71,6 +87,7 @@ impl Node {
             standing: Standing::default(),
         };
         let found = node.refresh(now)?;
+        node.note_retired(now)?;
         Ok((node, found))
     }
 
@@ -102,13 +119,20 @@ impl Node {
 
     /// Looks at the disks again. A volume that is there again is held against the catalog before anybody may use it.
     pub fn refresh(&self, now: Timestamp) -> Result<Reconciled, NodeError> {
+        let _alone = self
+            .upkeep
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut found = Reconciled::default();
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
                 found.add(one);
                 self.volumes.accept(&id);
+                self.note_looked();
             }
         }
+        self.settle_again()?;
         Ok(found)
     }
 
@@ -119,9 +143,14 @@ impl Node {
         layout: &Layout,
         now: Timestamp,
     ) -> Result<Option<Reconciled>, NodeError> {
-        let held = crate::mend::finish_cut(self, id, layout, now)
+        let settled = {
+            let _moving = self.moving();
+            settle_all(&self.catalog, id, layout)
+        };
+        let found = settled
+            .and_then(|()| crate::mend::finish_cut(self, id, layout, now))
             .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now));
-        match held {
+        match found {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
                 tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
@@ -140,6 +169,7 @@ impl Node {
         name: &FileName,
         now: Timestamp,
     ) -> Result<Option<Root>, NodeError> {
+        self.note_looked();
         reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now)
     }
 
@@ -170,20 +200,10 @@ impl Node {
         size: u64,
         earlier: Earlier,
     ) -> Result<Upload<'_>, NodeError> {
-        let claim = Claim::take(&self.receiving, name, upload)?;
-        self.works.refuse_busy(name)?;
-        for entry in self.catalog.find(name)? {
-            let is_free = matches!(entry.row.condition, Condition::Missing { .. })
-                && self.is_online(&entry.volume);
-            if !is_free {
-                return Err(NodeError::Taken {
-                    name: entry.name,
-                    volume: entry.volume,
-                    root: entry.row.root,
-                });
-            }
-        }
-        let mut unfinished = self.volumes.online().into_iter().find(|(_, layout)| {
+        self.refuse_unless_open()?;
+        let claim = self.claim(name, upload)?;
+        self.refuse_taken(name, Some(Second::Any))?;
+        let mut unfinished = self.volumes.writable().into_iter().find(|(_, layout)| {
             matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
         });
         if let (Earlier::Forget, Some((volume, layout))) = (earlier, &unfinished) {
@@ -198,9 +218,12 @@ impl Node {
         Upload::open(self, claim, upload.clone(), volume, layout, size)
     }
 
-    /// Where a file is on this node; more than one place is for people to look at.
+    /// Where a file is on this node, the best copy first. Several are for people to look at, unless a volume is being
+    /// drained.
     pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
-        Ok(self.catalog.find(name)?)
+        let mut entries = self.catalog.find(name)?;
+        self.sort_by_use(&mut entries);
+        Ok(entries)
     }
 
     /// Every entry after the name `after`, sorted by name. Entries of offline volumes are among them.
@@ -226,23 +249,15 @@ impl Node {
 
     /// Opens the bytes of a file that is here, for reading past the page cache, with its outboard where it has one.
     pub fn open_file(&self, name: &FileName) -> Result<Reading, NodeError> {
-        let entries = self.catalog.find(name)?;
+        let entries = self.find(name)?;
         let mut problem = NodeError::NotFound(name.clone());
         for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
-            match self.layout(&entry.volume) {
-                Err(offline) => problem = offline,
-                Ok(layout) => {
-                    let target = layout.target(name);
-                    let outboard = match UncachedFile::open(&target.outboard) {
-                        Err(error) if error.is_absent() => None,
-                        other => Some(other?),
-                    };
-                    return Ok(Reading {
-                        data: UncachedFile::open(&target.file)?,
-                        outboard,
-                        entry,
-                    });
-                }
+            match self
+                .layout(&entry.volume)
+                .and_then(|layout| open(&layout, entry))
+            {
+                Ok(reading) => return Ok(reading),
+                Err(why) => problem = why,
             }
         }
         Err(problem)
@@ -280,6 +295,13 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
             .cloned()
+    }
+
+    /// Takes a name, to receive or to move it: nobody else does, and nobody works on the file.
+    pub(crate) fn claim(&self, name: &FileName, id: &UploadId) -> Result<Claim, NodeError> {
+        let claim = Claim::take(&self.receiving, name, id)?;
+        self.works.refuse_busy(name)?;
+        Ok(claim)
     }
 
     /// Takes a file to work on: nobody else works on it or receives it until the hold is dropped.
@@ -363,16 +385,29 @@ pub struct Reading {
     pub entry: Entry,
 }
 
-/// The right to receive one name; given back when it is dropped.
+fn open(layout: &Layout, entry: Entry) -> Result<Reading, NodeError> {
+    let target = layout.target(&entry.name);
+    let outboard = match UncachedFile::open(&target.outboard) {
+        Err(error) if error.is_absent() => None,
+        other => Some(other?),
+    };
+    Ok(Reading {
+        data: UncachedFile::open(&target.file)?,
+        outboard,
+        entry,
+    })
+}
+
+/// The right to receive one name, or to move it; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    names: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    names: Claims,
     pub(crate) name: FileName,
 }
 
 impl Claim {
-    fn take(
-        names: &Arc<Mutex<HashMap<FileName, UploadId>>>,
+    pub(crate) fn take(
+        names: &Claims,
         name: &FileName,
         upload: &UploadId,
     ) -> Result<Self, NodeError> {

@@ -169,7 +169,8 @@ impl<'a> Pass<'a> {
             };
             let row = self.file(layout, &name, size)?;
             self.seen.push(fingerprint(&name));
-            if let Some(root) = row.root {
+            // The root of an unexpected file is what it has, not what it should have.
+            if let Some(root) = row.root.filter(|_| !is_unexpected(&row)) {
                 listed.insert(name, root);
             }
         }
@@ -184,19 +185,22 @@ impl<'a> Pass<'a> {
     /// A file that is on disk.
     fn file(&mut self, layout: &Layout, name: &FileName, size: u64) -> Result<Row, NodeError> {
         let known = self.catalog.row(name, self.id)?;
-        if let Some(row) = &known
+        let unexpected = known.as_ref().filter(|row| is_unexpected(row));
+        let settled = known.as_ref().filter(|row| !is_unexpected(row));
+        if let Some(row) = settled
             && (row.size == size && !matches!(row.condition, Condition::Missing { .. }))
         {
             self.found.unchanged += 1;
             return Ok(row.clone());
         }
-        let admitted = match known
-            .as_ref()
-            .and_then(|row| Some((row.size, row.root?, row.stored)))
-        {
+        let admitted = match settled.and_then(|row| Some((row.size, row.root?, row.stored))) {
             Some(admitted) => Ok(admitted),
             None => read_sidecar(&layout.target(name).sidecar, name, self.trust)?,
         };
+        if let Some(row) = unexpected.filter(|row| row.size == size && admitted.is_err()) {
+            self.found.unchanged += 1;
+            return Ok(row.clone());
+        }
         let row = match admitted {
             Ok((admitted, root, stored)) => {
                 let is_whole = admitted == size;
@@ -324,6 +328,10 @@ impl<'a> Pass<'a> {
     }
 }
 
+fn is_unexpected(row: &Row) -> bool {
+    matches!(row.condition, Condition::Unexpected { .. })
+}
+
 fn fingerprint(name: &FileName) -> u64 {
     let hash = blake3::hash(name.as_str().as_bytes());
     hash.as_bytes()
@@ -334,21 +342,30 @@ fn fingerprint(name: &FileName) -> u64 {
 /// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be believed.
 pub(crate) type Admitted = Result<(u64, Root, Timestamp), String>;
 
+/// Reads what the sidecar at `path` admits under `name`.
 pub(crate) fn read_sidecar(
     path: &Path,
     name: &FileName,
     trust: &TrustFile,
 ) -> Result<Admitted, DiskError> {
+    Ok(match sidecar_text(path)? {
+        None => Err("there is no sidecar".to_owned()),
+        Some(text) => believe(&text, name, trust),
+    })
+}
+
+/// The bytes of a sidecar, cut where none is that long; `None`: there is none.
+pub(crate) fn sidecar_text(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     let mut text = Vec::new();
     match directory::open(path) {
-        Err(error) if error.is_absent() => return Ok(Err("there is no sidecar".to_owned())),
+        Err(error) if error.is_absent() => return Ok(None),
         Err(error) => return Err(error),
         Ok(file) => file
             .take(MAX_SIDECAR)
             .read_to_end(&mut text)
             .map_err(|error| DiskError::new("read", path, error))?,
     };
-    Ok(believe(&text, name, trust))
+    Ok(Some(text))
 }
 
 fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> Admitted {

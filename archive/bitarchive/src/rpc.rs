@@ -2,11 +2,15 @@
 //!
 //! Disks block, so each call runs on a thread that may, and waits there for the wire.
 
+mod attic;
 mod convert;
 mod mend;
 mod scrub;
+#[cfg(test)]
+mod tests;
 mod upload;
 mod verify;
+mod volumes;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +24,7 @@ use archive_rpc::{
     ConnectError, Credentials, Expected, Grant, InvalidMessage, Kind, Limits, Role, Services,
     connect_lazy,
 };
+use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
@@ -86,6 +91,18 @@ impl Door {
             Ok::<(), std::convert::Infallible>(())
         });
         Response::new(Box::pin(ReceiverStream::new(stream)))
+    }
+
+    /// Runs `work`, with one answer, on a thread that may block. It goes on to its end also when the caller is gone.
+    async fn act<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Node, Timestamp) -> Result<T, NodeError> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        let (node, now) = (Arc::clone(&self.node), self.clock.now());
+        let done = tokio::task::spawn_blocking(move || work(&node, now)).await;
+        done.map_err(|error| Kind::Internal.status(error.to_string()))?
+            .map(Response::new)
+            .map_err(|error| convert::status(&error))
     }
 }
 
@@ -168,11 +185,94 @@ impl NodeService for Door {
         &self,
         _request: Request<wire::NodeStateRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let node = Arc::clone(&self.node);
-        let report = tokio::task::spawn_blocking(move || report(&node)).await;
-        report
-            .map(Response::new)
-            .map_err(|error| Kind::Internal.status(error.to_string()))
+        self.act(|node, _| Ok(report(node))).await
+    }
+
+    async fn set_volume(
+        &self,
+        request: Request<wire::SetVolumeRequest>,
+    ) -> Result<Response<wire::NodeStatus>, Status> {
+        let order = volumes::order(request.get_ref())?;
+        self.act(move |node, now| volumes::carry_out(node, order, now).map(|()| report(node)))
+            .await
+    }
+
+    async fn set_mode(
+        &self,
+        request: Request<wire::SetModeRequest>,
+    ) -> Result<Response<wire::NodeStatus>, Status> {
+        let mode = volumes::mode(request.get_ref())?;
+        self.act(move |node, _| node.set_mode(mode).map(|()| report(node)))
+            .await
+    }
+
+    async fn attic(
+        &self,
+        request: Request<wire::AtticRequest>,
+    ) -> Result<Response<AnswerStream<wire::AtticResponse>>, Status> {
+        let only = attic::only(&request.get_ref().name)?;
+        Ok(self.answer("attic", move |node, answers| {
+            attic::list(node, only.as_ref(), answers)
+        }))
+    }
+
+    async fn put_aside(
+        &self,
+        request: Request<wire::PutAsideRequest>,
+    ) -> Result<Response<wire::AtticItem>, Status> {
+        let of = attic::removal(request.get_ref())?;
+        self.act(move |node, now| {
+            node.put_aside(&of.name, &of.volume, of.checksum, &of.cause, now)
+                .map(|item| attic::item(node, item))
+        })
+        .await
+    }
+
+    async fn take_back(
+        &self,
+        request: Request<wire::AtticRef>,
+    ) -> Result<Response<wire::FileEntry>, Status> {
+        let of = attic::reference(request.get_ref())?;
+        self.act(move |node, now| {
+            node.take_back(&of.volume, &of.id, &of.cause, now)
+                .map(|entry| convert::entry(node, entry))
+        })
+        .await
+    }
+
+    async fn purge(
+        &self,
+        request: Request<wire::AtticRef>,
+    ) -> Result<Response<wire::PurgeResponse>, Status> {
+        let of = attic::reference(request.get_ref())?;
+        self.act(move |node, now| {
+            node.purge(&of.volume, &of.id, &of.cause, now)
+                .map(|bytes| wire::PurgeResponse { bytes })
+        })
+        .await
+    }
+
+    async fn adopt(
+        &self,
+        request: Request<wire::AdoptRequest>,
+    ) -> Result<Response<wire::FileEntry>, Status> {
+        let of = attic::adoption(request.get_ref())?;
+        self.act(move |node, now| {
+            node.adopt(&of.name, &of.volume, &of.admission, now)
+                .map(|entry| convert::entry(node, entry))
+        })
+        .await
+    }
+
+    async fn admissions(
+        &self,
+        request: Request<wire::FilesRequest>,
+    ) -> Result<Response<AnswerStream<wire::AdmissionsResponse>>, Status> {
+        let after = fields::after(&request.get_ref().after)?;
+        let only_findings = request.get_ref().only_findings;
+        Ok(self.answer("admissions", move |node, answers| {
+            attic::admissions(node, after.as_ref(), only_findings, answers)
+        }))
     }
 
     async fn verify(

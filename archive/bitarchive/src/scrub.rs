@@ -305,7 +305,16 @@ impl Scrub {
                     | NodeError::Volumes(_)
                     | NodeError::Several(_)
                     | NodeError::NotMended { .. }
-                    | NodeError::Segment { .. }) => return Err(other.into()),
+                    | NodeError::Segment { .. }
+                    | NodeError::TakesNothing { .. }
+                    | NodeError::OtherCopy { .. }
+                    | NodeError::NoItem { .. }
+                    | NodeError::Attic { .. }
+                    | NodeError::TooYoung { .. }
+                    | NodeError::TooManyRemovals { .. }
+                    | NodeError::Removals { .. }
+                    | NodeError::Admitted { .. }
+                    | NodeError::Bug(_)) => return Err(other.into()),
                 }
             }
         }

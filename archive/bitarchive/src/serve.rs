@@ -13,6 +13,7 @@ use archive_proof::TrustFile;
 use archive_rpc::{ConnectError, CredentialsError, Drained, Limits, Role, ServeError};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::adopt::Strangers;
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look, Reload};
 use crate::metrics::{Instruments, Show};
@@ -84,6 +85,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         volumes: own.volumes,
         reserve: own.reserve.bytes(),
         trust: trust(own.trust)?,
+        attic: settings.attic,
     };
     let now = daemon.clock.now();
     let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
@@ -114,6 +116,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         keep_uploads: own.keep_uploads,
     };
     workers.spawn_instance(id, look)?;
+    workers.spawn_instance(id, Strangers::new(Arc::clone(&node), own.look))?;
     workers.spawn_instance(
         id,
         Reload {

@@ -21,6 +21,9 @@ pub struct Settings {
     /// How it reads again what it has.
     #[serde(default)]
     pub scrub: ScrubSettings,
+    /// What may leave it, and how fast.
+    #[serde(default)]
+    pub attic: AtticSettings,
 }
 
 /// The section `[scrub]`.
@@ -47,6 +50,35 @@ impl Default for ScrubSettings {
             rate: None,
         }
     }
+}
+
+/// The section `[attic]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtticSettings {
+    /// How long what lies in the attic is kept at least, whoever asks.
+    #[serde(default = "min_age")]
+    pub min_age: Period,
+    /// How many copies are put aside or purged within an hour at most, whoever asks.
+    #[serde(default = "removals_per_hour")]
+    pub removals_per_hour: u64,
+}
+
+impl Default for AtticSettings {
+    fn default() -> Self {
+        Self {
+            min_age: min_age(),
+            removals_per_hour: removals_per_hour(),
+        }
+    }
+}
+
+const fn min_age() -> Period {
+    Period::from_secs(30 * 24 * 3600)
+}
+
+const fn removals_per_hour() -> u64 {
+    100
 }
 
 /// The section `[bitarchive]`.

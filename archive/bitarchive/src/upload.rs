@@ -10,9 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
-use crate::layout::{Layout, Shelf};
-use crate::manifest;
-use crate::node::{Claim, Node, put_leftovers_aside};
+use crate::layout::Layout;
+use crate::node::{Claim, Node, Second, put_leftovers_aside};
 
 /// An upload in progress. Dropping it leaves what was received, to be resumed or reaped.
 #[derive(Debug)]
@@ -165,6 +164,11 @@ impl<'a> Upload<'a> {
             received.discard().map_err(blame)?;
             return Err(differs);
         }
+        // Volumes may have been set to drain, or back, while the bytes came.
+        if let Err(taken) = node.refuse_taken(&name, Some(Second::Of(admitted.root))) {
+            received.discard().map_err(blame)?;
+            return Err(taken);
+        }
         let sidecar = Sidecar {
             admission: verbatim(admission).map_err(|error| NodeError::Sidecar {
                 name: name.clone(),
@@ -218,19 +222,12 @@ impl<'a> Upload<'a> {
         };
         let entry = Entry { name, volume, row };
         node.catalog().put(std::slice::from_ref(&entry))?;
-        if let Err(error) = manifest::add(
-            &layout.manifest(Shelf::of(&entry.name)),
-            &entry.name,
-            admitted.root,
-        ) {
-            // The list is derived, and written again at the next start; the file is stored. The disk may be to blame.
-            let error = node.blame(&entry.volume, error);
-            tracing::warn!(file = %entry.name, %error, "the manifest lacks a line until the next start");
-        }
+        node.after_store(&entry, now)?;
+        node.enlist(&entry.volume, &layout, &entry.name, admitted.root);
         Ok(entry)
     }
 }
 
-fn verbatim(admission: &Envelope) -> Result<Box<RawValue>, SidecarError> {
+pub(crate) fn verbatim(admission: &Envelope) -> Result<Box<RawValue>, SidecarError> {
     Ok(RawValue::from_string(admission.as_str().to_owned())?)
 }

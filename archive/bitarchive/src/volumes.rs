@@ -5,17 +5,18 @@
 //! failed a write is *poisoned* there until people clear it.
 
 mod memory;
+mod verbs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::volume::{self, LABEL_NAME};
-use archive_durable::{DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory};
+use archive_durable::{DiskError, Expected, Severity, Space, VolumeProblem, directory, volume};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use self::memory::{Memory, remember, write};
+use self::memory::{Memory, Remembered, remember, write};
+pub use self::verbs::VolumesError;
 use crate::layout::Layout;
 
 /// Whether a volume takes new files.
@@ -29,6 +30,35 @@ pub enum Mode {
     ReadOnly,
     /// As read-only; what it has is being copied to other volumes.
     Draining,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Draining];
+
+    /// The mode as it stands on the wire and in settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadWrite => "read-write",
+            Self::ReadOnly => "read-only",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| "none of read-write, read-only, draining".to_owned())
+    }
 }
 
 /// One volume as the node sees it now.
@@ -51,28 +81,6 @@ impl Volume {
     }
 }
 
-/// Why the node cannot work with its volumes.
-#[derive(Debug, thiserror::Error)]
-pub enum VolumesError {
-    /// What the node remembers is damaged: nothing tells a wrong disk from a right one any more.
-    #[error("{}: {what}; restore it, or delete it to accept the disks as they are mounted now", .path.display())]
-    Memory {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// A path that holds something else.
-    #[error("{}: not an empty directory; a volume is initialised on an empty disk", .0.display())]
-    NotEmpty(PathBuf),
-    /// No volume of that id.
-    #[error("this node has no volume {0}")]
-    Unknown(VolumeId),
-    /// A system call failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
-
 /// The volumes of a node.
 #[derive(Debug)]
 pub struct Volumes {
@@ -82,10 +90,13 @@ pub struct Volumes {
     paths: Vec<PathBuf>,
     reserve: u64,
     state: RwLock<State>,
+    /// Held while a disk is labelled: two orders at once would not see each other.
+    labelling: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
+    mode: Mode,
     remembered: BTreeMap<VolumeId, Memory>,
     volumes: Vec<Volume>,
     /// Online, and held against the catalog since they came.
@@ -103,7 +114,7 @@ impl Volumes {
     ) -> Result<Self, VolumesError> {
         directory::make(data)?;
         let memory_path = data.join("volumes.json");
-        let remembered = remember(&memory_path)?;
+        let Remembered { mode, volumes } = remember(&memory_path)?;
         let volumes = Self {
             node: node.clone(),
             replica: replica.clone(),
@@ -111,10 +122,12 @@ impl Volumes {
             paths: paths.to_vec(),
             reserve,
             state: RwLock::new(State {
-                remembered,
+                mode,
+                remembered: volumes,
                 volumes: Vec::new(),
                 accepted: BTreeSet::new(),
             }),
+            labelling: Mutex::default(),
         };
         volumes.refresh()?;
         Ok(volumes)
@@ -123,7 +136,7 @@ impl Volumes {
     /// Looks at every path again. A volume that is there again stays offline until the caller has held it against the
     /// catalog ([`Volumes::accept`]); the result names these.
     pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
         let strays = self.take_in_unclaimed(&mut remembered);
         let mut volumes: Vec<Volume> = remembered
@@ -132,7 +145,7 @@ impl Volumes {
             .collect();
         volumes.extend(strays);
         if remembered != state.remembered {
-            write(&self.memory_path, &remembered)?;
+            write(&self.memory_path, state.mode, &remembered)?;
         }
         let present = online(&volumes);
         state.accepted.retain(|id| present.contains(id));
@@ -150,7 +163,7 @@ impl Volumes {
 
     /// Takes a volume online that was held against the catalog, if nothing has happened to it meanwhile.
     pub fn accept(&self, id: &VolumeId) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.change_state();
         let State {
             volumes, accepted, ..
         } = &mut *state;
@@ -165,7 +178,12 @@ impl Volumes {
         }
     }
 
-    /// Paths that no volume was seen at yet: a volume of this node that is new to it is taken in; anything else is shown.
+    fn change_state(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Paths that no volume was seen at yet: a volume of this node that is new to it is taken in; anything else is
+    /// shown. Where a retired volume was last, nothing is expected.
     fn take_in_unclaimed(&self, remembered: &mut BTreeMap<VolumeId, Memory>) -> Vec<Volume> {
         let mut strays = Vec::new();
         for path in &self.paths {
@@ -180,18 +198,22 @@ impl Volumes {
                 replica: self.replica.clone(),
                 seen: None,
             };
+            let was_retired = remembered.values().any(|memory| memory.path == *path);
             let problem = match volume::recognise(path, &expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
                         remembered.insert(found.volume, Memory::new(path, found.generation));
                         continue;
                     }
+                    Some(memory) if memory.retired && memory.path == *path => continue,
+                    Some(memory) if memory.retired => VolumeProblem::Retired,
                     Some(memory) => VolumeProblem::Disk(format!(
                         "volume {} belongs at {}; mount it there, or `holdfast volume adopt` it here",
                         found.volume,
                         memory.path.display()
                     )),
                 },
+                Err(_) if was_retired => continue,
                 Err(problem) => problem,
             };
             strays.push(Volume {
@@ -251,17 +273,27 @@ impl Volumes {
             .collect()
     }
 
+    /// The online volumes that take new files.
+    pub fn writable(&self) -> Vec<(VolumeId, Layout)> {
+        self.all()
+            .into_iter()
+            .filter(|volume| volume.mode == Mode::ReadWrite)
+            .filter_map(|volume| Some((volume.id.clone()?, volume.layout()?)))
+            .collect()
+    }
+
+    /// Whether the node as a whole takes new files.
+    pub fn mode(&self) -> Mode {
+        self.state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .mode
+    }
+
     /// The volume with the most room for a file of `size` bytes above the reserve; `None`: no volume has it.
     pub fn choose(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
         let mut best: Option<(u64, VolumeId, Layout)> = None;
-        for volume in self
-            .all()
-            .into_iter()
-            .filter(|volume| volume.mode == Mode::ReadWrite)
-        {
-            let (Some(id), Some(layout)) = (volume.id.clone(), volume.layout()) else {
-                continue;
-            };
+        for (id, layout) in self.writable() {
             let usable = match Space::of(layout.root()) {
                 Ok(space) => space.usable(self.reserve),
                 Err(error) => {
@@ -289,102 +321,32 @@ impl Volumes {
         }
     }
 
-    /// Takes a volume offline until people clear it.
+    /// Takes a volume offline until people clear it: at once, and also when that cannot be remembered.
     pub fn poison(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
         tracing::error!(volume = %id, %error, "volume taken offline: a system call failed");
-        let why = error.to_string();
-        self.change(id, |memory, volume| {
-            memory.poisoned = Some(why.clone());
-            volume.problem = Some(VolumeProblem::Poisoned(why));
-        })
-        .or_else(|error| match error {
-            VolumesError::Disk(error) => Err(error),
-            VolumesError::Unknown(_) | VolumesError::Memory { .. } | VolumesError::NotEmpty(_) => {
-                Ok(())
-            }
-        })
-    }
-
-    /// Takes the poison from a volume that people have looked at. It comes online at the next look.
-    pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
-        self.change(id, |memory, _| memory.poisoned = None)
-    }
-
-    /// Sets whether a volume takes new files.
-    pub fn set_mode(&self, id: &VolumeId, mode: Mode) -> Result<(), VolumesError> {
-        self.change(id, |memory, volume| {
-            memory.mode = mode;
-            volume.mode = mode;
-        })
-    }
-
-    fn change(
-        &self,
-        id: &VolumeId,
-        change: impl FnOnce(&mut Memory, &mut Volume),
-    ) -> Result<(), VolumesError> {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.change_state();
         let State {
+            mode,
             remembered,
             volumes,
-            ..
+            accepted,
         } = &mut *state;
-        let volume = volumes
+        let Some(memory) = remembered.get_mut(id).filter(|memory| !memory.retired) else {
+            return Ok(());
+        };
+        let why = error.to_string();
+        memory.poisoned = Some(why.clone());
+        accepted.remove(id);
+        for volume in volumes
             .iter_mut()
-            .find(|volume| volume.id.as_ref() == Some(id))
-            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
-        let memory = remembered
-            .get_mut(id)
-            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
-        change(memory, volume);
-        write(&self.memory_path, remembered)
-    }
-
-    /// Labels an empty directory as a new volume of this node and takes it into use. One that was cut off in the middle
-    /// of this goes on.
-    pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
-        let layout = Layout::new(path);
-        if !layout.is_bare()? {
-            return Err(VolumesError::NotEmpty(path.to_owned()));
-        }
-        layout.make()?;
-        volume::label(path, &self.identity(id, 1))?;
-        self.take_in(path, id, 1)?;
-        self.accept(id);
-        Ok(())
-    }
-
-    /// Takes over a volume that another node, or an earlier life of this one, has labelled.
-    pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
-        let found = volume::identify(path).map_err(|problem| VolumesError::Memory {
-            path: path.join(LABEL_NAME),
-            what: problem.to_string(),
-        })?;
-        let generation = found.generation.saturating_add(1);
-        Layout::new(path).make()?;
-        volume::relabel(path, &self.identity(&found.volume, generation))?;
-        self.take_in(path, &found.volume, generation)?;
-        Ok(found.volume)
-    }
-
-    fn identity(&self, id: &VolumeId, generation: u64) -> Identity {
-        Identity {
-            volume: id.clone(),
-            node: self.node.clone(),
-            replica: self.replica.clone(),
-            generation,
-        }
-    }
-
-    fn take_in(&self, path: &Path, id: &VolumeId, generation: u64) -> Result<(), VolumesError> {
+            .filter(|volume| volume.id.as_ref() == Some(id))
         {
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            state
-                .remembered
-                .insert(id.clone(), Memory::new(path, generation));
-            write(&self.memory_path, &state.remembered)?;
+            volume.problem = Some(VolumeProblem::Poisoned(why.clone()));
         }
-        self.refresh().map(|_| ())
+        match write(&self.memory_path, *mode, remembered) {
+            Err(VolumesError::Disk(error)) => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 

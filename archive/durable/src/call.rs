@@ -249,3 +249,8 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
         Ok(rustix::fs::mkdir(path, Mode::from_raw_mode(0o755))?)
     })
 }
+
+/// Takes an empty directory away.
+pub(crate) fn remove_directory(path: &Path) -> Result<()> {
+    named("rmdir", path, || Ok(rustix::fs::rmdir(path)?))
+}

@@ -110,3 +110,12 @@ pub fn remove_name(path: &Path) -> Result<(), DiskError> {
         other => other,
     }
 }
+
+/// Takes an empty directory away, durably; one that is gone already is fine, one that holds anything is refused.
+pub fn remove_empty(path: &Path) -> Result<(), DiskError> {
+    match call::remove_directory(path) {
+        Err(error) if error.is_absent() => {}
+        other => other?,
+    }
+    path.parent().map_or(Ok(()), sync)
+}

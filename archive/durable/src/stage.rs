@@ -17,6 +17,10 @@ use crate::error::DiskError;
 use crate::sidecar::OutboardRecord;
 use crate::verify::UncachedFile;
 
+mod survey;
+
+pub use survey::Survey;
+
 /// The three names of one upload in `incoming/`.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {

@@ -104,7 +104,9 @@ pub enum VolumeProblem {
     #[error("it is being held against the catalog")]
     Unchecked,
     /// People took it out of service for good.
-    #[error("retired")]
+    #[error(
+        "it is retired and its files count as missing; to use the disk again, empty it and label it under a new id"
+    )]
     Retired,
 }
 

@@ -5,6 +5,7 @@ use archive_model::{Digests, Root};
 use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 
 use super::*;
+use crate::catalog::Condition;
 
 mod published;
 
@@ -50,6 +51,7 @@ impl Machine {
             volumes: vec![self.path("disk")],
             reserve: 0,
             trust: TrustFile::new(vec![trusted]).unwrap(),
+            attic: AtticSettings::default(),
         };
         Node::open(options, now()).unwrap()
     }

@@ -9,7 +9,7 @@ use tonic::Status;
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::volumes::{Mode, Volume};
+use crate::volumes::{Mode, Volume, VolumesError};
 
 /// Writes an entry.
 pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
@@ -57,7 +57,7 @@ pub(crate) fn found(node: &Node, name: &FileName, entries: Vec<Entry>) -> wire::
             replica: node.replica().to_string(),
             node: node.id().to_string(),
             volume: String::new(),
-            reason: format!("it is being received by upload {upload}"),
+            reason: format!("it is being received or moved now (`{upload}`)"),
         });
     }
     wire::FindResponse {
@@ -90,8 +90,10 @@ pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
 /// How the node is now. Asks the disks for their room, so it blocks.
 pub(crate) fn report(node: &Node) -> wire::NodeStatus {
     let volumes = node.volumes();
+    let mode = node.mode();
     let usable = volumes
         .iter()
+        .filter(|_| mode == Mode::ReadWrite)
         .map(|volume| usable(node, volume))
         .max()
         .unwrap_or_default();
@@ -109,6 +111,7 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
             .oldest_verification()
             .map(|time| time.to_string())
             .unwrap_or_default(),
+        mode: mode.to_string(),
         ..wire::NodeStatus::default()
     }
 }
@@ -138,12 +141,7 @@ fn volume_status(volume: Volume) -> wire::VolumeStatus {
             .map(|problem| problem.to_string())
             .or(unknown)
             .unwrap_or_default(),
-        mode: match volume.mode {
-            Mode::ReadWrite => "read-write",
-            Mode::ReadOnly => "read-only",
-            Mode::Draining => "draining",
-        }
-        .to_owned(),
+        mode: volume.mode.to_string(),
         total: space.total,
         free: space.free,
     }
@@ -157,17 +155,41 @@ pub(crate) fn status(error: &NodeError) -> Status {
         NodeError::Taken { .. } => Kind::Exists,
         NodeError::Busy { .. } | NodeError::AtWork { .. } => Kind::Busy,
         NodeError::Several(_) | NodeError::NotMended { .. } => Kind::Invalid,
-        NodeError::Mismatch { .. } | NodeError::Admission { .. } | NodeError::Segment { .. } => {
-            Kind::Mismatch
-        }
+        NodeError::Mismatch { .. }
+        | NodeError::Admission { .. }
+        | NodeError::Segment { .. }
+        | NodeError::OtherCopy { .. }
+        | NodeError::Attic { .. } => Kind::Mismatch,
+        NodeError::NoItem { .. } => Kind::NotFound,
+        NodeError::Admitted { .. } => Kind::Exists,
+        NodeError::TooYoung { .. } | NodeError::TooManyRemovals { .. } => Kind::Refused,
+        NodeError::TakesNothing { .. } => Kind::Unavailable,
+        NodeError::Bug(_) => Kind::Internal,
+        NodeError::Volumes(error) => of_volumes(error),
         NodeError::NoSpace(_) => Kind::NoSpace,
         NodeError::Offline { .. } | NodeError::Stopped(_) => Kind::Unavailable,
         NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }
         | NodeError::Disk(_)
-        | NodeError::Volumes(_) => Kind::Storage,
+        | NodeError::Removals { .. } => Kind::Storage,
         NodeError::Catalog(_) => Kind::Internal,
     };
     kind.status(error.to_string())
+}
+
+fn of_volumes(error: &VolumesError) -> Kind {
+    match error {
+        VolumesError::Path { .. } => Kind::Invalid,
+        VolumesError::Unknown(_) => Kind::NotFound,
+        VolumesError::Known(_)
+        | VolumesError::Labelled { .. }
+        | VolumesError::NotEmpty(_)
+        | VolumesError::Nested { .. }
+        | VolumesError::InUse { .. } => Kind::Exists,
+        VolumesError::OtherVolume { .. }
+        | VolumesError::Unusable { .. }
+        | VolumesError::Retired(_) => Kind::Mismatch,
+        VolumesError::Memory { .. } | VolumesError::Disk(_) => Kind::Storage,
+    }
 }

@@ -24,11 +24,25 @@ pub(super) struct Memory {
     pub(super) retired: bool,
 }
 
+/// All that is remembered.
+pub(super) struct Remembered {
+    pub(super) mode: Mode,
+    pub(super) volumes: BTreeMap<VolumeId, Memory>,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Remembered {
+struct Document {
     format: String,
+    /// Of the whole node. Left out where it is the usual one, so that an earlier build reads the file.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    mode: Mode,
     volumes: BTreeMap<VolumeId, Memory>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_usual(mode: &Mode) -> bool {
+    *mode == Mode::default()
 }
 
 impl Memory {
@@ -43,15 +57,18 @@ impl Memory {
     }
 }
 
-pub(super) fn remember(path: &Path) -> Result<BTreeMap<VolumeId, Memory>, VolumesError> {
+pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {
     let damaged = |what: String| VolumesError::Memory {
         path: path.to_owned(),
         what,
     };
     let Some(text) = read_state(path)? else {
-        return Ok(BTreeMap::new());
+        return Ok(Remembered {
+            mode: Mode::default(),
+            volumes: BTreeMap::new(),
+        });
     };
-    let remembered: Remembered =
+    let remembered: Document =
         serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     if remembered.format != FORMAT {
         return Err(damaged(format!(
@@ -59,12 +76,20 @@ pub(super) fn remember(path: &Path) -> Result<BTreeMap<VolumeId, Memory>, Volume
             remembered.format
         )));
     }
-    Ok(remembered.volumes)
+    Ok(Remembered {
+        mode: remembered.mode,
+        volumes: remembered.volumes,
+    })
 }
 
-pub(super) fn write(path: &Path, volumes: &BTreeMap<VolumeId, Memory>) -> Result<(), VolumesError> {
-    let remembered = Remembered {
+pub(super) fn write(
+    path: &Path,
+    mode: Mode,
+    volumes: &BTreeMap<VolumeId, Memory>,
+) -> Result<(), VolumesError> {
+    let remembered = Document {
         format: FORMAT.to_owned(),
+        mode,
         volumes: volumes.clone(),
     };
     let text = serde_json::to_vec_pretty(&remembered).map_err(|error| VolumesError::Memory {

@@ -1,6 +1,8 @@
 //! Disks that come, go, are swapped, copied, full or failing.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
+use archive_durable::volume::LABEL_NAME;
+
 use super::*;
 
 struct Machine {

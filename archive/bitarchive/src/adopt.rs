@@ -1,0 +1,266 @@
+//! Files that lie there without a readable sidecar: what they are, and how one gets its admission.
+//!
+//! Nobody admitted them, so a node never decides about them. It hashes them in the background, so that the repository
+//! can: their rows know their roots. [`Node::adopt`] then makes such a file one like any other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use archive_daemon::{Period, Step, Worker, WorkerError};
+use archive_durable::{PublishError, Sidecar, Survey, UncachedFile};
+use archive_model::{FileName, VolumeId};
+use archive_proof::{Admission, Envelope};
+use jiff::Timestamp;
+use tokio::task::spawn_blocking;
+
+use crate::attic;
+use crate::catalog::{Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::{Node, verb};
+use crate::reconcile;
+use crate::upload::verbatim;
+
+/// How many rows are looked at in one step.
+const ROWS: usize = 10_000;
+
+/// How many bytes are hashed in one step, and then no further file is begun.
+const BYTES: u64 = 1024 * 1024 * 1024;
+
+impl Node {
+    /// Gives an unexpected file its admission, if its bytes on the medium are what that admits.
+    pub fn adopt(
+        &self,
+        name: &FileName,
+        volume: &VolumeId,
+        admission: &Envelope,
+        now: Timestamp,
+    ) -> Result<Entry, NodeError> {
+        let admitted =
+            Admission::verify(admission, self.trust()).map_err(|error| NodeError::Admission {
+                name: name.clone(),
+                why: error.to_string(),
+            })?;
+        let mismatch = |what, admitted: String, received: String| NodeError::Mismatch {
+            name: name.clone(),
+            what,
+            admitted,
+            received,
+        };
+        if admitted.name != *name {
+            return Err(mismatch(
+                "name",
+                admitted.name.to_string(),
+                name.to_string(),
+            ));
+        }
+        let claim = self.claim(name, &verb("adopt")?)?;
+        let layout = self.layout(volume)?;
+        self.look_at(volume, &layout, name, now)?;
+        let row = self
+            .catalog()
+            .row(name, volume)?
+            .ok_or_else(|| NodeError::NotFound(name.clone()))?;
+        match row.condition {
+            Condition::Unexpected { .. } => {}
+            Condition::Missing { .. } => return Err(NodeError::NotFound(name.clone())),
+            // Asked for twice.
+            Condition::Present if row.root == Some(admitted.root) => {
+                return Ok(Entry {
+                    name: name.clone(),
+                    volume: volume.clone(),
+                    row,
+                });
+            }
+            Condition::Present | Condition::Damaged { .. } => {
+                return Err(NodeError::Admitted {
+                    name: name.clone(),
+                    volume: volume.clone(),
+                });
+            }
+        }
+        let target = layout.target(name);
+        let blame = |error| self.blame_writing(volume, error);
+        let survey =
+            Survey::of(&layout.incoming(), verb("adopt")?.as_str(), &target.file).map_err(blame)?;
+        if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
+            let (size, root) = (survey.size(), survey.root());
+            survey.discard().map_err(blame)?;
+            let known = Row {
+                size,
+                root: Some(root),
+                ..row
+            };
+            self.put_row(name, volume, known)?;
+            return Err(if size == admitted.size {
+                mismatch("root", admitted.root.to_string(), root.to_string())
+            } else {
+                mismatch("size", admitted.size.to_string(), size.to_string())
+            });
+        }
+        let sidecar = |error| NodeError::Sidecar {
+            name: name.clone(),
+            error,
+        };
+        let text = Sidecar {
+            admission: verbatim(admission).map_err(sidecar)?,
+            outboard: survey.outboard(),
+            volume: volume.clone(),
+            stored: now,
+            unknown: BTreeMap::new(),
+        }
+        .to_json()
+        .map_err(sidecar)?;
+        {
+            let _moving = self.moving();
+            self.layout(volume)?;
+            self.put_beside_aside(&layout, name, now).map_err(blame)?;
+            survey
+                .publish(&text, &target)
+                .map_err(|error| match error {
+                    PublishError::Disk(error) => blame(error),
+                    PublishError::Taken(_) => NodeError::Admitted {
+                        name: name.clone(),
+                        volume: volume.clone(),
+                    },
+                })?;
+        }
+        let row = Row {
+            size: admitted.size,
+            root: Some(admitted.root),
+            stored: now,
+            verified: Some(now),
+            condition: Condition::Present,
+        };
+        let entry = self.put_row(name, volume, row)?;
+        self.after_store(&entry, now)?;
+        self.enlist(volume, &layout, name, admitted.root);
+        tracing::info!(file = %name, %volume, "an unexpected file was taken in");
+        drop(claim);
+        Ok(entry)
+    }
+
+    /// The admission as it stands in the sidecar of a copy; `None` where there is none that can be read.
+    pub fn admission(&self, entry: &Entry) -> Option<String> {
+        let layout = self.layout(&entry.volume).ok()?;
+        let read = reconcile::sidecar_text(&layout.target(&entry.name).sidecar);
+        let text = read
+            .inspect_err(
+                |error| tracing::warn!(file = %entry.name, %error, "a sidecar cannot be read"),
+            )
+            .ok()??;
+        let sidecar = Sidecar::from_json(&text).ok()?;
+        let envelope = Envelope::parse(sidecar.admission.get().as_bytes()).ok()?;
+        Some(envelope.as_str().to_owned())
+    }
+
+    /// What lies in the place of the sidecar, and cannot be believed.
+    fn put_beside_aside(
+        &self,
+        layout: &Layout,
+        name: &FileName,
+        now: Timestamp,
+    ) -> Result<(), archive_durable::DiskError> {
+        let target = layout.target(name);
+        let beside = [target.sidecar.as_path(), target.outboard.as_path()];
+        if beside.iter().all(|path| path.symlink_metadata().is_err()) {
+            return Ok(());
+        }
+        let who = format!("node {}", self.id());
+        let why = "a sidecar that could not be believed, of a file that was then adopted";
+        attic::put_aside(layout, "adopt", (name, now, &who, why), &beside).map(|_| ())
+    }
+
+    fn put_row(&self, name: &FileName, volume: &VolumeId, row: Row) -> Result<Entry, NodeError> {
+        let entry = Entry {
+            name: name.clone(),
+            volume: volume.clone(),
+            row,
+        };
+        self.catalog().put(std::slice::from_ref(&entry))?;
+        Ok(entry)
+    }
+
+    /// Hashes unexpected files that nobody has hashed, from the first name after `after` on, some at a time. Returns
+    /// where to go on; `None`: that was all.
+    pub fn hash_unexpected(&self, after: Option<&FileName>) -> Result<Option<FileName>, NodeError> {
+        let mut last = None;
+        let mut hashed = 0;
+        for (count, entry) in self.catalog().list(after)?.enumerate() {
+            let entry = entry?;
+            // All volumes of one name together: a listing goes on after a name.
+            if (count >= ROWS || hashed >= BYTES) && last.as_ref() != Some(&entry.name) {
+                return Ok(last);
+            }
+            if is_unhashed(&entry.row) {
+                hashed += self.hash(&entry)?;
+            }
+            last = Some(entry.name);
+        }
+        Ok(None)
+    }
+
+    /// Hashes one unexpected file; returns how many bytes. One that cannot be read, or is being handled, stays as it is.
+    fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
+        let (name, volume) = (&entry.name, &entry.volume);
+        let (Ok(layout), Ok(_claim)) = (self.layout(volume), self.claim(name, &verb("hash")?))
+        else {
+            return Ok(0);
+        };
+        let read = UncachedFile::open(&layout.target(name).file)
+            .and_then(|file| Ok((file.size()?, file.root()?)));
+        let (size, root) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(file = %name, %volume, %error, "an unexpected file cannot be read");
+                return Ok(0);
+            }
+        };
+        if let Some(row) = self.catalog().row(name, volume)?.filter(is_unhashed) {
+            let root = Some(root);
+            self.put_row(name, volume, Row { size, root, ..row })?;
+        }
+        Ok(size)
+    }
+}
+
+fn is_unhashed(row: &Row) -> bool {
+    row.root.is_none() && matches!(row.condition, Condition::Unexpected { .. })
+}
+
+/// Hashes unexpected files in the background, each time that disks were held against the catalog.
+pub(crate) struct Strangers {
+    node: Arc<Node>,
+    every: Period,
+    after: Option<FileName>,
+    seen: u64,
+}
+
+impl Strangers {
+    pub(crate) const fn new(node: Arc<Node>, every: Period) -> Self {
+        Self {
+            node,
+            every,
+            after: None,
+            seen: 0,
+        }
+    }
+}
+
+impl Worker for Strangers {
+    const NAME: &'static str = "strangers";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        if self.after.is_none() {
+            let looked = self.node.looked().load(Ordering::Acquire);
+            if looked == self.seen {
+                return Ok(Step::Idle(self.every.duration()));
+            }
+            self.seen = looked;
+        }
+        let (node, after) = (Arc::clone(&self.node), self.after.take());
+        self.after = spawn_blocking(move || node.hash_unexpected(after.as_ref())).await??;
+        Ok(Step::Again)
+    }
+}

@@ -1,0 +1,168 @@
+//! How much a node lets go within an hour, whoever asks: the brake of a repository gone mad.
+//!
+//! Each removal is remembered in `<node data>/removals.json` before it is done, so that a restart does not begin anew.
+//! Not promised: that an act which failed after it was counted is counted back.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use archive_durable::{read_state, replace};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::error::NodeError;
+
+const FORMAT: &str = "holdfast-removals/1";
+
+/// The span that is counted over.
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remembered {
+    format: String,
+    at: Vec<Timestamp>,
+}
+
+/// Counts what is removed from `files/` and what is purged from the attic.
+#[derive(Debug)]
+pub(crate) struct Brake {
+    path: PathBuf,
+    most: u64,
+    alone: Mutex<()>,
+}
+
+impl Brake {
+    /// Lets `most` removals an hour pass, and remembers them in the directory `data`.
+    pub(crate) fn new(data: &Path, most: u64) -> Self {
+        Self {
+            path: data.join("removals.json"),
+            most,
+            alone: Mutex::default(),
+        }
+    }
+
+    /// Refuses if the hour is full. Said before the work; [`Brake::count`] decides.
+    pub(crate) fn check(&self, now: Timestamp) -> Result<(), NodeError> {
+        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        self.room(now).map(|_| ())
+    }
+
+    /// Counts one removal, durably, or refuses it.
+    pub(crate) fn count(&self, now: Timestamp) -> Result<(), NodeError> {
+        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = self.room(now)?;
+        at.push(now);
+        let text = serde_json::to_vec(&Remembered {
+            format: FORMAT.to_owned(),
+            at,
+        })
+        .map_err(|error| self.damaged(error.to_string()))?;
+        Ok(replace(&self.path, &text)?)
+    }
+
+    /// What was removed within the hour, if there is room for one more. What a clock that was set back has left in the
+    /// future counts as of now.
+    fn room(&self, now: Timestamp) -> Result<Vec<Timestamp>, NodeError> {
+        let at: Vec<Timestamp> = self
+            .read()?
+            .into_iter()
+            .map(|at| at.min(now))
+            .filter(|at| now.duration_since(*at) < HOUR)
+            .collect();
+        if (at.len() as u64) < self.most {
+            return Ok(at);
+        }
+        tracing::error!(
+            most = self.most,
+            "a removal was refused: this node has removed as much as it may within an hour"
+        );
+        let first = at.iter().min().copied().unwrap_or(now);
+        Err(NodeError::TooManyRemovals {
+            most: self.most,
+            again: first.checked_add(HOUR).unwrap_or(Timestamp::MAX),
+        })
+    }
+
+    fn read(&self) -> Result<Vec<Timestamp>, NodeError> {
+        let Some(text) = read_state(&self.path)? else {
+            return Ok(Vec::new());
+        };
+        let remembered: Remembered =
+            serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
+        if remembered.format == FORMAT {
+            Ok(remembered.at)
+        } else {
+            Err(self.damaged(format!(
+                "it has the format {}; this build reads {FORMAT}",
+                remembered.format
+            )))
+        }
+    }
+
+    fn damaged(&self, what: String) -> NodeError {
+        NodeError::Removals {
+            path: self.path.clone(),
+            what,
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests {
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + minute * 60).unwrap()
+    }
+
+    fn is_refused(counted: Result<(), NodeError>) -> bool {
+        matches!(counted, Err(NodeError::TooManyRemovals { .. }))
+    }
+
+    #[test]
+    fn an_hour_is_an_hour_also_over_a_restart() {
+        let data = tempfile::tempdir().unwrap();
+        let start = || Brake::new(data.path(), 3);
+        for minute in [0, 10, 20] {
+            start().count(at(minute)).unwrap();
+        }
+        assert!(is_refused(start().check(at(30))));
+        let Err(NodeError::TooManyRemovals { again, .. }) = start().count(at(59)) else {
+            panic!("not refused");
+        };
+        assert_eq!(again, at(60));
+        start().count(at(60)).unwrap();
+        assert!(is_refused(start().count(at(69))));
+        start().count(at(70)).unwrap();
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_neither_opens_nor_blocks_it_for_long() {
+        let data = tempfile::tempdir().unwrap();
+        let brake = Brake::new(data.path(), 2);
+        brake.count(at(1_000_000)).unwrap();
+        brake.count(at(0)).unwrap();
+        assert!(is_refused(brake.count(at(1))));
+        brake.count(at(61)).unwrap();
+        brake.count(at(62)).unwrap();
+        assert!(is_refused(brake.count(at(63))));
+    }
+
+    #[test]
+    fn a_damaged_memory_lets_nothing_pass() {
+        let data = tempfile::tempdir().unwrap();
+        let brake = Brake::new(data.path(), 2);
+        for text in ["", "{", r#"{"format":"holdfast-removals/9","at":[]}"#] {
+            std::fs::write(data.path().join("removals.json"), text).unwrap();
+            assert!(
+                matches!(brake.count(at(0)), Err(NodeError::Removals { .. })),
+                "{text}"
+            );
+        }
+        assert!(is_refused(
+            Brake::new(&data.path().join("other"), 0).check(at(0))
+        ));
+    }
+}

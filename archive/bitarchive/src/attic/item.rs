@@ -1,0 +1,261 @@
+//! One item of the attic, read with care: what rots there is listed with what is still known, and never hidden.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use archive_durable::DiskError;
+use archive_durable::directory::{self, EntryKind};
+use archive_model::{FileName, VolumeId};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use super::{FORMAT, Kind, REASON_NAME, Reason};
+use crate::layout::Layout;
+
+/// How the name of an item begins.
+pub(super) const TIME: &str = "%Y%m%dT%H%M%SZ";
+
+/// The length of that.
+const TIME_LENGTH: usize = 16;
+
+/// The longest reason that is read, in bytes.
+const MAX_REASON: u64 = 1024 * 1024;
+
+/// The longest name of an item that is acted on, in bytes.
+const MAX_ID: usize = 128;
+
+/// Names one item in the attic of a volume; safe as part of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtticId(String);
+
+/// Why a text names no item.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it is no id of an item in an attic: 1 to {MAX_ID} letters, digits and `-` as `holdfast attic list` prints them; what bears another name was not put there by a node and is for people to look at"
+)]
+pub struct InvalidAtticId;
+
+impl AtticId {
+    /// Accepts 1 to 128 ASCII letters, digits and inner `-`.
+    pub fn new(text: &str) -> Result<Self, InvalidAtticId> {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_id = (1..=MAX_ID).contains(&text.len())
+            && text.bytes().all(is_inner)
+            && !text.starts_with('-');
+        is_id.then(|| Self(text.to_owned())).ok_or(InvalidAtticId)
+    }
+
+    /// The id as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AtticId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Who asked, and why: kept beside what was put aside, and logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub(crate) who: String,
+    pub(crate) why: String,
+}
+
+/// Which half of a cause is wrong, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {reason}")]
+pub struct InvalidCause {
+    /// `who` or `why`.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl Cause {
+    /// Accepts a `who` of one line of at most 200 bytes and a `why` of at most 4000; neither may be empty.
+    pub fn new(who: &str, why: &str) -> Result<Self, InvalidCause> {
+        let check = |field, text: &str, most, may_break: bool| {
+            let is_bad = |c: char| c.is_control() && !(may_break && c == '\n');
+            let reason = if text.trim().is_empty() {
+                "missing"
+            } else if text.len() > most {
+                "is too long"
+            } else if text.contains(is_bad) {
+                "contains control characters"
+            } else {
+                return Ok(text.to_owned());
+            };
+            Err(InvalidCause { field, reason })
+        };
+        Ok(Self {
+            who: check("who", who, 200, false)?,
+            why: check("why", why, 4000, true)?,
+        })
+    }
+}
+
+/// Where an item is, and when it was put there: all that a listing keeps of it until its turn comes. Sorts by time,
+/// then id, then volume.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    pub(crate) at: Timestamp,
+    pub(crate) name: OsString,
+    /// The volume.
+    pub volume: VolumeId,
+}
+
+/// What lies in one place of an attic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The name of the place.
+    pub id: String,
+    /// The volume it is on.
+    pub volume: VolumeId,
+    /// What was put aside.
+    pub kind: Kind,
+    /// The file it belongs to; none where nothing says.
+    pub name: Option<FileName>,
+    /// When it was put aside, as far as is known.
+    pub at: Timestamp,
+    /// Who asked for it.
+    pub who: String,
+    /// Why; where that cannot be read, why not.
+    pub why: String,
+    /// How many bytes lie there, without the reason.
+    pub bytes: u64,
+    /// What is wrong with it.
+    pub damaged: Option<String>,
+}
+
+/// Everything in the attic of a volume, in no order.
+pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<Listed>, DiskError> {
+    let attic = layout.attic();
+    let entries = directory::list(&attic)?;
+    let look = |entry: directory::Entry| Listed {
+        at: time_of(&entry.name).unwrap_or_else(|| changed(&attic.join(&entry.name))),
+        name: entry.name,
+        volume: volume.clone(),
+    };
+    Ok(entries.into_iter().map(look).collect())
+}
+
+/// Reads one item. Whatever is wrong with it is said in it.
+pub fn item(layout: &Layout, listed: &Listed) -> Item {
+    let place = layout.attic().join(&listed.name);
+    let reason = read_reason(&place);
+    let bytes = size(&place);
+    let damaged = match (&reason, &bytes) {
+        (Err(why), _) => Some(why.clone()),
+        (Ok(_), Err(error)) => Some(error.to_string()),
+        (Ok(_), Ok(_)) => None,
+    };
+    let (kind, name, at, who, why) = match reason {
+        Ok(reason) => (
+            reason.kind,
+            Some(reason.name),
+            reason.at,
+            reason.who,
+            reason.why,
+        ),
+        Err(why) => (Kind::default(), None, listed.at, String::new(), why),
+    };
+    Item {
+        id: listed.name.to_string_lossy().into_owned(),
+        volume: listed.volume.clone(),
+        kind,
+        name,
+        at,
+        who,
+        why,
+        bytes: bytes.unwrap_or_default(),
+        damaged,
+    }
+}
+
+/// When the item was put aside, as late as its name and its reason say: damage or a forged reason makes nothing older.
+/// Where the name says nothing, when the directory was last changed counts too.
+pub(super) fn latest(place: &Path) -> Timestamp {
+    let name = place
+        .file_name()
+        .and_then(time_of)
+        .unwrap_or_else(|| changed(place));
+    read_reason(place).map_or(name, |reason| reason.at.max(name))
+}
+
+/// Reads the reason of an item; the error is for people.
+pub(super) fn read_reason(place: &Path) -> Result<Reason, String> {
+    match place.symlink_metadata() {
+        Ok(found) if !found.is_dir() => {
+            return Err("this is no directory; a node did not put it here".to_owned());
+        }
+        Ok(_) => {}
+        Err(error) => return Err(DiskError::new("lstat", place, error).to_string()),
+    }
+    let path = place.join(REASON_NAME);
+    let mut text = Vec::new();
+    match directory::open(&path) {
+        Err(error) if error.is_absent() => return Err(format!("there is no {REASON_NAME}")),
+        Err(error) => return Err(error.to_string()),
+        Ok(file) => file
+            .take(MAX_REASON + 1)
+            .read_to_end(&mut text)
+            .map_err(|error| DiskError::new("read", &path, error).to_string())?,
+    };
+    if text.len() as u64 > MAX_REASON {
+        return Err(format!("{REASON_NAME} is damaged: it is too long"));
+    }
+    let reason: Reason = serde_json::from_slice(&text)
+        .map_err(|error| format!("{REASON_NAME} is damaged: {error}"))?;
+    if reason.format != FORMAT {
+        return Err(format!(
+            "{REASON_NAME} has the format {}; this build reads {FORMAT}",
+            reason.format
+        ));
+    }
+    Ok(reason)
+}
+
+/// How many bytes lie at `place`, in files of any depth. Links are not followed; the reason does not count.
+pub(super) fn size(place: &Path) -> Result<u64, DiskError> {
+    let found = place
+        .symlink_metadata()
+        .map_err(|error| DiskError::new("lstat", place, error))?;
+    if !found.is_dir() {
+        return Ok(if found.is_file() { found.len() } else { 0 });
+    }
+    let mut bytes: u64 = 0;
+    let mut pending = vec![place.to_owned()];
+    while let Some(path) = pending.pop() {
+        for entry in directory::list(&path)? {
+            match entry.kind {
+                EntryKind::File { size, .. } if path != place || entry.name != REASON_NAME => {
+                    bytes = bytes.saturating_add(size);
+                }
+                EntryKind::Directory => pending.push(path.join(entry.name)),
+                EntryKind::File { .. } | EntryKind::Other => {}
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// The second that begins the name of an item.
+fn time_of(name: &OsStr) -> Option<Timestamp> {
+    let text = name.to_str()?;
+    let time = text.strip_prefix('.').unwrap_or(text).get(..TIME_LENGTH)?;
+    let time = DateTime::strptime(TIME, time).ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+/// When a name in the attic was last changed; the epoch where not even that can be said.
+fn changed(path: &Path) -> Timestamp {
+    let seconds = path.symlink_metadata().map_or(0, |found| found.mtime());
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,405 @@
+//! Moving a file into the attic and out of it, so that a crash at any step leaves it whole on one side.
+//!
+//! A move works in a directory whose name begins with a dot, with the reason in it from the start. Where the *file*
+//! lies decides, and nothing else: in that directory, and the item is in the attic; in `files/`, and it is not. So the
+//! file is the first to go in, and the last to come out, and never lies in `files/` without its sidecar because of us.
+//! [`settle_all`] brings what a crash has left to that end, before a volume is held against the catalog.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use archive_durable::directory::{self, EntryKind};
+use archive_durable::{DiskError, Survey, Target, UncachedFile, replace};
+use archive_model::{FileName, Root, VolumeId};
+use jiff::Timestamp;
+
+use super::item::{self, AtticId, Cause, Item, Listed};
+use super::{FORMAT, Kind, REASON_NAME, Reason, kept_name, make_place};
+use crate::catalog::{Catalog, Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::{Node, put_leftovers_aside, verb};
+use crate::reconcile;
+use crate::volumes::Mode;
+
+/// Where a move ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The file lies in the attic, here.
+    Aside(PathBuf),
+    /// The file lies under its final name, and nothing in the attic.
+    Back,
+    /// The file lies nowhere; what there was besides is in the attic.
+    Neither,
+}
+
+/// One name inside a directory of the attic.
+fn inside(place: &Path, path: &Path) -> PathBuf {
+    place.join(kept_name(path.file_name().unwrap_or_default()))
+}
+
+fn is_there(path: &Path) -> Result<bool, DiskError> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(DiskError::new("lstat", path, error)),
+    }
+}
+
+/// Moves `from` to `to` if it is there and `to` is free; what cannot be moved stays where it is.
+fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
+    match directory::move_new(from, to) {
+        Err(error) if error.is_absent() || error.is_taken() => Ok(()),
+        other => other,
+    }
+}
+
+/// Ends every move that was cut off on this volume.
+pub(crate) fn settle_all(
+    catalog: &Catalog,
+    volume: &VolumeId,
+    layout: &Layout,
+) -> Result<(), NodeError> {
+    for entry in directory::list(&layout.attic())? {
+        let is_begun = entry.name.to_string_lossy().starts_with('.');
+        if !is_begun || entry.kind != EntryKind::Directory {
+            continue;
+        }
+        let place = layout.attic().join(&entry.name);
+        match item::read_reason(&place) {
+            Ok(reason) if reason.kind == Kind::File => {
+                let end = settle(catalog, volume, layout, &place, &reason.name)?;
+                tracing::warn!(%volume, file = %reason.name, ?end, "a move that was cut off was ended");
+            }
+            // Cut off before the reason was there: nothing has moved.
+            Err(_) if holds_nothing(&place)? => clear(&place)?,
+            Ok(_) | Err(_) => {
+                tracing::warn!(%volume, item = ?entry.name, "an odd item in the attic; left alone");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends one move, by where its file lies.
+fn settle(
+    catalog: &Catalog,
+    volume: &VolumeId,
+    layout: &Layout,
+    place: &Path,
+    name: &FileName,
+) -> Result<End, NodeError> {
+    let target = layout.target(name);
+    let beside = [&target.sidecar, &target.outboard];
+    match (
+        is_there(&inside(place, &target.file))?,
+        is_there(&target.file)?,
+    ) {
+        (true, false) => {
+            for path in beside {
+                move_if_free(path, &inside(place, path))?;
+            }
+            forget(catalog, name, volume)?;
+            Ok(End::Aside(end_place(layout, place)?))
+        }
+        // Another file has that name by now; sidecar and row are its own.
+        (true, true) => Ok(End::Aside(end_place(layout, place)?)),
+        (false, true) => {
+            for path in beside {
+                move_if_free(&inside(place, path), path)?;
+            }
+            give_up(layout, place)?;
+            Ok(End::Back)
+        }
+        (false, false) => {
+            give_up(layout, place)?;
+            Ok(End::Neither)
+        }
+    }
+}
+
+/// Takes the row away, as of a copy that people removed. A row that says *missing* is an alarm, and stays.
+fn forget(catalog: &Catalog, name: &FileName, volume: &VolumeId) -> Result<(), NodeError> {
+    match catalog.row(name, volume)?.map(|row| row.condition) {
+        Some(Condition::Present | Condition::Damaged { .. } | Condition::Unexpected { .. }) => {
+            Ok(catalog.remove(name, volume)?)
+        }
+        Some(Condition::Missing { .. }) | None => Ok(()),
+    }
+}
+
+/// Gives a move that has ended its name: the one it began with, or the next that is free.
+fn end_place(layout: &Layout, place: &Path) -> Result<PathBuf, DiskError> {
+    let begun = place.file_name().unwrap_or_default().to_string_lossy();
+    let id = begun.trim_start_matches('.');
+    let mut number = 1_u64;
+    loop {
+        let ended = layout.attic().join(match number {
+            1 => id.to_owned(),
+            _ => format!("{id}-{number}"),
+        });
+        match directory::move_new(place, &ended) {
+            Err(error) if error.is_taken() => number += 1,
+            moved => return moved.map(|()| ended),
+        }
+    }
+}
+
+/// Ends a move that has nothing in the attic; whatever else lies there stays, and is listed.
+fn give_up(layout: &Layout, place: &Path) -> Result<(), DiskError> {
+    if holds_nothing(place)? {
+        clear(place)
+    } else {
+        end_place(layout, place).map(|_| ())
+    }
+}
+
+fn is_reason(path: &Path) -> bool {
+    let reason = path.with_file_name(REASON_NAME);
+    path == reason || path == replace::unfinished(&reason)
+}
+
+fn holds_nothing(place: &Path) -> Result<bool, DiskError> {
+    let entries = directory::list(place)?;
+    Ok(entries
+        .iter()
+        .all(|entry| is_reason(&place.join(&entry.name))))
+}
+
+fn clear(place: &Path) -> Result<(), DiskError> {
+    for entry in directory::list(place)? {
+        directory::remove_name(&place.join(entry.name))?;
+    }
+    directory::remove_empty(place)
+}
+
+impl Node {
+    /// Moves the copy of a file on one volume into the attic, if it has the root `checksum` on the medium now.
+    pub fn put_aside(
+        &self,
+        name: &FileName,
+        volume: &VolumeId,
+        checksum: Root,
+        cause: &Cause,
+        now: Timestamp,
+    ) -> Result<Item, NodeError> {
+        let _claim = self.claim(name, &verb("put-aside")?)?;
+        let layout = self.layout(volume)?;
+        self.brake().check(now)?;
+        let target = layout.target(name);
+        let found = match UncachedFile::open(&target.file) {
+            Err(error) if error.is_absent() => return Err(NodeError::NotFound(name.clone())),
+            other => other?.root()?,
+        };
+        if found != checksum {
+            tracing::error!(file = %name, %volume, who = cause.who, "a removal was refused: it named another checksum");
+            return Err(NodeError::OtherCopy {
+                name: name.clone(),
+                volume: volume.clone(),
+            });
+        }
+        self.brake().count(now)?;
+        let _moving = self.moving();
+        self.layout(volume)?;
+        let reason = Reason {
+            format: FORMAT.to_owned(),
+            kind: Kind::File,
+            name: name.clone(),
+            at: now,
+            who: cause.who.clone(),
+            why: cause.why.clone(),
+        };
+        let place =
+            make_place(&layout, ".", "file", &reason).map_err(|error| self.blame(volume, error))?;
+        let moved = directory::move_new(&target.file, &inside(&place, &target.file));
+        let end = self.settle(volume, &layout, &place, name);
+        moved.map_err(|error| self.blame(volume, error))?;
+        let End::Aside(place) = end? else {
+            return Err(NodeError::NotFound(name.clone()));
+        };
+        self.unlist(volume, &layout, name);
+        tracing::info!(file = %name, %volume, place = ?place.file_name(), who = cause.who, why = cause.why, "put aside");
+        let listed = Listed {
+            at: now,
+            name: place.file_name().unwrap_or_default().to_owned(),
+            volume: volume.clone(),
+        };
+        Ok(item::item(&layout, &listed))
+    }
+
+    /// Brings a file back from the attic under its name, if the name is free and its bytes are what its sidecar admits.
+    pub fn take_back(
+        &self,
+        volume: &VolumeId,
+        id: &AtticId,
+        cause: &Cause,
+        now: Timestamp,
+    ) -> Result<Entry, NodeError> {
+        let layout = self.layout(volume)?;
+        self.refuse_unless_open()?;
+        self.refuse_unless_writable(volume)?;
+        let place = layout.attic().join(id.as_str());
+        let refused = |why: String| NodeError::Attic {
+            volume: volume.clone(),
+            id: id.to_string(),
+            why,
+        };
+        if !is_there(&place)? {
+            return Err(NodeError::NoItem {
+                volume: volume.clone(),
+                id: id.to_string(),
+            });
+        }
+        let reason = item::read_reason(&place).map_err(refused)?;
+        match reason.kind {
+            Kind::File => {}
+            Kind::Groups | Kind::Leftover => {
+                return Err(refused("only whole files can be taken back".to_owned()));
+            }
+        }
+        let name = reason.name;
+        let _claim = self.claim(&name, &verb("take-back")?)?;
+        self.refuse_taken(&name, None)?;
+        let target = layout.target(&name);
+        if is_there(&target.file)? {
+            return Err(NodeError::Taken {
+                root: self.look_at(volume, &layout, &name, now)?,
+                name,
+                volume: volume.clone(),
+            });
+        }
+        let kept = Target {
+            file: inside(&place, &target.file),
+            sidecar: inside(&place, &target.sidecar),
+            outboard: inside(&place, &target.outboard),
+        };
+        let (size, root, stored) = reconcile::read_sidecar(&kept.sidecar, &name, self.trust())?
+            .map_err(|why| NodeError::Admission {
+                name: name.clone(),
+                why,
+            })?;
+        self.prove(volume, &layout, &kept, (&name, size, root))?;
+
+        let _moving = self.moving();
+        self.layout(volume)?;
+        let blame = |error: DiskError| self.blame(volume, error);
+        put_leftovers_aside(&layout, &name, "take-back", now, self.id()).map_err(blame)?;
+        let begun = layout.attic().join(format!(".{id}"));
+        directory::move_new(&place, &begun).map_err(blame)?;
+        let moved = [&target.sidecar, &target.outboard, &target.file]
+            .into_iter()
+            .try_for_each(
+                |path| match directory::move_new(&inside(&begun, path), path) {
+                    Err(error) if error.is_absent() && *path == target.outboard => Ok(()),
+                    other => other,
+                },
+            );
+        let end = self.settle(volume, &layout, &begun, &name);
+        moved.map_err(blame)?;
+        if end? != End::Back {
+            return Err(refused("it was moved meanwhile".to_owned()));
+        }
+        let row = Row {
+            size,
+            root: Some(root),
+            stored,
+            verified: Some(now),
+            condition: Condition::Present,
+        };
+        let entry = Entry {
+            name,
+            volume: volume.clone(),
+            row,
+        };
+        self.catalog().put(std::slice::from_ref(&entry))?;
+        self.after_store(&entry, now)?;
+        self.enlist(volume, &layout, &entry.name, root);
+        tracing::info!(file = %entry.name, %volume, item = %id, who = cause.who, why = cause.why, "taken back");
+        Ok(entry)
+    }
+
+    /// Reads a file in the attic past the page cache and holds it against its admission. An outboard that rotted or is
+    /// gone is made anew.
+    fn prove(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        kept: &Target,
+        (name, size, root): (&FileName, u64, Root),
+    ) -> Result<(), NodeError> {
+        let blame = |error: DiskError| self.blame_writing(volume, error);
+        let survey = Survey::of(&layout.incoming(), verb("take-back")?.as_str(), &kept.file)
+            .map_err(blame)?;
+        if (survey.size(), survey.root()) != (size, root) {
+            let received = survey.root().to_string();
+            survey.discard().map_err(blame)?;
+            return Err(NodeError::Mismatch {
+                name: name.clone(),
+                what: "root",
+                admitted: root.to_string(),
+                received,
+            });
+        }
+        let found = match UncachedFile::open(&kept.outboard) {
+            Ok(file) => Some((file.size()?, file.root()?)),
+            Err(error) if error.is_absent() => None,
+            Err(error) => return Err(error.into()),
+        };
+        if found == survey.outboard().map(|made| (made.size, made.digest)) {
+            return Ok(survey.discard().map_err(blame)?);
+        }
+        directory::remove_name(&kept.outboard).map_err(blame)?;
+        survey
+            .keep_outboard(&kept.outboard)
+            .map_err(|error| match error {
+                archive_durable::PublishError::Disk(error) => blame(error),
+                taken @ archive_durable::PublishError::Taken(_) => NodeError::Attic {
+                    volume: volume.clone(),
+                    id: String::new(),
+                    why: taken.to_string(),
+                },
+            })
+    }
+
+    /// Ends a move. What cannot be ended now, is when the disks are looked at next.
+    fn settle(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        place: &Path,
+        name: &FileName,
+    ) -> Result<End, NodeError> {
+        settle(self.catalog(), volume, layout, place, name).map_err(|error| {
+            self.unsettled().store(true, Ordering::Release);
+            match error {
+                NodeError::Disk(error) => self.blame(volume, error),
+                other => other,
+            }
+        })
+    }
+
+    /// Ends the moves that could not be ended at once, on every volume that is online.
+    pub(crate) fn settle_again(&self) -> Result<(), NodeError> {
+        if !self.unsettled().swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let _moving = self.moving();
+        for (volume, layout) in self.volume_set().online() {
+            if let Err(error) = settle_all(self.catalog(), &volume, &layout) {
+                self.unsettled().store(true, Ordering::Release);
+                tracing::warn!(%volume, %error, "a move into or out of the attic is not ended yet");
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
+        match self.volume_set().find(volume).map(|volume| volume.mode) {
+            Some(mode @ (Mode::ReadOnly | Mode::Draining)) => Err(NodeError::TakesNothing {
+                what: format!("volume {volume}"),
+                mode,
+            }),
+            Some(Mode::ReadWrite) | None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The verbs of disks and of the whole node, and what follows from them for the files.
+//!
+//! A retired volume is out of service for good, so its rows say *missing*: that is what makes its files missing for the
+//! archive. Nothing else does: a disk that is dead or away has not lost its files yet.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use archive_durable::VolumeProblem;
+use archive_model::{FileName, Root, VolumeId};
+use jiff::Timestamp;
+
+use super::Node;
+use crate::catalog::{Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::reconcile::Reconciled;
+use crate::volumes::{Mode, VolumesError};
+
+/// How many rows are written at a time.
+const BATCH: usize = 1000;
+
+impl Node {
+    /// Labels an empty directory as a new volume and takes it into use.
+    pub fn init_volume(
+        &self,
+        path: &Path,
+        id: &VolumeId,
+        now: Timestamp,
+    ) -> Result<Reconciled, NodeError> {
+        absolute(path)?;
+        self.volume_set().init(path, id)?;
+        tracing::warn!(volume = %id, path = %path.display(), "a new volume was labelled");
+        self.refresh(now)
+    }
+
+    /// Takes over a disk that another node has labelled, and holds it against the catalog. With `id`, only that volume.
+    pub fn adopt_volume(
+        &self,
+        path: &Path,
+        id: Option<&VolumeId>,
+        now: Timestamp,
+    ) -> Result<Reconciled, NodeError> {
+        absolute(path)?;
+        let id = self.volume_set().adopt_as(path, id)?;
+        tracing::warn!(volume = %id, path = %path.display(), "a volume was taken over");
+        self.refresh(now)
+    }
+
+    /// Sets whether a volume takes new files.
+    pub fn set_volume_mode(&self, id: &VolumeId, mode: Mode) -> Result<(), NodeError> {
+        self.volume_set().set_mode(id, mode)?;
+        tracing::warn!(volume = %id, %mode, "the mode of a volume was set");
+        Ok(())
+    }
+
+    /// Takes a volume out of service for good, be its disk there or not; returns how many files are missing by that.
+    pub fn retire_volume(&self, id: &VolumeId, now: Timestamp) -> Result<u64, NodeError> {
+        self.volume_set().retire(id)?;
+        let missing = self.note_retired(now)?;
+        tracing::warn!(volume = %id, missing, "a volume was retired");
+        Ok(missing)
+    }
+
+    /// Whether the node as a whole takes new files.
+    pub fn mode(&self) -> Mode {
+        self.volume_set().mode()
+    }
+
+    /// Sets whether the node as a whole takes new files.
+    pub fn set_mode(&self, mode: Mode) -> Result<(), NodeError> {
+        self.volume_set().set_node_mode(mode)?;
+        tracing::warn!(node = %self.id(), %mode, "the mode of the node was set");
+        Ok(())
+    }
+
+    /// Makes the rows of retired volumes say *missing*. At a start also: the catalog is a cache, and may be older.
+    pub(super) fn note_retired(&self, now: Timestamp) -> Result<u64, NodeError> {
+        let retired = self.volume_set().retired();
+        if retired.is_empty() {
+            return Ok(0);
+        }
+        let mut missing = 0;
+        let mut batch = Vec::new();
+        for entry in self.catalog.list(None)? {
+            let entry = entry?;
+            if !retired.contains(&entry.volume) || is_missing(&entry) {
+                continue;
+            }
+            missing += 1;
+            batch.push(as_missing(entry, now));
+            if batch.len() == BATCH {
+                self.catalog.put(&batch)?;
+                batch.clear();
+            }
+        }
+        self.catalog.put(&batch)?;
+        Ok(missing)
+    }
+
+    /// A file was stored, and its row written. Rows of retired volumes that say it is missing have done their duty; and
+    /// if its own volume was retired in that moment, it is missing itself.
+    pub(crate) fn after_store(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
+        let retired = self.volume_set().retired();
+        if retired.contains(&stored.volume) {
+            self.catalog.put(&[as_missing(stored.clone(), now)])?;
+            return Err(NodeError::Offline {
+                volume: stored.volume.clone(),
+                problem: VolumeProblem::Retired,
+            });
+        }
+        for entry in self.catalog.find(&stored.name)? {
+            if retired.contains(&entry.volume) && is_missing(&entry) {
+                self.catalog.remove(&entry.name, &entry.volume)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses while the node takes no new files.
+    pub(crate) fn refuse_unless_open(&self) -> Result<(), NodeError> {
+        match self.mode() {
+            Mode::ReadWrite => Ok(()),
+            mode @ (Mode::ReadOnly | Mode::Draining) => Err(NodeError::TakesNothing {
+                what: format!("node {}", self.id()),
+                mode,
+            }),
+        }
+    }
+
+    /// Refuses a name that this node has. Of copies on draining volumes a second one may be made, which is how a drain
+    /// moves files: `moving` is the root that it must have, once that is known.
+    pub(crate) fn refuse_taken(
+        &self,
+        name: &FileName,
+        second: Option<Second>,
+    ) -> Result<(), NodeError> {
+        for entry in self.catalog.find(name)? {
+            if !self.leaves_free(&entry, second) {
+                return Err(NodeError::Taken {
+                    name: entry.name,
+                    volume: entry.volume,
+                    root: entry.row.root,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn leaves_free(&self, entry: &Entry, second: Option<Second>) -> bool {
+        let Some(volume) = self.volume_set().find(&entry.volume) else {
+            return false;
+        };
+        if volume.problem == Some(VolumeProblem::Retired) {
+            return true;
+        }
+        let is_draining = volume.mode == Mode::Draining;
+        match (&entry.row.condition, second) {
+            (Condition::Missing { .. }, _) => volume.problem.is_none() || is_draining,
+            (Condition::Present | Condition::Damaged { .. }, Some(Second::Any)) => is_draining,
+            (Condition::Present | Condition::Damaged { .. }, Some(Second::Of(root))) => {
+                is_draining && entry.row.root == Some(root)
+            }
+            (Condition::Present | Condition::Damaged { .. }, None)
+            | (Condition::Unexpected { .. }, _) => false,
+        }
+    }
+
+    /// The better copy first: whole, and on a volume that stays.
+    pub(super) fn sort_by_use(&self, entries: &mut [Entry]) {
+        let volumes = self.volume_set();
+        entries.sort_by_key(|entry| {
+            let stays = volumes
+                .find(&entry.volume)
+                .is_some_and(|volume| volume.problem.is_none() && volume.mode != Mode::Draining);
+            let rank = match entry.row.condition {
+                Condition::Present => 0,
+                Condition::Damaged { .. } => 1,
+                Condition::Unexpected { .. } => 2,
+                Condition::Missing { .. } => 3,
+            };
+            (rank, !stays)
+        });
+    }
+
+    /// Notes that there may be files without a sidecar to hash.
+    pub(crate) fn note_looked(&self) {
+        self.looked().fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Of what a second copy may be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Second {
+    /// Its root is not known yet.
+    Any,
+    /// It has this root.
+    Of(Root),
+}
+
+fn is_missing(entry: &Entry) -> bool {
+    matches!(entry.row.condition, Condition::Missing { .. })
+}
+
+fn as_missing(entry: Entry, now: Timestamp) -> Entry {
+    let condition = Condition::Missing { since: now };
+    Entry {
+        row: Row {
+            condition,
+            ..entry.row
+        },
+        ..entry
+    }
+}
+
+/// A path that means the same wherever the node was started.
+fn absolute(path: &Path) -> Result<(), NodeError> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(VolumesError::Path {
+        path: path.to_owned(),
+        why: "not an absolute path",
+    }
+    .into())
+}

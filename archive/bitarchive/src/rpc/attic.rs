@@ -1,0 +1,171 @@
+//! The attic over the wire: what lies there, what goes there, what comes back, what is destroyed; and admissions.
+
+use archive_model::{FileName, Root, VolumeId};
+use archive_proof::Envelope;
+use archive_rpc::InvalidMessage;
+use proto_archive::wire::files_response::End;
+use proto_archive::{convert as fields, wire};
+use tonic::Status;
+
+use super::{Answers, convert, send};
+use crate::attic::{self, AtticId, Cause, Item, Listed};
+use crate::catalog::Condition;
+use crate::layout::Layout;
+use crate::node::Node;
+
+/// How many items one message has.
+const ITEMS: usize = 256;
+
+/// How many bytes of admissions one message has, and then it is sent.
+const BYTES: usize = 512 * 1024;
+
+/// One item, named, with who wants something of it.
+pub(crate) struct Reference {
+    pub(crate) volume: VolumeId,
+    pub(crate) id: AtticId,
+    pub(crate) cause: Cause,
+}
+
+/// Reads which item is meant.
+pub(crate) fn reference(request: &wire::AtticRef) -> Result<Reference, InvalidMessage> {
+    Ok(Reference {
+        volume: fields::volume_id(&request.volume)?,
+        id: AtticId::new(&request.id)
+            .map_err(|error| InvalidMessage::invalid("id", error.to_string()))?,
+        cause: cause(&request.who, &request.why)?,
+    })
+}
+
+/// One copy that is to go.
+pub(crate) struct Removal {
+    pub(crate) name: FileName,
+    pub(crate) volume: VolumeId,
+    pub(crate) checksum: Root,
+    pub(crate) cause: Cause,
+}
+
+/// Reads which copy is to go.
+pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, InvalidMessage> {
+    Ok(Removal {
+        name: fields::file_name("name", &request.name)?,
+        volume: fields::volume_id(&request.volume)?,
+        checksum: fields::root("checksum", &request.checksum)?,
+        cause: cause(&request.who, &request.why)?,
+    })
+}
+
+/// An unexpected file, and what it is said to be.
+pub(crate) struct Adoption {
+    pub(crate) name: FileName,
+    pub(crate) volume: VolumeId,
+    pub(crate) admission: Envelope,
+}
+
+/// Reads what is to be adopted.
+pub(crate) fn adoption(request: &wire::AdoptRequest) -> Result<Adoption, InvalidMessage> {
+    Ok(Adoption {
+        name: fields::file_name("name", &request.name)?,
+        volume: fields::volume_id(&request.volume)?,
+        admission: Envelope::parse(request.admission.as_bytes())
+            .map_err(|error| InvalidMessage::invalid("admission", error.to_string()))?,
+    })
+}
+
+/// Reads the name that items must belong to.
+pub(crate) fn only(name: &str) -> Result<Option<FileName>, InvalidMessage> {
+    (!name.is_empty())
+        .then(|| fields::file_name("name", name))
+        .transpose()
+}
+
+fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
+    Cause::new(who, why).map_err(|error| InvalidMessage::invalid(error.field, error.reason))
+}
+
+/// Writes an item.
+pub(crate) fn item(node: &Node, item: Item) -> wire::AtticItem {
+    wire::AtticItem {
+        node: node.id().to_string(),
+        volume: item.volume.into(),
+        id: item.id,
+        name: item.name.map(String::from).unwrap_or_default(),
+        at: item.at.to_string(),
+        who: item.who,
+        why: item.why,
+        kind: item.kind.as_str().to_owned(),
+        bytes: item.bytes,
+    }
+}
+
+/// Sends what lies in the attics of all volumes, by time and then by id.
+pub(crate) fn list(
+    node: &Node,
+    only: Option<&FileName>,
+    answers: &Answers<wire::AtticResponse>,
+) -> Result<(), Status> {
+    let mut gaps = convert::gaps(node);
+    let mut all: Vec<(Listed, Layout)> = Vec::new();
+    for (volume, layout) in node.volume_set().online() {
+        match attic::list(&layout, &volume) {
+            Ok(listed) => all.extend(listed.into_iter().map(|one| (one, layout.clone()))),
+            Err(error) => gaps.push(wire::Gap {
+                replica: node.replica().to_string(),
+                node: node.id().to_string(),
+                volume: volume.into(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+    all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    let mut count = 0;
+    let mut items = Vec::new();
+    for (listed, layout) in all {
+        let found = attic::item(&layout, &listed);
+        if only.is_some() && found.name.as_ref() != only {
+            continue;
+        }
+        items.push(item(node, found));
+        count += 1;
+        if items.len() == ITEMS {
+            let items = std::mem::take(&mut items);
+            send(answers, wire::AtticResponse { items, end: None })?;
+        }
+    }
+    let end = Some(End { count, gaps });
+    send(answers, wire::AtticResponse { items, end })
+}
+
+/// Sends the admission of every copy, sorted by name.
+pub(crate) fn admissions(
+    node: &Node,
+    after: Option<&FileName>,
+    only_findings: bool,
+    answers: &Answers<wire::AdmissionsResponse>,
+) -> Result<(), Status> {
+    let (mut count, mut bytes) = (0, 0);
+    let mut admissions = Vec::new();
+    for entry in node.list(after).map_err(|error| convert::status(&error))? {
+        let entry = entry.map_err(|error| convert::status(&error))?;
+        if only_findings && entry.row.condition == Condition::Present {
+            continue;
+        }
+        let admission = node.admission(&entry).unwrap_or_default();
+        bytes += admission.len();
+        admissions.push(wire::admissions_response::One {
+            entry: Some(convert::entry(node, entry)),
+            admission,
+        });
+        count += 1;
+        if admissions.len() == ITEMS || bytes >= BYTES {
+            bytes = 0;
+            let admissions = std::mem::take(&mut admissions);
+            let end = None;
+            send(answers, wire::AdmissionsResponse { admissions, end })?;
+        }
+    }
+    let end = Some(End {
+        count,
+        gaps: convert::gaps(node),
+    });
+    send(answers, wire::AdmissionsResponse { admissions, end })
+}

@@ -1,0 +1,320 @@
+//! What people do with disks: label, take over, clear, stop filling, retire.
+//!
+//! Each order is remembered durably before it takes effect. What follows for the files of the volume – that it is held
+//! against the catalog, that the rows of a retired one say *missing* – is the node's (`node/disks.rs`).
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use archive_durable::volume;
+use archive_durable::{DiskError, Identity, VolumeProblem};
+use archive_model::VolumeId;
+
+use super::memory::{Memory, write};
+use super::{Mode, Volumes};
+use crate::layout::Layout;
+
+/// Why the node cannot work with its volumes, or does not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumesError {
+    /// What the node remembers is damaged: nothing tells a wrong disk from a right one any more.
+    #[error("{}: {what}; restore it, or delete it to accept the disks as they are mounted now", .path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A path that no volume can be at.
+    #[error("{}: {why}", .path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A path that holds something else.
+    #[error("{}: not an empty directory; a volume is initialised on an empty disk", .0.display())]
+    NotEmpty(PathBuf),
+    /// A disk that is a volume already.
+    #[error("{}: this is volume {volume} already; empty the disk first, or take it over with `holdfast volume adopt`", .path.display())]
+    Labelled {
+        /// The path.
+        path: PathBuf,
+        /// The volume it is.
+        volume: VolumeId,
+    },
+    /// Nothing that can be taken over.
+    #[error("{}: {problem}", .path.display())]
+    Unusable {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: VolumeProblem,
+    },
+    /// The path lies within another volume or the node's data, or the other way round.
+    #[error("{} and {} lie one within the other; give each volume a disk of its own", .path.display(), .other.display())]
+    Nested {
+        /// The path.
+        path: PathBuf,
+        /// What it lies in, or what lies in it.
+        other: PathBuf,
+    },
+    /// The disk is not the volume that the caller named.
+    #[error("this is volume {found}, not {expected}; nothing was done")]
+    OtherVolume {
+        /// What is there.
+        found: VolumeId,
+        /// What the caller said.
+        expected: VolumeId,
+    },
+    /// The id is taken.
+    #[error("this node has, or had, a volume {0}; give the new one another id")]
+    Known(VolumeId),
+    /// A second disk with the label of one that is in use.
+    #[error("volume {volume} is in use at {}; unmount that disk first", .path.display())]
+    InUse {
+        /// The volume.
+        volume: VolumeId,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// No volume of that id.
+    #[error("this node has no volume {0}")]
+    Unknown(VolumeId),
+    /// Out of service for good.
+    #[error("volume {0}: {problem}", problem = VolumeProblem::Retired)]
+    Retired(VolumeId),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl Volumes {
+    /// Labels an empty directory as a new volume of this node and takes it into use. One that was cut off in the middle
+    /// of this goes on. The path is remembered: a later start finds the volume also where no setting names it.
+    pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
+        let _alone = self
+            .labelling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.change_state().remembered.contains_key(id) {
+            return Err(VolumesError::Known(id.clone()));
+        }
+        self.refuse_nested(path, None)?;
+        let identity = self.identity(id, 1);
+        match volume::identify(path) {
+            Err(VolumeProblem::Unlabelled) => {}
+            // Labelled by an order that was cut off before it was remembered; files may have come since.
+            Ok(found) if found == identity => return self.take_in(path, id, 1),
+            Ok(found) => {
+                return Err(VolumesError::Labelled {
+                    path: path.to_owned(),
+                    volume: found.volume,
+                });
+            }
+            Err(problem) => {
+                return Err(VolumesError::Unusable {
+                    path: path.to_owned(),
+                    problem,
+                });
+            }
+        }
+        let layout = Layout::new(path);
+        if !layout.is_bare()? {
+            return Err(VolumesError::NotEmpty(path.to_owned()));
+        }
+        layout.make()?;
+        volume::label(path, &identity)?;
+        self.take_in(path, id, 1)?;
+        self.accept(id);
+        Ok(())
+    }
+
+    /// Takes over a volume that another node, or an earlier life of this one, has labelled. Its mode is kept. It comes
+    /// online once it was held against the catalog.
+    pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
+        self.adopt_as(path, None)
+    }
+
+    /// The same, only if the disk is the volume `expected`.
+    pub fn adopt_as(
+        &self,
+        path: &Path,
+        expected: Option<&VolumeId>,
+    ) -> Result<VolumeId, VolumesError> {
+        let _alone = self
+            .labelling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let found = volume::identify(path).map_err(|problem| VolumesError::Unusable {
+            path: path.to_owned(),
+            problem,
+        })?;
+        let id = found.volume;
+        if let Some(expected) = expected.filter(|expected| **expected != id) {
+            return Err(VolumesError::OtherVolume {
+                found: id,
+                expected: expected.clone(),
+            });
+        }
+        let elsewhere = self.find(&id).filter(|known| {
+            known.path != path && matches!(known.problem, None | Some(VolumeProblem::Unchecked))
+        });
+        if let Some(known) = elsewhere {
+            return Err(VolumesError::InUse {
+                volume: id,
+                path: known.path,
+            });
+        }
+        self.refuse_nested(path, Some(&id))?;
+        // Above every generation of this volume that is known, so that no other copy of the disk passes for it.
+        let seen = match self.change_state().remembered.get(&id) {
+            Some(memory) if memory.retired => return Err(VolumesError::Retired(id)),
+            Some(memory) => memory.generation,
+            None => 0,
+        };
+        let generation = found.generation.max(seen).saturating_add(1);
+        Layout::new(path).make()?;
+        volume::relabel(path, &self.identity(&id, generation))?;
+        self.take_in(path, &id, generation)?;
+        Ok(id)
+    }
+
+    /// Takes the poison from a volume that people have looked at. It comes online once it was held against the catalog.
+    pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
+        self.change(id, |memory| memory.poisoned = None)
+    }
+
+    /// Sets whether a volume takes new files.
+    pub fn set_mode(&self, id: &VolumeId, mode: Mode) -> Result<(), VolumesError> {
+        self.change(id, |memory| memory.mode = mode)
+    }
+
+    /// Takes a volume out of service for good, be its disk there or not.
+    pub fn retire(&self, id: &VolumeId) -> Result<(), VolumesError> {
+        match self.change(id, |memory| memory.retired = true) {
+            // Asked for twice.
+            Err(VolumesError::Retired(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Sets whether the node takes new files, on any volume.
+    pub fn set_node_mode(&self, mode: Mode) -> Result<(), VolumesError> {
+        let mut state = self.change_state();
+        write(&self.memory_path, mode, &state.remembered)?;
+        state.mode = mode;
+        Ok(())
+    }
+
+    /// The volumes that are out of service for good.
+    pub fn retired(&self) -> Vec<VolumeId> {
+        self.all()
+            .into_iter()
+            .filter(|volume| volume.problem == Some(VolumeProblem::Retired))
+            .filter_map(|volume| volume.id)
+            .collect()
+    }
+
+    fn change(&self, id: &VolumeId, change: impl FnOnce(&mut Memory)) -> Result<(), VolumesError> {
+        let mut state = self.change_state();
+        let mut remembered = state.remembered.clone();
+        let memory = remembered
+            .get_mut(id)
+            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
+        if memory.retired {
+            return Err(VolumesError::Retired(id.clone()));
+        }
+        change(memory);
+        let (mode, is_retired) = (memory.mode, memory.retired);
+        write(&self.memory_path, state.mode, &remembered)?;
+        state.remembered = remembered;
+        let mut is_offline = is_retired;
+        for volume in state
+            .volumes
+            .iter_mut()
+            .filter(|volume| volume.id.as_ref() == Some(id))
+        {
+            volume.mode = mode;
+            if is_retired {
+                volume.problem = Some(VolumeProblem::Retired);
+            }
+            is_offline |= volume.problem.is_some();
+        }
+        if is_offline {
+            state.accepted.remove(id);
+        }
+        Ok(())
+    }
+
+    /// A volume must not lie in another one, nor in the node's data, nor hold them: one would be filed in the other.
+    fn refuse_nested(&self, path: &Path, own: Option<&VolumeId>) -> Result<(), VolumesError> {
+        let canonical = |path: &Path| {
+            path.canonicalize()
+                .map_err(|error| DiskError::new("realpath", path, error))
+        };
+        let place = match canonical(path) {
+            Err(error) if error.is_absent() => {
+                return Err(VolumesError::Unusable {
+                    path: path.to_owned(),
+                    problem: VolumeProblem::Absent,
+                });
+            }
+            other => other?,
+        };
+        let volumes = self.all().into_iter().filter(|volume| {
+            volume.problem != Some(VolumeProblem::Retired)
+                && volume.id.is_some()
+                && volume.id.as_ref() != own
+        });
+        // At the path of another volume the label decides; at that of the data, nothing can.
+        let others = volumes.map(|volume| (volume.path, true));
+        let data = self
+            .memory_path
+            .parent()
+            .map(|data| (data.to_owned(), false));
+        for (other, may_be_same) in others.chain(data) {
+            // A disk that is away cannot be nested in anything.
+            let Ok(there) = canonical(&other) else {
+                continue;
+            };
+            let is_same = place == there;
+            if (is_same && !may_be_same)
+                || (!is_same && (place.starts_with(&there) || there.starts_with(&place)))
+            {
+                return Err(VolumesError::Nested {
+                    path: path.to_owned(),
+                    other,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn identity(&self, id: &VolumeId, generation: u64) -> Identity {
+        Identity {
+            volume: id.clone(),
+            node: self.node.clone(),
+            replica: self.replica.clone(),
+            generation,
+        }
+    }
+
+    /// Remembers the volume at its path. It stays offline until it was held against the catalog.
+    fn take_in(&self, path: &Path, id: &VolumeId, generation: u64) -> Result<(), VolumesError> {
+        {
+            let mut state = self.change_state();
+            let mut remembered = state.remembered.clone();
+            let memory = remembered
+                .entry(id.clone())
+                .or_insert_with(|| Memory::new(path, generation));
+            path.clone_into(&mut memory.path);
+            memory.generation = generation;
+            write(&self.memory_path, state.mode, &remembered)?;
+            state.remembered = remembered;
+            state.accepted.remove(id);
+        }
+        self.refresh().map(|_| ())
+    }
+}

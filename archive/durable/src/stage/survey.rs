@@ -1,0 +1,167 @@
+//! A file that lies there without sidecar or outboard: hashed as it is on the medium, then given both.
+//!
+//! Owns the second half of the write path for bytes that did not come through a [`super::Stage`]. The file itself is
+//! never moved nor written. Not promised: that nobody else writes to it meanwhile; from [`Survey::publish`] on it is
+//! read-only.
+
+use std::path::Path;
+
+use archive_model::Root;
+use archive_proof::{ReadAt, TreeBuilder};
+
+use super::{OutboardSink, Paths, PublishError, Target, from_sink, link, remove_all};
+use crate::call;
+use crate::error::DiskError;
+use crate::sidecar::OutboardRecord;
+use crate::verify::UncachedFile;
+
+/// How much is read at a time, in bytes.
+const BLOCK: usize = 1024 * 1024;
+
+/// What a file is, with its outboard in `incoming/`.
+#[derive(Debug)]
+pub struct Survey {
+    paths: Paths,
+    size: u64,
+    root: Root,
+    outboard: OutboardSink,
+}
+
+impl Survey {
+    /// Makes the bytes of `file` durable, reads them past the page cache, and writes their outboard into `incoming`.
+    /// What an earlier survey of the same `id` left there is removed.
+    pub fn of(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
+        let paths = Paths::new(incoming, id);
+        remove_all(&paths)?;
+        call::sync(&call::open(file)?, file)?;
+        let data = UncachedFile::open(file)?;
+        let mut tree = TreeBuilder::new(OutboardSink {
+            path: paths.outboard.clone(),
+            file: None,
+            hasher: blake3::Hasher::new(),
+        });
+        let mut block = vec![0; BLOCK];
+        let mut size = 0;
+        loop {
+            let read = data
+                .read_at(size, &mut block)
+                .map_err(|error| DiskError::new("read", file, error))?;
+            let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                break;
+            };
+            tree.update(bytes).map_err(from_sink(&paths.outboard))?;
+            size += read as u64;
+        }
+        let tree = tree.finish().map_err(from_sink(&paths.outboard))?;
+        Ok(Self {
+            paths,
+            size,
+            root: tree.root,
+            outboard: tree.sink,
+        })
+    }
+
+    /// The size in bytes.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The root of the bytes.
+    pub const fn root(&self) -> Root {
+        self.root
+    }
+
+    /// The outboard that belongs to the file; none up to one group.
+    pub fn outboard(&self) -> Option<OutboardRecord> {
+        self.outboard.record()
+    }
+
+    /// Gives the file, which bears its final name, its sidecar and its outboard. Refused where either name is taken.
+    pub fn publish(self, sidecar: &[u8], target: &Target) -> Result<(), PublishError> {
+        let file = call::open(&target.file)?;
+        call::seal_mode(&file, &target.file)?;
+        call::sync(&file, &target.file)?;
+        let mut sidecar_file = call::create(&self.paths.sidecar)?;
+        call::write_all(&mut sidecar_file, &self.paths.sidecar, sidecar)?;
+        call::seal_mode(&sidecar_file, &self.paths.sidecar)?;
+        call::sync(&sidecar_file, &self.paths.sidecar)?;
+        let has_outboard = self.seal_outboard()?;
+        target.file.parent().map_or(Ok(()), call::sync_directory)?;
+        // The sidecar last: with it, the file is one like any other.
+        if has_outboard {
+            link(&self.paths.outboard, &target.outboard)?;
+        }
+        link(&self.paths.sidecar, &target.sidecar)?;
+        target
+            .sidecar
+            .parent()
+            .map_or(Ok(()), call::sync_directory)?;
+        Ok(remove_all(&self.paths)?)
+    }
+
+    /// Puts only the outboard under `path`, durably; nothing for a file of one group.
+    pub fn keep_outboard(self, path: &Path) -> Result<(), PublishError> {
+        if self.seal_outboard()? {
+            link(&self.paths.outboard, path)?;
+            path.parent().map_or(Ok(()), call::sync_directory)?;
+        }
+        Ok(remove_all(&self.paths)?)
+    }
+
+    /// Gives it up: the file stays as it was.
+    pub fn discard(self) -> Result<(), DiskError> {
+        remove_all(&self.paths)
+    }
+
+    fn seal_outboard(&self) -> Result<bool, DiskError> {
+        let Some((outboard, _)) = &self.outboard.file else {
+            return Ok(false);
+        };
+        call::seal_mode(outboard, &self.paths.outboard)?;
+        call::sync(outboard, &self.paths.outboard)?;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gets_what_it_lacked_and_stays_what_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for size in [0, 1, 16_384, 16_385, 300_000] {
+            let bytes = vec![9; size];
+            let target = Target {
+                file: at(&format!("f{size}")),
+                sidecar: at(&format!("f{size}.json")),
+                outboard: at(&format!("f{size}.bao")),
+            };
+            std::fs::write(&target.file, &bytes).unwrap();
+            std::fs::create_dir_all(at("incoming")).unwrap();
+            // As an earlier survey that died has left it.
+            std::fs::write(at("incoming").join("a.bao"), "torn").unwrap();
+            let survey = Survey::of(&at("incoming"), "a", &target.file).unwrap();
+            assert_eq!(survey.root().as_bytes(), blake3::hash(&bytes).as_bytes());
+            assert_eq!(
+                (survey.size(), survey.outboard().is_some()),
+                (size as u64, size > 16_384)
+            );
+            survey.publish(b"{}", &target).unwrap();
+            assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
+            assert_eq!(target.outboard.try_exists().unwrap(), size > 16_384);
+            let again = Survey::of(&at("incoming"), "a", &target.file).unwrap();
+            assert!(matches!(
+                again.publish(b"{}", &target),
+                Err(PublishError::Taken(_))
+            ));
+            Survey::of(&at("incoming"), "a", &target.file)
+                .unwrap()
+                .discard()
+                .unwrap();
+            assert_eq!(std::fs::read_dir(at("incoming")).unwrap().count(), 0);
+        }
+    }
+}
