@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, Survey, Target, UncachedFile, replace};
+use archive_durable::{DiskError, Severity, Survey, Target, UncachedFile, replace};
 use archive_model::{FileName, Root, VolumeId};
 use jiff::Timestamp;
 
@@ -54,7 +54,8 @@ fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Ends every move that was cut off on this volume.
+/// Ends every move that was cut off on this volume. What is odd, or cannot be ended now, is left for people and for the
+/// next start: only a disk that fails keeps the volume from use.
 pub(crate) fn settle_all(
     catalog: &Catalog,
     volume: &VolumeId,
@@ -66,16 +67,31 @@ pub(crate) fn settle_all(
             continue;
         }
         let place = layout.attic().join(&entry.name);
-        match item::read_reason(&place) {
-            Ok(reason) if reason.kind == Kind::File => {
-                let end = settle(catalog, volume, layout, &place, &reason.name)?;
-                tracing::warn!(%volume, file = %reason.name, ?end, "a move that was cut off was ended");
+        match settle_found(catalog, volume, layout, &place) {
+            Err(NodeError::Disk(error)) if error.severity() != Severity::Disk => {
+                tracing::error!(%volume, item = ?entry.name, %error, "a move was not ended");
             }
-            // Cut off before the reason was there: nothing has moved.
-            Err(_) if holds_nothing(&place)? => clear(&place)?,
-            Ok(_) | Err(_) => {
-                tracing::warn!(%volume, item = ?entry.name, "an odd item in the attic; left alone");
-            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+fn settle_found(
+    catalog: &Catalog,
+    volume: &VolumeId,
+    layout: &Layout,
+    place: &Path,
+) -> Result<(), NodeError> {
+    match item::read_reason(place) {
+        Ok(reason) if reason.kind == Kind::File => {
+            let end = settle(catalog, volume, layout, place, &reason.name)?;
+            tracing::warn!(%volume, file = %reason.name, ?end, "a move that was cut off was ended");
+        }
+        // Cut off before the reason was there: nothing has moved.
+        Err(_) if holds_nothing(place)? => clear(place)?,
+        Ok(_) | Err(_) => {
+            tracing::warn!(%volume, place = %place.display(), "an odd item in the attic; left alone");
         }
     }
     Ok(())
@@ -161,9 +177,9 @@ fn is_reason(path: &Path) -> bool {
 
 fn holds_nothing(place: &Path) -> Result<bool, DiskError> {
     let entries = directory::list(place)?;
-    Ok(entries
-        .iter()
-        .all(|entry| is_reason(&place.join(&entry.name))))
+    Ok(entries.iter().all(|entry| {
+        matches!(entry.kind, EntryKind::File { .. }) && is_reason(&place.join(&entry.name))
+    }))
 }
 
 fn clear(place: &Path) -> Result<(), DiskError> {

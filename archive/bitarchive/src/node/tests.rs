@@ -7,6 +7,9 @@ use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 use super::*;
 use crate::catalog::Condition;
 
+mod attic;
+mod crash;
+mod disks;
 mod published;
 
 /// A node's machine: its disks and data directory survive the node.
@@ -38,6 +41,10 @@ impl Machine {
     }
 
     fn start(&self) -> (Node, Reconciled) {
+        self.start_with(AtticSettings::default())
+    }
+
+    fn start_with(&self, attic: AtticSettings) -> (Node, Reconciled) {
         let trusted = TrustedKey {
             archive: "test".into(),
             public_key: self.key.public_key(),
@@ -51,7 +58,7 @@ impl Machine {
             volumes: vec![self.path("disk")],
             reserve: 0,
             trust: TrustFile::new(vec![trusted]).unwrap(),
-            attic: AtticSettings::default(),
+            attic,
         };
         Node::open(options, now()).unwrap()
     }
@@ -65,7 +72,7 @@ impl Machine {
     }
 
     fn store(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Entry, NodeError> {
-        let upload = format!("u-{file}");
+        let upload = format!("u-{}", file.replace('.', "-"));
         let signed = self.sign(&admission(file, bytes, &upload));
         let mut receiving = node.begin(
             &UploadId::new(&upload).unwrap(),

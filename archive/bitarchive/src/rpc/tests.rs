@@ -1,1 +1,500 @@
 //! What the door refuses before anything is touched, and what it says of a node.
+#![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+
+use std::path::PathBuf;
+
+use archive_model::{Digests, NodeId, UploadId, VolumeId};
+use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use proto_archive::wire::set_volume_request::Order;
+use tokio_stream::StreamExt;
+
+use super::*;
+use crate::node::NodeOptions;
+use crate::settings::AtticSettings;
+
+struct World {
+    directory: tempfile::TempDir,
+    door: Door,
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed([7; 32])
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["data", "one", "two"] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let options = NodeOptions {
+            node: NodeId::new("n1").unwrap(),
+            replica: ReplicaId::new("r").unwrap(),
+            data: directory.path().join("data"),
+            volumes: Vec::new(),
+            reserve: 0,
+            trust: TrustFile::new(vec![TrustedKey {
+                archive: "test".into(),
+                public_key: key().public_key(),
+                from: Timestamp::MIN,
+                until: None,
+            }])
+            .unwrap(),
+            attic: AtticSettings::default(),
+        };
+        let clock = Clock::system();
+        let (node, _) = Node::open(options, clock.now()).unwrap();
+        let door = Door {
+            node: Arc::new(node),
+            clock,
+            tasks: Tasks::new(),
+            idle: Duration::from_mins(1),
+        };
+        Self { directory, door }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    async fn order(
+        &self,
+        order: Order,
+        volume: &str,
+        path: &str,
+    ) -> Result<wire::NodeStatus, Status> {
+        let request = wire::SetVolumeRequest {
+            order: order.into(),
+            volume: volume.to_owned(),
+            path: path.to_owned(),
+        };
+        Ok(self
+            .door
+            .set_volume(Request::new(request))
+            .await?
+            .into_inner())
+    }
+
+    async fn with_two() -> Self {
+        let world = Self::new();
+        for (volume, place) in [("v1", "one"), ("v2", "two")] {
+            let path = world.path(place);
+            world
+                .order(Order::Init, volume, path.to_str().unwrap())
+                .await
+                .unwrap();
+        }
+        world
+    }
+
+    /// Stores a file and gives its admission.
+    fn store(&self, name: &str, bytes: &[u8]) -> String {
+        let name = FileName::new(name).unwrap();
+        let upload = UploadId::new("u1").unwrap();
+        let signed = Admission {
+            archive: "test".into(),
+            name: name.clone(),
+            size: bytes.len() as u64,
+            root: root(bytes),
+            digests: Digests::default(),
+            depositor: "harvester/h1".into(),
+            admitted: self.door.clock.now(),
+            upload: upload.clone(),
+        }
+        .sign(&key())
+        .unwrap();
+        let mut receiving = self
+            .door
+            .node
+            .begin(&upload, &name, bytes.len() as u64)
+            .unwrap();
+        receiving.write_all(bytes).unwrap();
+        receiving.commit(&signed, self.door.clock.now()).unwrap();
+        signed.as_str().to_owned()
+    }
+
+    async fn attic(&self, name: &str) -> (Vec<wire::AtticItem>, wire::files_response::End) {
+        let request = wire::AtticRequest {
+            name: name.to_owned(),
+        };
+        let answers = self
+            .door
+            .attic(Request::new(request))
+            .await
+            .unwrap()
+            .into_inner();
+        let answers: Vec<_> = answers.collect::<Result<_, _>>().await.unwrap();
+        let end = answers.last().unwrap().end.clone().unwrap();
+        let items: Vec<_> = answers
+            .into_iter()
+            .flat_map(|answer| answer.items)
+            .collect();
+        assert_eq!(end.count, items.len() as u64);
+        (items, end)
+    }
+
+    async fn admissions(
+        &self,
+        after: &str,
+        only_findings: bool,
+    ) -> (Vec<(String, String)>, wire::files_response::End) {
+        let request = wire::FilesRequest {
+            after: after.to_owned(),
+            only_findings,
+        };
+        let answers = self
+            .door
+            .admissions(Request::new(request))
+            .await
+            .unwrap()
+            .into_inner();
+        let answers: Vec<_> = answers.collect::<Result<_, _>>().await.unwrap();
+        let end = answers.last().unwrap().end.clone().unwrap();
+        let all = answers.into_iter().flat_map(|answer| answer.admissions);
+        let all: Vec<_> = all
+            .map(|one| (one.entry.unwrap().name, one.admission))
+            .collect();
+        assert_eq!(end.count, all.len() as u64);
+        (all, end)
+    }
+
+    fn removal(volume: &str, name: &str, bytes: &[u8]) -> wire::PutAsideRequest {
+        wire::PutAsideRequest {
+            name: name.to_owned(),
+            volume: volume.to_owned(),
+            checksum: fields::root_bytes(&root(bytes)),
+            who: "officer/o-1".to_owned(),
+            why: "a test".to_owned(),
+        }
+    }
+}
+
+fn root(bytes: &[u8]) -> Root {
+    Root::from_bytes(*blake3::hash(bytes).as_bytes())
+}
+
+fn field(status: &Status) -> String {
+    assert_eq!(Kind::of(status), Kind::Invalid, "{status:?}");
+    status.message().split('`').nth(1).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn hostile_ids_are_refused_before_any_path_is_built() {
+    let world = World::with_two().await;
+    let long = "x".repeat(10_000);
+    let hostile = [
+        "../..",
+        "",
+        &long,
+        "a\nb",
+        "a/b",
+        "/etc/passwd",
+        "..",
+        ".",
+        "a\0b",
+    ];
+    for bad in hostile {
+        let good = wire::AtticRef {
+            volume: "v1".to_owned(),
+            id: "20260101T000000Z-x".to_owned(),
+            who: "officer/o".to_owned(),
+            why: "x".to_owned(),
+        };
+        let bad = bad.to_owned();
+        let bad_id = wire::AtticRef {
+            id: bad.clone(),
+            ..good.clone()
+        };
+        let bad_volume = wire::AtticRef {
+            volume: bad.clone(),
+            ..good.clone()
+        };
+        for (request, named) in [(bad_id, "id"), (bad_volume, "volume")] {
+            let refused = world
+                .door
+                .take_back(Request::new(request.clone()))
+                .await
+                .unwrap_err();
+            assert_eq!(field(&refused), named, "{bad:?}");
+            let refused = world.door.purge(Request::new(request)).await.unwrap_err();
+            assert_eq!(field(&refused), named, "{bad:?}");
+        }
+        for (request, named) in [
+            (
+                wire::PutAsideRequest {
+                    name: bad.clone(),
+                    ..World::removal("v1", "a", b"")
+                },
+                "name",
+            ),
+            (
+                wire::PutAsideRequest {
+                    volume: bad.clone(),
+                    ..World::removal("v1", "a", b"")
+                },
+                "volume",
+            ),
+            (
+                wire::PutAsideRequest {
+                    checksum: bad.clone().into(),
+                    ..World::removal("v1", "a", b"")
+                },
+                "checksum",
+            ),
+        ] {
+            let refused = world
+                .door
+                .put_aside(Request::new(request))
+                .await
+                .unwrap_err();
+            assert_eq!(field(&refused), named, "{bad:?}");
+        }
+        let adoption = wire::AdoptRequest {
+            name: bad.clone(),
+            volume: "v1".to_owned(),
+            admission: "{}".to_owned(),
+        };
+        assert_eq!(
+            field(&world.door.adopt(Request::new(adoption)).await.unwrap_err()),
+            "name"
+        );
+        for order in [
+            Order::Clear,
+            Order::Drain,
+            Order::ReadOnly,
+            Order::ReadWrite,
+            Order::Retire,
+        ] {
+            assert_eq!(
+                field(&world.order(order, &bad, "").await.unwrap_err()),
+                "volume",
+                "{bad:?}"
+            );
+        }
+        let mode = wire::SetModeRequest { mode: bad.clone() };
+        assert_eq!(
+            field(&world.door.set_mode(Request::new(mode)).await.unwrap_err()),
+            "mode"
+        );
+        if bad.is_empty() {
+            continue;
+        }
+        assert_eq!(
+            field(&world.order(Order::Init, &bad, "/x").await.unwrap_err()),
+            "volume"
+        );
+        assert_eq!(
+            field(&world.order(Order::Adopt, &bad, "/x").await.unwrap_err()),
+            "volume"
+        );
+        let request = wire::AtticRequest { name: bad.clone() };
+        let refused = world.door.attic(Request::new(request)).await.err().unwrap();
+        assert_eq!(field(&refused), "name");
+    }
+    for path in [
+        "",
+        "relative",
+        "../..",
+        "/a/../b",
+        "/a\nb",
+        "/a\0b",
+        &format!("/{long}"),
+    ] {
+        for order in [Order::Init, Order::Adopt] {
+            assert_eq!(
+                field(&world.order(order, "v3", path).await.unwrap_err()),
+                "path",
+                "{path:?}"
+            );
+        }
+    }
+    assert_eq!(
+        field(&world.order(Order::Unspecified, "v1", "").await.unwrap_err()),
+        "order"
+    );
+    for (who, why, named) in [("", "x", "who"), ("x", "", "why"), ("a\nb", "x", "who")] {
+        let request = wire::PutAsideRequest {
+            who: who.to_owned(),
+            why: why.to_owned(),
+            ..World::removal("v1", "a", b"")
+        };
+        assert_eq!(
+            field(
+                &world
+                    .door
+                    .put_aside(Request::new(request))
+                    .await
+                    .unwrap_err()
+            ),
+            named
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_node_says_what_its_volumes_are() {
+    let world = World::with_two().await;
+    world.store("a", b"one");
+    let status = world.order(Order::Drain, "v1", "").await.unwrap();
+    let of = |status: &wire::NodeStatus, volume: &str| {
+        let found = status.volumes.iter().find(|one| one.volume == volume);
+        found.cloned().unwrap()
+    };
+    assert_eq!(
+        (
+            of(&status, "v1").mode.as_str(),
+            of(&status, "v2").mode.as_str()
+        ),
+        ("draining", "read-write")
+    );
+    assert_eq!(status.mode, "read-write");
+    assert!(status.usable > 0);
+    let mode = wire::SetModeRequest {
+        mode: "read-only".to_owned(),
+    };
+    let status = world
+        .door
+        .set_mode(Request::new(mode))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!((status.mode.as_str(), status.usable), ("read-only", 0));
+
+    let status = world.order(Order::Retire, "v1", "").await.unwrap();
+    let retired = of(&status, "v1");
+    assert!(
+        retired.retired && retired.problem.contains("retired"),
+        "{retired:?}"
+    );
+    assert!(!of(&status, "v2").retired);
+    assert!(
+        world.attic("").await.1.gaps.is_empty(),
+        "a retired volume is no gap"
+    );
+    std::fs::rename(world.path("two"), world.path("away")).unwrap();
+    world.door.node.refresh(world.door.clock.now()).unwrap();
+    let gaps = world.attic("").await.1.gaps;
+    assert_eq!(
+        (gaps.len(), gaps[0].volume.as_str()),
+        (1, "v2"),
+        "one that is offline is"
+    );
+
+    let refused = world.order(Order::Drain, "v1", "").await.unwrap_err();
+    assert_eq!(Kind::of(&refused), Kind::Mismatch);
+    let refused = world.order(Order::Drain, "v9", "").await.unwrap_err();
+    assert_eq!(Kind::of(&refused), Kind::NotFound);
+}
+
+#[tokio::test]
+async fn the_attics_of_all_volumes_are_one_list_by_time() {
+    let world = World::with_two().await;
+    let mut expected = Vec::new();
+    for number in 0..600 {
+        // Two a second, on both disks.
+        let (place, volume) = [("one", "v1"), ("two", "v2")][number % 2];
+        let at = Timestamp::from_second(1_700_000_000 + number as i64 / 2).unwrap();
+        let id = format!("{}-x", at.strftime("%Y%m%dT%H%M%SZ"));
+        let path = world.path(place).join("attic").join(&id);
+        std::fs::create_dir(&path).unwrap();
+        let file = if number % 3 == 0 { "a" } else { "b" };
+        let why = format!(
+            r#"{{"format":"holdfast-attic/1","name":"{file}","at":"{at}","who":"w","why":"y","later":1}}"#
+        );
+        std::fs::write(path.join("why.json"), why).unwrap();
+        expected.push((id, volume.to_owned()));
+    }
+    let (items, _) = world.attic("").await;
+    let listed: Vec<_> = items
+        .into_iter()
+        .map(|item| (item.id, item.volume))
+        .collect();
+    assert_eq!(listed, expected);
+    let (items, _) = world.attic("a").await;
+    assert_eq!(items.len(), 200);
+    assert!(
+        items
+            .iter()
+            .all(|item| item.kind == "leftover" && item.who == "w")
+    );
+}
+
+#[tokio::test]
+async fn a_refused_removal_does_not_tell_the_checksum() {
+    let world = World::with_two().await;
+    world.store("a", b"one");
+    let volume = world.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+        .volume
+        .to_string();
+    let refused = world
+        .door
+        .put_aside(Request::new(World::removal(&volume, "a", b"two")))
+        .await
+        .unwrap_err();
+    assert_eq!(Kind::of(&refused), Kind::Mismatch);
+    assert!(!refused.message().contains(&root(b"one").to_string()));
+    let item = world
+        .door
+        .put_aside(Request::new(World::removal(&volume, "a", b"one")))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(
+        (item.kind.as_str(), item.name.as_str(), item.node.as_str()),
+        ("file", "a", "n1")
+    );
+    let of = wire::AtticRef {
+        volume,
+        id: item.id,
+        who: "custodian/c".to_owned(),
+        why: "x".to_owned(),
+    };
+    let refused = world
+        .door
+        .purge(Request::new(of.clone()))
+        .await
+        .unwrap_err();
+    assert_eq!(Kind::of(&refused), Kind::Refused);
+    let entry = world
+        .door
+        .take_back(Request::new(of))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(entry.condition, i32::from(wire::Condition::Present));
+}
+
+#[tokio::test]
+async fn admissions_come_sorted_and_a_damaged_sidecar_leaves_a_blank() {
+    let world = World::with_two().await;
+    let mut expected = Vec::new();
+    for number in 0..600 {
+        let name = format!("f{number:03}");
+        let mut admission = world.store(&name, name.as_bytes());
+        if number % 100 == 7 {
+            let found = FileName::new(&name).unwrap();
+            let volume: VolumeId = world.door.node.find(&found).unwrap()[0].volume.clone();
+            let layout = world.door.node.layout(&volume).unwrap();
+            let sidecar = layout.target(&found).sidecar;
+            std::fs::remove_file(&sidecar).unwrap();
+            if number != 7 {
+                std::fs::write(&sidecar, "{}").unwrap();
+            }
+            admission.clear();
+        }
+        expected.push((name, admission));
+    }
+    let (all, end) = world.admissions("", false).await;
+    assert_eq!(all, expected);
+    assert!(end.gaps.is_empty());
+    assert_eq!(world.admissions("f499", false).await.0, expected[500..]);
+    assert!(world.admissions("", true).await.0.is_empty());
+    std::fs::rename(world.path("one"), world.path("away")).unwrap();
+    world.door.node.refresh(world.door.clock.now()).unwrap();
+    let (all, end) = world.admissions("", false).await;
+    assert_eq!(
+        (all.len(), end.gaps.len()),
+        (600, 1),
+        "their names are known, and nobody looked"
+    );
+}

@@ -1,0 +1,529 @@
+//! Into the attic, back, and out of the world.
+
+use std::time::Duration;
+
+use archive_daemon::Period;
+use jiff::SignedDuration;
+
+use super::disks::{id, store_on, with_two};
+use super::*;
+use crate::attic::{AtticId, Cause, Item, Kind, Reason};
+use crate::volumes::Mode;
+
+pub(super) fn cause() -> Cause {
+    Cause::new("officer/o-1", "a test").unwrap()
+}
+
+pub(super) fn root(bytes: &[u8]) -> Root {
+    Root::from_bytes(*blake3::hash(bytes).as_bytes())
+}
+
+fn later(duration: Duration) -> Timestamp {
+    now()
+        .checked_add(SignedDuration::try_from(duration).unwrap())
+        .unwrap()
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+pub(super) fn items(node: &Node) -> Vec<Item> {
+    let mut items = Vec::new();
+    for (volume, layout) in node.volume_set().online() {
+        let mut listed = crate::attic::list(&layout, &volume).unwrap();
+        listed.sort_unstable();
+        items.extend(listed.iter().map(|one| crate::attic::item(&layout, one)));
+    }
+    items
+}
+
+impl Machine {
+    fn put_aside(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
+        let v1 = VolumeId::new("v1").unwrap();
+        node.put_aside(&name(file), &v1, root(bytes), &cause(), now())
+    }
+
+    fn take_back(&self, node: &Node, item: &Item) -> Result<Entry, NodeError> {
+        let v1 = VolumeId::new("v1").unwrap();
+        node.take_back(&v1, &AtticId::new(&item.id).unwrap(), &cause(), now())
+    }
+
+    fn place(&self, item: &Item) -> PathBuf {
+        self.path("disk/attic").join(&item.id)
+    }
+
+    fn manifest(&self, file: &str) -> String {
+        let manifest = Layout::new(&self.path("disk")).manifest(crate::Shelf::of(&name(file)));
+        std::fs::read_to_string(manifest).unwrap_or_default()
+    }
+}
+
+fn purge(node: &Node, item: &Item, now: Timestamp) -> Result<u64, NodeError> {
+    node.purge(
+        &item.volume,
+        &AtticId::new(&item.id).unwrap(),
+        &cause(),
+        now,
+    )
+}
+
+#[test]
+fn a_copy_goes_to_the_attic_whole_and_comes_back_as_it_was() {
+    let machine = Machine::new();
+    let (mut node, _) = machine.start();
+    for (file, size) in [
+        ("a", 100_000),
+        ("small", 10),
+        ("why", 20_000),
+        ("why.json", 20_000),
+        ("empty", 0),
+    ] {
+        let content = bytes(size);
+        let stored = machine.store(&node, file, &content).unwrap();
+        assert!(machine.manifest(file).contains(&format!("  {file}\n")));
+        let item = machine.put_aside(&node, file, &content).unwrap();
+        assert_eq!(
+            (item.kind, item.name.as_ref(), item.damaged.as_ref()),
+            (Kind::File, Some(&name(file)), None)
+        );
+        assert_eq!(
+            (item.who.as_str(), item.why.as_str()),
+            ("officer/o-1", "a test")
+        );
+        assert!(item.bytes > size as u64, "with its sidecar");
+        let target = machine.target(file);
+        for path in [&target.file, &target.sidecar, &target.outboard] {
+            assert!(!path.try_exists().unwrap(), "{}", path.display());
+        }
+        assert!(node.find(&name(file)).unwrap().is_empty());
+        assert!(!machine.manifest(file).contains(&format!("  {file}\n")));
+        assert_eq!(items(&node), std::slice::from_ref(&item));
+
+        drop(node);
+        let (again, found) = machine.start();
+        node = again;
+        assert_eq!(found.missing, 0, "withdrawn is not missing");
+        assert_eq!(items(&node), std::slice::from_ref(&item));
+
+        let back = machine.take_back(&node, &item).unwrap();
+        assert_eq!(back, stored);
+        assert_eq!(std::fs::read(&target.file).unwrap(), content);
+        assert!(machine.manifest(file).contains(&format!("  {file}\n")));
+        assert!(items(&node).is_empty());
+        assert_eq!(machine.incoming(), 0);
+        let reading = node.open_file(&name(file)).unwrap();
+        assert_eq!(reading.outboard.is_some(), size > 16_384);
+    }
+    drop(node);
+    let (_, found) = machine.start();
+    assert_eq!((found.unchanged, found.manifests), (5, 0), "{found:?}");
+}
+
+#[test]
+fn what_was_put_aside_leaves_its_name_free_and_does_not_come_back_over_another() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..3 {
+        machine.store(&node, "a", b"one").unwrap();
+        ids.insert(machine.put_aside(&node, "a", b"one").unwrap().id);
+    }
+    assert_eq!(ids.len(), 3, "within one second");
+    machine.store(&node, "a", b"one").unwrap();
+    let item = items(&node).remove(0);
+    assert!(matches!(
+        machine.take_back(&node, &item),
+        Err(NodeError::Taken { .. })
+    ));
+    machine.put_aside(&node, "a", b"one").unwrap();
+    // A stranger under the name, of which the catalog knows nothing yet.
+    std::fs::write(machine.target("a").file, "stranger").unwrap();
+    assert!(matches!(
+        machine.take_back(&node, &item),
+        Err(NodeError::Taken { .. })
+    ));
+    assert_eq!(
+        std::fs::read(machine.target("a").file).unwrap(),
+        b"stranger"
+    );
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    node.refresh(now()).unwrap();
+    assert_eq!(items(&node).len(), 4);
+}
+
+#[test]
+fn another_checksum_moves_nothing_and_learns_nothing() {
+    let machine = Machine::new();
+    let limits = AtticSettings {
+        removals_per_hour: 1,
+        ..AtticSettings::default()
+    };
+    let (node, _) = machine.start_with(limits);
+    machine.store(&node, "a", b"one").unwrap();
+    for _ in 0..3 {
+        let refused = machine.put_aside(&node, "a", b"two").unwrap_err();
+        assert!(matches!(refused, NodeError::OtherCopy { .. }));
+        assert!(!refused.to_string().contains(&root(b"one").to_string()));
+    }
+    assert!(items(&node).is_empty());
+    assert!(matches!(
+        machine.put_aside(&node, "b", b"two"),
+        Err(NodeError::NotFound(_))
+    ));
+    let v9 = id("v9");
+    assert!(
+        node.put_aside(&name("a"), &v9, root(b"one"), &cause(), now())
+            .is_err()
+    );
+    // What rotted is named by what it is now, not by what the catalog says.
+    make_writable(&machine.target("a").file);
+    std::fs::write(machine.target("a").file, "rot").unwrap();
+    assert!(matches!(
+        machine.put_aside(&node, "a", b"one"),
+        Err(NodeError::OtherCopy { .. })
+    ));
+    machine.put_aside(&node, "a", b"rot").unwrap();
+}
+
+#[test]
+fn an_unexpected_file_can_be_put_aside_and_not_taken_back() {
+    let machine = Machine::new();
+    std::fs::write(machine.target("a").file, "stranger").unwrap();
+    let (node, found) = machine.start();
+    assert_eq!(found.unexpected, 1);
+    let item = machine.put_aside(&node, "a", b"stranger").unwrap();
+    assert!(node.find(&name("a")).unwrap().is_empty());
+    let refused = machine.take_back(&node, &item).unwrap_err();
+    assert!(matches!(refused, NodeError::Admission { .. }), "{refused}");
+    assert_eq!(items(&node), [item]);
+}
+
+#[test]
+fn only_proven_bytes_come_back() {
+    let content = bytes(60_000);
+    let flip = |path: &Path| {
+        make_writable(path);
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[20] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+    };
+    type Damage<'a> = (&'a str, &'a dyn Fn(&Path), bool);
+    let damages: [Damage<'_>; 9] = [
+        ("nothing", &|_| {}, true),
+        (
+            "the outboard rotted",
+            &|place| flip(&place.join("a.bao")),
+            true,
+        ),
+        (
+            "no outboard",
+            &|place| std::fs::remove_file(place.join("a.bao")).unwrap(),
+            true,
+        ),
+        ("the file rotted", &|place| flip(&place.join("a")), false),
+        (
+            "no file",
+            &|place| std::fs::remove_file(place.join("a")).unwrap(),
+            false,
+        ),
+        (
+            "the sidecar rotted",
+            &|place| flip(&place.join("a.json")),
+            false,
+        ),
+        (
+            "no sidecar",
+            &|place| std::fs::remove_file(place.join("a.json")).unwrap(),
+            false,
+        ),
+        (
+            "no reason",
+            &|place| std::fs::remove_file(place.join("why.json")).unwrap(),
+            false,
+        ),
+        (
+            "the reason names another file",
+            &|place| {
+                let path = place.join("why.json");
+                let text = std::fs::read_to_string(&path).unwrap();
+                std::fs::write(&path, text.replace("\"a\"", "\"../../b\"")).unwrap();
+            },
+            false,
+        ),
+    ];
+    for (what, damage, comes_back) in damages {
+        let machine = Machine::new();
+        let (node, _) = machine.start();
+        machine.store(&node, "a", &content).unwrap();
+        let item = machine.put_aside(&node, "a", &content).unwrap();
+        damage(&machine.place(&item));
+        let result = machine.take_back(&node, &item);
+        assert_eq!(result.is_ok(), comes_back, "{what}: {result:?}");
+        assert_eq!(
+            machine.target("a").file.try_exists().unwrap(),
+            comes_back,
+            "{what}"
+        );
+        assert_eq!(items(&node).is_empty(), comes_back, "{what}");
+        assert_eq!(machine.incoming(), 0, "{what}");
+        if comes_back {
+            let made = node.open_file(&name("a")).unwrap().outboard.unwrap();
+            let mut expected = Vec::new();
+            let data = content.as_slice();
+            archive_proof::rebuild_outboard(&data, root(data), data.len() as u64, &mut expected)
+                .unwrap();
+            assert_eq!(made.root().unwrap(), root(&expected), "{what}");
+        }
+    }
+}
+
+#[test]
+fn nothing_comes_back_where_nothing_is_taken() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    let item = machine.put_aside(&node, "a", b"one").unwrap();
+    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    assert!(matches!(
+        machine.take_back(&node, &item),
+        Err(NodeError::TakesNothing { .. })
+    ));
+    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
+    node.set_mode(Mode::ReadOnly).unwrap();
+    assert!(matches!(
+        machine.take_back(&node, &item),
+        Err(NodeError::TakesNothing { .. })
+    ));
+    node.set_mode(Mode::ReadWrite).unwrap();
+    store_on(&machine, &node, "v2", "a", b"one");
+    assert!(
+        matches!(
+            machine.take_back(&node, &item),
+            Err(NodeError::Taken { .. })
+        ),
+        "on another volume"
+    );
+    let gone = AtticId::new("20260101T000000Z-none").unwrap();
+    assert!(matches!(
+        node.take_back(&id("v1"), &gone, &cause(), now()),
+        Err(NodeError::NoItem { .. })
+    ));
+    std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
+    node.refresh(now()).unwrap();
+    assert!(matches!(
+        machine.take_back(&node, &item),
+        Err(NodeError::Offline { .. })
+    ));
+    assert!(matches!(
+        machine.put_aside(&node, "a", b"one"),
+        Err(NodeError::Offline { .. })
+    ));
+    assert!(matches!(
+        purge(&node, &item, later(90 * DAY)),
+        Err(NodeError::Offline { .. })
+    ));
+}
+
+#[test]
+fn only_what_is_old_is_purged() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", &bytes(20_000)).unwrap();
+    let item = machine.put_aside(&node, "a", &bytes(20_000)).unwrap();
+    for at in [now(), later(29 * DAY)] {
+        assert!(matches!(
+            purge(&node, &item, at),
+            Err(NodeError::TooYoung { .. })
+        ));
+    }
+    // A reason that says it is older makes it no older, nor does one that is gone.
+    let reason = machine.place(&item).join("why.json");
+    let text = std::fs::read_to_string(&reason).unwrap();
+    let mut forged: Reason = serde_json::from_str(&text).unwrap();
+    forged.at = Timestamp::UNIX_EPOCH;
+    std::fs::write(&reason, serde_json::to_vec(&forged).unwrap()).unwrap();
+    assert!(matches!(
+        purge(&node, &item, now()),
+        Err(NodeError::TooYoung { .. })
+    ));
+    std::fs::remove_file(&reason).unwrap();
+    assert!(matches!(
+        purge(&node, &item, later(29 * DAY)),
+        Err(NodeError::TooYoung { .. })
+    ));
+    std::fs::write(&reason, text).unwrap();
+    assert_eq!(purge(&node, &item, later(30 * DAY)).unwrap(), item.bytes);
+    assert!(items(&node).is_empty());
+    assert!(matches!(
+        purge(&node, &item, later(30 * DAY)),
+        Err(NodeError::NoItem { .. })
+    ));
+    // What no node put there is looked at by people.
+    std::fs::create_dir_all(machine.path("disk/attic/20200101T000000Z-x/inner")).unwrap();
+    std::fs::write(machine.path("disk/attic/20200101T000000Z-y"), "x").unwrap();
+    for odd in items(&node) {
+        assert!(matches!(
+            purge(&node, &odd, later(90 * DAY)),
+            Err(NodeError::Attic { .. })
+        ));
+    }
+    assert_eq!(items(&node).len(), 2);
+}
+
+#[test]
+fn the_brake_holds_over_a_restart_and_counts_both_ways_out() {
+    let machine = Machine::new();
+    let limits = AtticSettings {
+        removals_per_hour: 3,
+        min_age: Period::from_secs(60),
+    };
+    let (mut node, _) = machine.start_with(limits);
+    for file in ["a", "b", "c", "d"] {
+        machine.store(&node, file, b"x").unwrap();
+    }
+    let v1 = id("v1");
+    let aside = |node: &Node, file: &str, at: Timestamp| {
+        node.put_aside(&name(file), &v1, root(b"x"), &cause(), at)
+    };
+    let minute = |minutes: u64| later(Duration::from_mins(minutes));
+    let item = aside(&node, "a", minute(0)).unwrap();
+    aside(&node, "b", minute(1)).unwrap();
+    purge(&node, &item, minute(2)).unwrap();
+    for _ in 0..2 {
+        let refused = aside(&node, "c", minute(59)).unwrap_err();
+        assert!(matches!(refused, NodeError::TooManyRemovals { again, .. } if again == minute(60)));
+        assert!(machine.target("c").file.try_exists().unwrap());
+        drop(node);
+        node = machine.start_with(limits).0;
+    }
+    aside(&node, "c", minute(60)).unwrap();
+    let rest = items(&node);
+    assert!(matches!(
+        purge(&node, &rest[0], minute(60)),
+        Err(NodeError::TooManyRemovals { .. })
+    ));
+    purge(&node, &rest[0], minute(61)).unwrap();
+    let none = AtticSettings {
+        removals_per_hour: 0,
+        ..limits
+    };
+    drop(node);
+    let (node, _) = machine.start_with(none);
+    assert!(matches!(
+        aside(&node, "d", minute(600)),
+        Err(NodeError::TooManyRemovals { .. })
+    ));
+}
+
+#[test]
+fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
+    let machine = Machine::new();
+    let content = bytes(50_000);
+    std::fs::write(machine.target("a").file, &content).unwrap();
+    std::fs::write(machine.target("a").sidecar, "rot").unwrap();
+    std::fs::write(machine.target("b").file, "b").unwrap();
+    let (node, _) = machine.start();
+    let v1 = id("v1");
+    let row = |node: &Node, file: &str| node.find(&name(file)).unwrap().remove(0).row;
+    assert_eq!(row(&node, "a").root, None);
+    assert_eq!(node.hash_unexpected(None).unwrap(), None);
+    assert_eq!(row(&node, "a").root, Some(root(&content)));
+    assert!(matches!(
+        row(&node, "a").condition,
+        Condition::Unexpected { .. }
+    ));
+    assert_eq!(machine.manifest("a"), "", "nobody admitted it");
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.unchanged, found.damaged), (2, 0));
+    assert_eq!(
+        row(&node, "a").root,
+        Some(root(&content)),
+        "known after a restart"
+    );
+    assert_eq!(machine.manifest("a"), "");
+
+    let good = admission("a", &content, "u1");
+    let adopt =
+        |node: &Node, file: &str, signed: &Envelope| node.adopt(&name(file), &v1, signed, now());
+    let other_key = good.sign(&SigningKey::from_seed([8; 32])).unwrap();
+    assert!(matches!(
+        adopt(&node, "a", &other_key),
+        Err(NodeError::Admission { .. })
+    ));
+    for wrong in [
+        Admission {
+            name: name("b"),
+            ..good.clone()
+        },
+        Admission {
+            size: 49_999,
+            ..good.clone()
+        },
+        Admission {
+            root: Root::from_bytes([0; 32]),
+            ..good.clone()
+        },
+    ] {
+        let refused = adopt(&node, "a", &machine.sign(&wrong));
+        assert!(
+            matches!(refused, Err(NodeError::Mismatch { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), b"rot");
+    }
+    let signed = machine.sign(&good);
+    assert!(matches!(
+        adopt(&node, "none", &machine.sign(&admission("none", b"", "u"))),
+        Err(NodeError::NotFound(_))
+    ));
+    let entry = adopt(&node, "a", &signed).unwrap();
+    assert_eq!(entry.row.condition, Condition::Present);
+    assert_eq!(
+        adopt(&node, "a", &signed).unwrap(),
+        entry,
+        "asked for twice"
+    );
+    assert_eq!(machine.incoming(), 0);
+    assert_eq!(node.admission(&entry).unwrap(), signed.as_str(), "verbatim");
+    assert_eq!(
+        items(&node).len(),
+        1,
+        "the sidecar that could not be believed is kept"
+    );
+    let other = machine.sign(&admission("a", b"other", "u2"));
+    assert!(matches!(
+        adopt(&node, "a", &other),
+        Err(NodeError::Admitted { .. })
+    ));
+    assert!(
+        std::fs::metadata(machine.target("a").file)
+            .unwrap()
+            .permissions()
+            .readonly()
+    );
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.unchanged, found.manifests), (2, 0));
+    assert!(node.open_file(&name("a")).unwrap().outboard.is_some());
+    // It changed since it was hashed: what it was is forgotten, and it is no damage of anything.
+    drop(node);
+    std::fs::write(machine.target("b").file, "longer").unwrap();
+    let (node, found) = machine.start();
+    assert_eq!((found.unexpected, found.damaged), (1, 0));
+    assert_eq!((row(&node, "b").root, row(&node, "b").size), (None, 6));
+    // Its sidecar has come back.
+    machine.store(&node, "c", b"c").unwrap();
+    drop(node);
+    let sidecar = std::fs::read(machine.target("c").sidecar).unwrap();
+    std::fs::remove_file(machine.target("c").sidecar).unwrap();
+    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+    let (node, _) = machine.start();
+    assert!(matches!(
+        row(&node, "c").condition,
+        Condition::Unexpected { .. }
+    ));
+    drop(node);
+    std::fs::write(machine.target("c").sidecar, sidecar).unwrap();
+    let (node, _) = machine.start();
+    assert_eq!(row(&node, "c").condition, Condition::Present);
+}

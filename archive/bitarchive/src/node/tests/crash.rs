@@ -1,0 +1,209 @@
+//! What a crash may leave of a move into the attic or out of it: every state between two steps, and a start after it.
+
+use super::attic::{cause, items, root};
+use super::disks::id;
+use super::*;
+use crate::attic::AtticId;
+
+/// A file in one of the states; afterwards it must be whole on one side, and on no other.
+struct Scene {
+    machine: Machine,
+    place: PathBuf,
+    begun: PathBuf,
+}
+
+const SIZE: usize = 50_000;
+
+impl Scene {
+    /// The file in the attic, as after a whole move.
+    fn aside() -> Self {
+        let machine = Machine::new();
+        let (node, _) = machine.start();
+        machine.store(&node, "a", &bytes(SIZE)).unwrap();
+        let item = node
+            .put_aside(&name("a"), &id("v1"), root(&bytes(SIZE)), &cause(), now())
+            .unwrap();
+        let attic = machine.path("disk/attic");
+        Self {
+            place: attic.join(&item.id),
+            begun: attic.join(format!(".{}", item.id)),
+            machine,
+        }
+    }
+
+    /// Moves names from the place in the attic to where they were, as a crash would leave them.
+    fn back_out(self, names: &[&str]) -> Self {
+        std::fs::rename(&self.place, &self.begun).unwrap();
+        let target = self.machine.target("a");
+        for name in names {
+            let to = match *name {
+                "a" => &target.file,
+                "a.json" => &target.sidecar,
+                _ => &target.outboard,
+            };
+            std::fs::rename(self.begun.join(name), to).unwrap();
+        }
+        self
+    }
+
+    /// The row, as it was before a move into the attic.
+    fn with_row(self) -> Self {
+        let (node, _) = self.machine.start();
+        let row = Row {
+            size: SIZE as u64,
+            root: Some(root(&bytes(SIZE))),
+            stored: now(),
+            verified: None,
+            condition: Condition::Present,
+        };
+        let entry = Entry {
+            name: name("a"),
+            volume: id("v1"),
+            row,
+        };
+        node.catalog().put(&[entry]).unwrap();
+        drop(node);
+        self
+    }
+
+    fn is_whole_on_one_side(&self, what: &str) {
+        for _ in 0..2 {
+            let (node, found) = self.machine.start();
+            assert_eq!(
+                (found.missing, found.unexpected),
+                (0, 0),
+                "{what}: {found:?}"
+            );
+            let target = self.machine.target("a");
+            let is_there = target.file.try_exists().unwrap();
+            let entries = node.find(&name("a")).unwrap();
+            assert_eq!(entries.len(), usize::from(is_there), "{what}");
+            assert_eq!(target.sidecar.try_exists().unwrap(), is_there, "{what}");
+            assert_eq!(target.outboard.try_exists().unwrap(), is_there, "{what}");
+            let items = items(&node);
+            assert_eq!(items.len(), usize::from(!is_there), "{what}: {items:?}");
+            if is_there {
+                assert_eq!(entries[0].row.condition, Condition::Present, "{what}");
+                assert_eq!(std::fs::read(&target.file).unwrap(), bytes(SIZE), "{what}");
+                continue;
+            }
+            assert!(
+                !items[0].id.starts_with('.') && items[0].damaged.is_none(),
+                "{what}"
+            );
+            let item = AtticId::new(&items[0].id).unwrap();
+            node.take_back(&id("v1"), &item, &cause(), now()).unwrap();
+            assert_eq!(std::fs::read(&target.file).unwrap(), bytes(SIZE), "{what}");
+        }
+    }
+}
+
+use crate::catalog::Row;
+
+#[test]
+fn every_state_between_two_steps_is_ended_at_the_next_start() {
+    // With the row of before and without one; the file is first to go in and last to come out.
+    for names in [
+        &["a.json", "a.bao", "a"][..],
+        &["a.json", "a.bao"],
+        &["a.json"],
+        &["a.bao"],
+        &[],
+    ] {
+        Scene::aside()
+            .back_out(names)
+            .is_whole_on_one_side(&format!("out: {names:?}"));
+        // The row first: a start would end the move.
+        Scene::aside()
+            .with_row_then(|scene| scene.back_out(names))
+            .is_whole_on_one_side(&format!("out, with a row: {names:?}"));
+    }
+    let scene = Scene::aside();
+    scene
+        .with_row_kept()
+        .is_whole_on_one_side("all is moved, and the row still there");
+}
+
+impl Scene {
+    fn with_row_then(self, next: impl FnOnce(Self) -> Self) -> Self {
+        next(self.with_row())
+    }
+
+    /// All names are in, and the directory bears its dot still.
+    fn with_row_kept(self) -> Self {
+        self.with_row().back_out(&[])
+    }
+}
+
+#[test]
+fn what_was_hardly_begun_leaves_nothing() {
+    for begun in 0..3 {
+        let machine = Machine::new();
+        let (node, _) = machine.start();
+        machine.store(&node, "a", b"one").unwrap();
+        drop(node);
+        let place = machine.path("disk/attic/.20260101T000000Z-file");
+        std::fs::create_dir(&place).unwrap();
+        if begun == 1 {
+            std::fs::write(place.join(".why.json.new"), "{\"for").unwrap();
+        }
+        if begun == 2 {
+            let text = r#"{"format":"holdfast-attic/1","kind":"file","name":"a","at":"2026-01-01T00:00:00Z","who":"x","why":"x"}"#;
+            std::fs::write(place.join("why.json"), text).unwrap();
+        }
+        let (node, found) = machine.start();
+        assert_eq!(found.unchanged, 1);
+        assert!(items(&node).is_empty());
+        assert!(!place.try_exists().unwrap());
+    }
+}
+
+#[test]
+fn odd_things_with_a_dot_are_left_alone_and_listed() {
+    let machine = Machine::new();
+    let attic = machine.path("disk/attic");
+    std::fs::create_dir_all(attic.join(".Trash/why.json")).unwrap();
+    std::fs::create_dir(attic.join(".rot")).unwrap();
+    std::fs::write(attic.join(".rot/why.json"), "rot").unwrap();
+    std::fs::write(attic.join(".rot/a"), "data").unwrap();
+    std::fs::write(attic.join(".DS_Store"), "x").unwrap();
+    let (node, _) = machine.start();
+    assert_eq!(items(&node).len(), 3);
+    assert!(items(&node).iter().all(|item| item.damaged.is_some()));
+}
+
+#[test]
+fn a_move_that_met_another_file_of_the_name_leaves_that_alone() {
+    let scene = Scene::aside();
+    let (node, _) = scene.machine.start();
+    scene.machine.store(&node, "a", &bytes(SIZE)).unwrap();
+    drop(node);
+    std::fs::rename(&scene.place, &scene.begun).unwrap();
+    let (node, found) = scene.machine.start();
+    assert_eq!((found.unchanged, found.added), (1, 0));
+    assert_eq!(items(&node).len(), 1);
+    assert!(scene.machine.target("a").sidecar.try_exists().unwrap());
+}
+
+#[test]
+fn a_missing_file_stays_an_alarm_beside_an_old_item() {
+    let scene = Scene::aside();
+    let (node, _) = scene.machine.start();
+    scene.machine.store(&node, "a", &bytes(SIZE)).unwrap();
+    drop(node);
+    for path in [
+        scene.machine.target("a").file,
+        scene.machine.target("a").sidecar,
+    ] {
+        std::fs::remove_file(path).unwrap();
+    }
+    let (node, found) = scene.machine.start();
+    assert_eq!(found.missing, 1);
+    assert!(matches!(
+        node.find(&name("a")).unwrap()[0].row.condition,
+        Condition::Missing { .. }
+    ));
+    drop(node);
+    let (node, _) = scene.machine.start();
+    assert_eq!(node.find(&name("a")).unwrap().len(), 1);
+}

@@ -1,0 +1,417 @@
+//! The verbs of disks: each of them, after a restart, and with the wrong disk there.
+
+use archive_durable::volume::{LABEL_NAME, identify, label};
+use archive_durable::{Identity, VolumeProblem};
+
+use super::*;
+use crate::volumes::{Mode, VolumesError};
+
+pub(super) fn id(text: &str) -> VolumeId {
+    VolumeId::new(text).unwrap()
+}
+
+/// A machine with a second disk that no setting names.
+pub(super) fn with_two() -> Machine {
+    let machine = Machine::new();
+    std::fs::create_dir(machine.path("two")).unwrap();
+    let (node, _) = machine.start();
+    node.init_volume(&machine.path("two"), &id("v2"), now())
+        .unwrap();
+    machine
+}
+
+fn problem(node: &Node, volume: &str) -> Option<VolumeProblem> {
+    node.volume_set().find(&id(volume)).unwrap().problem
+}
+
+fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
+    let entries = node.find(&name(file)).unwrap();
+    let is_there = |entry: &Entry| entry.row.condition == Condition::Present;
+    entries
+        .iter()
+        .map(|entry| (entry.volume.to_string(), is_there(entry)))
+        .collect()
+}
+
+pub(super) fn store_on(machine: &Machine, node: &Node, volume: &str, file: &str, bytes: &[u8]) {
+    let others: Vec<VolumeId> = node
+        .volumes()
+        .into_iter()
+        .filter(|other| other.mode == Mode::ReadWrite && other.problem.is_none())
+        .filter_map(|other| other.id.filter(|other| *other != id(volume)))
+        .collect();
+    for other in &others {
+        node.set_volume_mode(other, Mode::ReadOnly).unwrap();
+    }
+    let entry = machine.store(node, file, bytes).unwrap();
+    for other in &others {
+        node.set_volume_mode(other, Mode::ReadWrite).unwrap();
+    }
+    assert_eq!(entry.volume, id(volume));
+}
+
+#[test]
+fn a_new_volume_is_found_again_though_no_setting_names_it() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    assert_eq!(node.volume_set().online().len(), 2);
+    store_on(&machine, &node, "v2", "a", b"one");
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!(found.unchanged, 1);
+    assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+    // The disk is away: known, offline, and not missing.
+    std::fs::rename(machine.path("two"), machine.path("away")).unwrap();
+    node.refresh(now()).unwrap();
+    assert_eq!(problem(&node, "v2"), Some(VolumeProblem::Absent));
+    std::fs::create_dir(machine.path("two")).unwrap();
+    node.refresh(now()).unwrap();
+    assert_eq!(problem(&node, "v2"), Some(VolumeProblem::Unlabelled));
+    assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+}
+
+#[test]
+fn only_an_empty_disk_of_its_own_is_labelled_and_under_a_free_id() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    for place in ["three", "full", "data/inner", "disk/incoming/inner"] {
+        std::fs::create_dir(machine.path(place)).unwrap();
+    }
+    std::fs::write(machine.path("full/x"), "x").unwrap();
+    std::fs::write(machine.path("file"), "x").unwrap();
+    let init = |place: &Path, volume: &str| node.init_volume(place, &id(volume), now());
+    let refused = |place: &str, volume: &str| match init(&machine.path(place), volume) {
+        Err(NodeError::Volumes(error)) => error,
+        other => panic!("{place} {volume}: {other:?}"),
+    };
+    assert!(matches!(refused("three", "v1"), VolumesError::Known(_)));
+    assert!(matches!(refused("full", "v3"), VolumesError::NotEmpty(_)));
+    assert!(matches!(
+        refused("disk", "v3"),
+        VolumesError::Labelled { .. }
+    ));
+    assert!(matches!(refused("data", "v3"), VolumesError::Nested { .. }));
+    assert!(matches!(
+        refused("data/inner", "v3"),
+        VolumesError::Nested { .. }
+    ));
+    assert!(matches!(
+        refused("disk/incoming/inner", "v3"),
+        VolumesError::Nested { .. }
+    ));
+    assert!(matches!(refused("", "v3"), VolumesError::Nested { .. }));
+    assert!(matches!(
+        refused("none", "v3"),
+        VolumesError::Unusable { .. }
+    ));
+    assert!(matches!(
+        refused("file", "v3"),
+        VolumesError::Unusable { .. }
+    ));
+    assert!(matches!(
+        init(Path::new("three"), "v3"),
+        Err(NodeError::Volumes(VolumesError::Path { .. }))
+    ));
+    assert_eq!(std::fs::read_dir(machine.path("three")).unwrap().count(), 0);
+    // An order that was cut off after the label goes on.
+    Layout::new(&machine.path("three")).make().unwrap();
+    let identity = Identity {
+        volume: id("v3"),
+        node: node.id().clone(),
+        replica: node.replica().clone(),
+        generation: 1,
+    };
+    label(&machine.path("three"), &identity).unwrap();
+    assert!(matches!(
+        refused("three", "v4"),
+        VolumesError::Labelled { .. }
+    ));
+    init(&machine.path("three"), "v3").unwrap();
+    assert_eq!(problem(&node, "v3"), None);
+}
+
+#[test]
+fn a_disk_of_another_node_is_taken_over_with_its_files() {
+    let other = with_two();
+    let (node, _) = other.start();
+    store_on(&other, &node, "v2", "a", &bytes(50_000));
+    store_on(&other, &node, "v2", "b", b"two");
+    drop(node);
+    let label_path = other.path("two").join(LABEL_NAME);
+    let text = std::fs::read_to_string(&label_path).unwrap();
+    std::fs::write(&label_path, text.replace("\"n1\"", "\"n7\"")).unwrap();
+
+    let machine = Machine::new();
+    std::fs::rename(other.path("two"), machine.path("moved")).unwrap();
+    let (node, _) = machine.start();
+    let adopt = |place: &str, named: Option<&VolumeId>| {
+        node.adopt_volume(&machine.path(place), named, now())
+    };
+    let old = std::fs::read(machine.path("moved").join(LABEL_NAME)).unwrap();
+    assert!(matches!(
+        adopt("moved", Some(&id("v9"))),
+        Err(NodeError::Volumes(VolumesError::OtherVolume { .. }))
+    ));
+    assert!(matches!(
+        adopt("data", None),
+        Err(NodeError::Volumes(VolumesError::Unusable { .. }))
+    ));
+    assert_eq!(adopt("moved", Some(&id("v2"))).unwrap().added, 2);
+    assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+    assert_eq!(identify(&machine.path("moved")).unwrap().generation, 2);
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.unchanged, problem(&node, "v2")), (2, None));
+    // An older copy of the disk, as it was before.
+    std::fs::write(machine.path("moved").join(LABEL_NAME), &old).unwrap();
+    node.refresh(now()).unwrap();
+    assert!(matches!(
+        problem(&node, "v2"),
+        Some(VolumeProblem::Foreign { .. })
+    ));
+    node.set_volume_mode(&id("v2"), Mode::Draining).unwrap();
+    node.volume_set()
+        .poison(
+            &id("v2"),
+            &DiskError::new("fsync", Path::new("x"), std::io::Error::other("x")),
+        )
+        .unwrap();
+    node.adopt_volume(&machine.path("moved"), None, now())
+        .unwrap();
+    assert_eq!(
+        identify(&machine.path("moved")).unwrap().generation,
+        3,
+        "above every generation that was seen"
+    );
+    let volume = node.volume_set().find(&id("v2")).unwrap();
+    assert_eq!(volume.mode, Mode::Draining, "it stays what people made it");
+    assert!(matches!(volume.problem, Some(VolumeProblem::Poisoned(_))));
+    node.clear(&id("v2"), now()).unwrap();
+    assert_eq!(problem(&node, "v2"), None);
+}
+
+#[test]
+fn a_copy_of_a_disk_is_not_taken_over_while_the_disk_is_in_use() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    std::fs::create_dir(machine.path("copy")).unwrap();
+    let label = machine.path("two").join(LABEL_NAME);
+    std::fs::copy(&label, machine.path("copy").join(LABEL_NAME)).unwrap();
+    let adopt = || node.adopt_volume(&machine.path("copy"), None, now());
+    assert!(matches!(
+        adopt(),
+        Err(NodeError::Volumes(VolumesError::InUse { .. }))
+    ));
+    std::fs::rename(machine.path("two"), machine.path("away")).unwrap();
+    node.refresh(now()).unwrap();
+    adopt().unwrap();
+    std::fs::rename(machine.path("away"), machine.path("two")).unwrap();
+    node.refresh(now()).unwrap();
+    let volume = node.volume_set().find(&id("v2")).unwrap();
+    assert_eq!((volume.path, volume.problem), (machine.path("copy"), None));
+}
+
+#[test]
+fn modes_outlive_a_restart_and_nothing_is_taken_while_they_last() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    node.set_volume_mode(&id("v1"), Mode::ReadOnly).unwrap();
+    node.set_volume_mode(&id("v2"), Mode::Draining).unwrap();
+    drop(node);
+    let (node, _) = machine.start();
+    let mode = |volume: &str| node.volume_set().find(&id(volume)).unwrap().mode;
+    assert_eq!((mode("v1"), mode("v2")), (Mode::ReadOnly, Mode::Draining));
+    assert!(matches!(
+        machine.store(&node, "a", b"x"),
+        Err(NodeError::NoSpace(_))
+    ));
+    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
+    machine.store(&node, "a", b"x").unwrap();
+    for mode in [Mode::ReadOnly, Mode::Draining] {
+        node.set_mode(mode).unwrap();
+        let refused = machine.store(&node, "b", b"x").unwrap_err();
+        assert!(
+            matches!(&refused, NodeError::TakesNothing { mode: said, .. } if *said == mode),
+            "{refused}"
+        );
+        node.open_file(&name("a")).unwrap();
+    }
+    drop(node);
+    let (node, _) = machine.start();
+    assert_eq!(node.mode(), Mode::Draining);
+    assert_eq!(crate::rpc::report(&node).usable, 0);
+    node.set_mode(Mode::ReadWrite).unwrap();
+    assert!(crate::rpc::report(&node).usable > 0);
+    machine.store(&node, "b", b"x").unwrap();
+    assert!(matches!(
+        node.set_volume_mode(&id("v9"), Mode::ReadOnly),
+        Err(NodeError::Volumes(VolumesError::Unknown(_)))
+    ));
+}
+
+#[test]
+fn a_retired_volume_makes_its_files_missing_and_stays_retired() {
+    for is_dead in [false, true] {
+        let machine = with_two();
+        let (node, _) = machine.start();
+        store_on(&machine, &node, "v1", "a", b"one");
+        store_on(&machine, &node, "v1", "b", b"two");
+        store_on(&machine, &node, "v2", "c", b"three");
+        if is_dead {
+            std::fs::rename(machine.path("disk"), machine.path("dead")).unwrap();
+            node.refresh(now()).unwrap();
+        }
+        assert_eq!(node.retire_volume(&id("v1"), now()).unwrap(), 2);
+        assert_eq!(
+            node.retire_volume(&id("v1"), now()).unwrap(),
+            0,
+            "asked for twice"
+        );
+        assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
+        assert_eq!(where_is(&node, "c"), [("v2".to_owned(), true)]);
+        if is_dead {
+            std::fs::rename(machine.path("dead"), machine.path("disk")).unwrap();
+        }
+        drop(node);
+        let (node, found) = machine.start();
+        assert_eq!((found.unchanged, found.added), (1, 0), "{found:?}");
+        assert_eq!(problem(&node, "v1"), Some(VolumeProblem::Retired));
+        let volumes = node.volumes();
+        assert_eq!(volumes.len(), 2, "nothing is a gap: {volumes:?}");
+        // The same name, on another volume: the alarm is answered.
+        machine.store(&node, "a", b"one").unwrap();
+        assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+        for verb in [
+            node.set_volume_mode(&id("v1"), Mode::ReadWrite),
+            node.clear(&id("v1"), now()).map(drop),
+            node.adopt_volume(&machine.path("disk"), None, now())
+                .map(drop),
+        ] {
+            assert!(
+                matches!(verb, Err(NodeError::Volumes(VolumesError::Retired(_)))),
+                "{verb:?}"
+            );
+        }
+        // Mounted elsewhere it is told apart as well, and a new disk takes its place.
+        std::fs::rename(machine.path("disk"), machine.path("old")).unwrap();
+        std::fs::create_dir(machine.path("disk")).unwrap();
+        assert!(matches!(
+            node.init_volume(&machine.path("disk"), &id("v1"), now()),
+            Err(NodeError::Volumes(VolumesError::Known(_)))
+        ));
+        node.init_volume(&machine.path("disk"), &id("v3"), now())
+            .unwrap();
+        assert_eq!(problem(&node, "v3"), None);
+        drop(node);
+        std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+        let (node, _) = machine.start();
+        assert_eq!(problem(&node, "v1"), Some(VolumeProblem::Retired));
+        assert!(where_is(&node, "b").is_empty(), "its disk is not looked at");
+    }
+}
+
+#[test]
+fn an_older_catalog_does_not_bring_a_retired_volume_back() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    let entry = node.find(&name("a")).unwrap();
+    node.retire_volume(&id("v1"), now()).unwrap();
+    node.catalog().put(&entry).unwrap();
+    drop(node);
+    let (node, _) = machine.start();
+    assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
+}
+
+#[test]
+fn a_drain_moves_files_to_another_volume_and_readers_follow() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", &bytes(40_000));
+    store_on(&machine, &node, "v1", "b", b"two");
+    assert!(matches!(
+        machine.store(&node, "a", &bytes(40_000)),
+        Err(NodeError::Taken { .. })
+    ));
+    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    let other = machine.store(&node, "a", b"other bytes").unwrap_err();
+    assert!(
+        matches!(other, NodeError::Taken { .. }),
+        "one name, one content: {other}"
+    );
+    assert_eq!(machine.incoming(), 0);
+    machine.store(&node, "a", &bytes(40_000)).unwrap();
+    let expected = [("v2".to_owned(), true), ("v1".to_owned(), true)];
+    assert_eq!(
+        where_is(&node, "a"),
+        expected,
+        "the one that stays is first"
+    );
+    assert_eq!(node.open_file(&name("a")).unwrap().entry.volume, id("v2"));
+    assert!(matches!(
+        machine.store(&node, "a", &bytes(40_000)),
+        Err(NodeError::Taken { .. })
+    ));
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!(found.unchanged, 3);
+    // If the new copy cannot be opened, the old one serves.
+    std::fs::remove_file(Layout::new(&machine.path("two")).target(&name("a")).file).unwrap();
+    assert_eq!(node.open_file(&name("a")).unwrap().entry.volume, id("v1"));
+    // A disk that dies while it is drained does not stop that.
+    std::fs::rename(machine.path("disk"), machine.path("dead")).unwrap();
+    node.refresh(now()).unwrap();
+    machine.store(&node, "b", b"two").unwrap();
+    assert_eq!(node.open_file(&name("b")).unwrap().entry.volume, id("v2"));
+}
+
+#[test]
+fn a_volume_set_back_while_a_second_copy_comes_refuses_it() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    let upload = UploadId::new("second").unwrap();
+    let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
+    receiving.write_all(b"one").unwrap();
+    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
+    let signed = machine.sign(&admission("a", b"one", "second"));
+    assert!(matches!(
+        receiving.commit(&signed, now()),
+        Err(NodeError::Taken { .. })
+    ));
+    assert_eq!(where_is(&node, "a"), [("v1".to_owned(), true)]);
+}
+
+#[test]
+fn a_volume_that_is_retired_while_a_file_comes_does_not_get_it() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    node.set_volume_mode(&id("v2"), Mode::ReadOnly).unwrap();
+    let upload = UploadId::new("u1").unwrap();
+    let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
+    receiving.write_all(b"one").unwrap();
+    node.retire_volume(&id("v1"), now()).unwrap();
+    let signed = machine.sign(&admission("a", b"one", "u1"));
+    assert!(matches!(
+        receiving.commit(&signed, now()),
+        Err(NodeError::Offline { .. })
+    ));
+    assert!(where_is(&node, "a").is_empty());
+}
+
+#[test]
+fn what_is_cleared_is_held_against_the_catalog_first() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    let failed = DiskError::new(
+        "fsync",
+        Path::new("x"),
+        std::io::Error::from_raw_os_error(5),
+    );
+    node.volume_set().poison(&id("v1"), &failed).unwrap();
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    assert_eq!(node.clear(&id("v1"), now()).unwrap().missing, 1);
+    assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
+}
