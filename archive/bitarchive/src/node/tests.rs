@@ -6,7 +6,10 @@ use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 
 use super::*;
 
+mod broken;
+mod mend;
 mod published;
+mod verify;
 
 /// A node's machine: its disks and data directory survive the node.
 struct Machine {
