@@ -3,7 +3,8 @@
 //! The plan is one per process: crash tests run what they test in a child process of their own.
 
 use std::io;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
@@ -49,6 +50,28 @@ static STATE: Mutex<State> = Mutex::new(State {
 /// Starts counting from 0, with or without a plan.
 pub fn arm(plan: Option<Plan>) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { plan, seen: 0 };
+}
+
+/// Bytes that cannot be read, whatever else is armed: bad sectors.
+static BAD: Mutex<Vec<(PathBuf, Range<u64>)>> = Mutex::new(Vec::new());
+
+/// Makes these bytes of these files unreadable past the page cache, and all others readable again.
+pub fn make_unreadable(bad: Vec<(PathBuf, Range<u64>)>) {
+    *BAD.lock().unwrap_or_else(PoisonError::into_inner) = bad;
+}
+
+/// A read of `length` bytes.
+pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<()> {
+    let end = offset.saturating_add(length as u64);
+    let bad = BAD.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_bad = bad
+        .iter()
+        .any(|(file, range)| file == path && range.start < end && offset < range.end);
+    if is_bad {
+        return Err(Errno::IO.into());
+    }
+    drop(bad);
+    point("read", path).map(|_| ())
 }
 
 /// How many matching calls were made since [`arm`].

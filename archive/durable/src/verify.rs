@@ -96,7 +96,7 @@ impl UncachedFile {
 impl ReadAt for UncachedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "faults")]
-        crate::fault::point("read", &self.path)?;
+        crate::fault::read_point(&self.path, offset, buffer.len())?;
         loop {
             match self.read_without_caching(offset, buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -8,9 +8,12 @@ use super::*;
 use crate::catalog::Condition;
 
 mod attic;
+mod broken;
 mod crash;
 mod disks;
+mod mend;
 mod published;
+mod verify;
 
 /// A node's machine: its disks and data directory survive the node.
 struct Machine {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use archive_durable::DiskError;
 use archive_model::{FileName, Root, UploadId, VolumeId};
 
-use super::{Claims, Node, NodeOptions};
+use super::{Node, NodeOptions};
 use crate::attic::Brake;
 use crate::error::NodeError;
 use crate::layout::{Layout, Shelf};

@@ -1,0 +1,136 @@
+//! Ways to break a file, and what a good copy elsewhere would send.
+
+use std::ops::{ControlFlow, Range};
+
+use archive_model::Groups;
+use archive_proof::{TreeBuilder, encode};
+
+use super::*;
+use crate::mend::Order;
+
+/// Eleven groups, the last one short.
+pub(super) const SIZE: usize = 10 * 16_384 + 123;
+
+/// Goes on.
+pub(super) fn on(_bytes: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+impl Machine {
+    /// A node with one good file.
+    pub(super) fn with_file(&self, file: &str) -> Node {
+        let (node, _) = self.start();
+        self.store(&node, file, &bytes(SIZE)).unwrap();
+        node
+    }
+
+    /// Changes the bytes of a file behind the node's back.
+    pub(super) fn spoil(&self, path: &Path, spoil: impl FnOnce(&mut Vec<u8>)) {
+        make_writable(path);
+        let mut content = std::fs::read(path).unwrap();
+        spoil(&mut content);
+        std::fs::write(path, content).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444))
+            .unwrap();
+    }
+
+    /// Flips one bit in each of these groups.
+    pub(super) fn flip(&self, file: &str, groups: &[usize]) {
+        self.spoil(&self.target(file).file, |content| {
+            for group in groups {
+                content[group * 16_384 + 7] ^= 8;
+            }
+        });
+    }
+
+    pub(super) fn content(&self, file: &str) -> Vec<u8> {
+        std::fs::read(self.target(file).file).unwrap()
+    }
+
+    /// The directories of the attic, sorted.
+    pub(super) fn attic(&self) -> Vec<PathBuf> {
+        let listed = std::fs::read_dir(self.path("disk/attic")).unwrap();
+        let mut paths: Vec<_> = listed.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    }
+}
+
+pub(super) fn set(groups: &[u64]) -> Groups {
+    let mut set = Groups::none();
+    groups.iter().for_each(|group| set.insert_one(*group));
+    set
+}
+
+pub(super) fn verify(node: &Node, file: &str) -> Entry {
+    node.verify(&name(file), None, now(), &mut on).unwrap()
+}
+
+/// The corrupt and the unreadable groups.
+pub(super) fn damage(entry: &Entry) -> (Groups, Groups) {
+    match &entry.row.condition {
+        Condition::Damaged {
+            corrupt,
+            unreadable,
+            ..
+        } => (corrupt.clone(), unreadable.clone()),
+        other => panic!("not damaged: {other:?}"),
+    }
+}
+
+pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> Order {
+    Order {
+        name: name(file),
+        volume: None,
+        root: Root::from_bytes(*blake3::hash(content).as_bytes()),
+        groups,
+        who: "officer/anna".to_owned(),
+        why: "found by the scrub".to_owned(),
+    }
+}
+
+/// What a donor sends for a range of `content`.
+pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
+    let mut builder = TreeBuilder::new(Vec::new());
+    builder.update(content).unwrap();
+    let tree = builder.finish().unwrap();
+    let mut encoded = Vec::new();
+    let ranges = [range];
+    encode(
+        content,
+        Some(tree.sink.as_slice()),
+        tree.root,
+        tree.size,
+        &ranges,
+        &mut encoded,
+    )
+    .unwrap();
+    encoded
+}
+
+/// The segments that bring `groups`, at most two groups each.
+pub(super) fn segments(content: &[u8], groups: &Groups) -> Vec<(u64, u64, Vec<u8>)> {
+    let mut segments = Vec::new();
+    for range in groups.byte_ranges(content.len() as u64) {
+        let mut offset = range.start;
+        while offset < range.end {
+            let end = range.end.min(offset + 32_768);
+            segments.push((offset, end - offset, slice(content, offset..end)));
+            offset = end;
+        }
+    }
+    segments
+}
+
+pub(super) fn mend(
+    node: &Node,
+    file: &str,
+    content: &[u8],
+    groups: &Groups,
+) -> Result<crate::Mended, NodeError> {
+    let mut mend = node.mend(order(file, content, groups.clone()), now())?;
+    for (offset, length, encoded) in segments(content, groups) {
+        mend.segment(offset, length, &encoded, &mut on)?;
+    }
+    mend.close(now(), &mut on)
+}

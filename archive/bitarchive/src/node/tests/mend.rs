@@ -1,0 +1,401 @@
+//! Groups are brought into a damaged copy: it is whole afterwards, or it is as it was.
+
+use std::collections::BTreeSet;
+
+use archive_model::Groups;
+
+use super::broken::{SIZE, damage, mend, on, order, segments, set, slice, verify};
+use super::*;
+use crate::attic::{Kind, Reason};
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+/// A machine whose disk has no room above the reserve.
+fn start_full(machine: &Machine) -> Node {
+    let (node, _) = machine.start();
+    let options = NodeOptions {
+        reserve: u64::MAX,
+        ..node.options.clone()
+    };
+    drop(node);
+    Node::open(options, now()).unwrap().0
+}
+
+#[test]
+fn flips_are_mended_and_what_was_there_is_in_the_attic() {
+    for in_place in [false, true] {
+        let machine = Machine::new();
+        drop(machine.with_file("a"));
+        let node = if in_place {
+            start_full(&machine)
+        } else {
+            machine.start().0
+        };
+        let content = bytes(SIZE);
+        machine.flip("a", &[0, 3, 10]);
+        let spoilt = machine.content("a");
+        let (corrupt, _) = damage(&verify(&node, "a"));
+        let sidecar = read(&machine.target("a").sidecar);
+        let began = node
+            .mend(order("a", &content, corrupt.clone()), now())
+            .unwrap();
+        assert_eq!(began.is_in_place(), in_place);
+        drop(began);
+        assert_eq!(
+            machine.incoming(),
+            0,
+            "nothing is left of a mend that was dropped"
+        );
+        let mended = mend(&node, "a", &content, &corrupt).unwrap();
+        assert_eq!(mended.groups, 3);
+        assert_eq!(mended.entry.row.condition, Condition::Present);
+        assert_eq!(mended.entry.row.verified, Some(now()));
+        assert_eq!(listing(&node), [mended.entry.clone()]);
+        assert_eq!(machine.content("a"), content);
+        assert_eq!(read(&machine.target("a").sidecar), sidecar);
+        assert_eq!(machine.incoming(), 0);
+        let mode = std::fs::metadata(machine.target("a").file)
+            .unwrap()
+            .permissions();
+        assert!(mode.readonly());
+        assert_eq!(verify(&node, "a").row.condition, Condition::Present);
+
+        let place = machine.path("disk/attic").join(mended.attic.unwrap());
+        assert_eq!(machine.attic(), [place.clone()]);
+        let reason: Reason = serde_json::from_slice(&read(&place.join("why.json"))).unwrap();
+        assert_eq!(
+            (reason.kind, reason.who.as_str()),
+            (Kind::Groups, "officer/anna")
+        );
+        let positions: serde_json::Value =
+            serde_json::from_slice(&read(&place.join("a.positions.mend"))).unwrap();
+        let kept = read(&place.join("a.groups.mend"));
+        let mut at = 0;
+        let pieces = positions["pieces"].as_array().unwrap();
+        assert_eq!(pieces.len(), 3);
+        for piece in pieces {
+            let bound = |index: usize| usize::try_from(piece[index].as_u64().unwrap()).unwrap();
+            let length = bound(1) - bound(0);
+            assert_eq!(kept[at..at + length], spoilt[bound(0)..bound(1)]);
+            at += length;
+        }
+        assert_eq!(at, kept.len());
+        // Twice within a second.
+        machine.flip("a", &[3]);
+        mend(&node, "a", &content, &set(&[3])).unwrap();
+        assert_eq!(machine.attic().len(), 2);
+        drop(node);
+        assert_eq!(machine.start().1.unchanged, 1, "the manifest is as it was");
+    }
+}
+
+#[test]
+fn a_copy_of_any_length_becomes_what_was_admitted() {
+    let content = bytes(SIZE);
+    let spoilt: [Vec<u8>; 5] = [
+        content[..16_384 * 4 + 9].to_vec(),
+        Vec::new(),
+        [&content[..], &[5; 70_000]].concat(),
+        vec![1; SIZE],
+        [&[7; 9], &content[9..], b"more"].concat(),
+    ];
+    for in_place in [false, true] {
+        let machine = Machine::new();
+        drop(machine.with_file("a"));
+        let node = if in_place {
+            start_full(&machine)
+        } else {
+            machine.start().0
+        };
+        for bad in &spoilt {
+            machine.spoil(&machine.target("a").file, |content| content.clone_from(bad));
+            let (corrupt, _) = damage(&verify(&node, "a"));
+            mend(&node, "a", &content, &corrupt).unwrap();
+            assert_eq!(machine.content("a"), content);
+            assert_eq!(verify(&node, "a").row.condition, Condition::Present);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_files_are_mended_too() {
+    for size in [0, 1, 16_384, 16_385] {
+        let machine = Machine::new();
+        let (node, _) = machine.start();
+        let content = bytes(size);
+        machine.store(&node, "a", &content).unwrap();
+        machine.spoil(&machine.target("a").file, |content| content.insert(0, 9));
+        let (corrupt, _) = damage(&verify(&node, "a"));
+        let mended = mend(&node, "a", &content, &corrupt).unwrap();
+        assert!(mended.attic.is_some(), "the surplus is evidence");
+        assert_eq!(machine.content("a"), content);
+        if size == 0 {
+            machine.spoil(&machine.target("a").file, |content| content.push(1));
+            let mut mend = node.mend(order("a", &content, set(&[0])), now()).unwrap();
+            mend.segment(0, 0, &slice(&content, 0..0), &mut on).unwrap();
+            mend.close(now(), &mut on).unwrap();
+            assert_eq!(machine.content("a"), content);
+        }
+    }
+}
+
+#[test]
+fn a_hundred_random_flips_are_located_and_mended() {
+    let size = 400 * 16_384 + 1;
+    let content = bytes(size);
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", &content).unwrap();
+    let mut dice = blake3::Hasher::new().update(b"flips").finalize_xof();
+    let mut groups = BTreeSet::new();
+    machine.spoil(&machine.target("a").file, |content| {
+        for _ in 0..100 {
+            let mut number = [0; 8];
+            dice.fill(&mut number);
+            let at = usize::try_from(u64::from_le_bytes(number)).unwrap() % size;
+            content[at] ^= 0x10;
+            groups.insert(at as u64 / 16_384);
+        }
+    });
+    let expected = set(&groups.into_iter().collect::<Vec<_>>());
+    let (corrupt, _) = damage(&verify(&node, "a"));
+    assert_eq!(corrupt, expected);
+    assert_eq!(
+        mend(&node, "a", &content, &corrupt).unwrap().groups,
+        expected.len()
+    );
+    assert_eq!(machine.content("a"), content);
+}
+
+#[test]
+fn the_union_of_good_groups_makes_every_copy_whole() {
+    // No copy is intact; each has what the others lack.
+    let content = bytes(SIZE);
+    let bad: [&[usize]; 3] = [&[0, 1, 2, 9], &[3, 4, 10], &[5, 6, 7, 8]];
+    let machines: Vec<(Machine, Node)> = bad
+        .iter()
+        .map(|bad| {
+            let machine = Machine::new();
+            let node = machine.with_file("a");
+            machine.flip("a", bad);
+            (machine, node)
+        })
+        .collect();
+    for (machine, node) in &machines {
+        let (corrupt, _) = damage(&verify(node, "a"));
+        let mut mend = node
+            .mend(order("a", &content, corrupt.clone()), now())
+            .unwrap();
+        for range in corrupt.byte_ranges(SIZE as u64) {
+            for offset in range.clone().step_by(16_384) {
+                let end = range.end.min(offset + 16_384);
+                let encoded = machines
+                    .iter()
+                    .find_map(|(_, donor)| read_proven(donor, offset..end));
+                mend.segment(offset, end - offset, &encoded.unwrap(), &mut on)
+                    .unwrap();
+            }
+        }
+        mend.close(now(), &mut on).unwrap();
+        assert_eq!(machine.content("a"), content);
+    }
+}
+
+/// What a donor can prove of a range; a damaged one cannot.
+fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
+    let reading = donor.open_file(&name("a")).unwrap();
+    let (root, size) = (reading.entry.row.root.unwrap(), reading.entry.row.size);
+    let mut encoded = Vec::new();
+    let outboard = reading.outboard.as_ref();
+    archive_proof::encode(&reading.data, outboard, root, size, &[range], &mut encoded)
+        .ok()
+        .map(|_| encoded)
+}
+
+#[test]
+fn a_liar_and_a_cut_leave_the_copy_as_it_was() {
+    let content = bytes(SIZE);
+    let wanted = set(&[1, 2, 3, 7, 10]);
+    let good = segments(&content, &wanted);
+    let machine = Machine::new();
+    let node = machine.with_file("a");
+    machine.flip("a", &[1, 2, 3, 7, 10]);
+    let before = machine.content("a");
+    let entry = verify(&node, "a");
+    let mut other = content.clone();
+    other[20_000] ^= 1;
+    let lies: Vec<(&str, u64, Vec<(u64, u64, Vec<u8>)>)> = vec![
+        ("wrong bytes", 16_384, segments(&other, &wanted)),
+        ("a flip on the way", 16_384, {
+            let mut flipped = good.clone();
+            flipped[0].2[1500] ^= 1;
+            flipped
+        }),
+        ("cut", 16_384, {
+            let mut cut = good.clone();
+            cut[0].2.truncate(20_000);
+            cut
+        }),
+        ("longer", 16_384, {
+            let mut long = good.clone();
+            long[0].2.push(0);
+            long
+        }),
+        ("out of order", 114_688, {
+            let mut swapped = good.clone();
+            swapped.swap(0, 2);
+            swapped
+        }),
+        ("twice", 16_384, [&good[..1], &good[..]].concat()),
+        ("one is missing", 114_688, {
+            let mut missing = good.clone();
+            missing.remove(1);
+            missing
+        }),
+        ("the last is missing", 163_840, good[..3].to_vec()),
+        (
+            "surplus",
+            0,
+            [&good[..], &segments(&content, &set(&[0]))[..]].concat(),
+        ),
+        ("not announced", 0, segments(&content, &set(&[0]))),
+        (
+            "no whole groups",
+            16_384,
+            vec![(16_384, 100, slice(&content, 16_384..16_484))],
+        ),
+        ("beyond", 16_384, vec![(16_384, u64::MAX, Vec::new())]),
+        ("nothing", 16_384, vec![(16_384, 0, Vec::new())]),
+    ];
+    for (what, at, segments) in lies {
+        let mut mend = node
+            .mend(order("a", &content, wanted.clone()), now())
+            .unwrap();
+        let sent = segments.iter().try_for_each(|(offset, length, encoded)| {
+            mend.segment(*offset, *length, encoded, &mut on)
+        });
+        let ended = match sent {
+            Ok(()) => mend.close(now(), &mut on).map(drop),
+            Err(error) => {
+                drop(mend);
+                Err(error)
+            }
+        };
+        let expected = if what == "one is missing" { 49_152 } else { at };
+        match ended {
+            Err(NodeError::Segment { offset, .. }) => {
+                let is_named = offset == at || offset == expected;
+                assert!(is_named, "{what}: {offset}");
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+        assert_eq!(machine.content("a"), before, "{what}");
+        assert_eq!(machine.incoming(), 0, "{what}");
+        assert_eq!(machine.attic().len(), 0, "{what}");
+        assert_eq!(listing(&node), [entry.clone()], "{what}");
+    }
+    // Cut after each message, and then done: the end is as if nothing had been before.
+    for messages in 0..=good.len() {
+        let mut mend = node
+            .mend(order("a", &content, wanted.clone()), now())
+            .unwrap();
+        for (offset, length, encoded) in &good[..messages] {
+            mend.segment(*offset, *length, encoded, &mut on).unwrap();
+        }
+        drop(mend);
+        assert_eq!(
+            (machine.content("a"), machine.incoming()),
+            (before.clone(), 0)
+        );
+    }
+    mend(&node, "a", &content, &wanted).unwrap();
+    assert_eq!(machine.content("a"), content);
+}
+
+#[test]
+fn more_damage_than_is_brought_is_refused() {
+    for in_place in [false, true] {
+        let machine = Machine::new();
+        drop(machine.with_file("a"));
+        let node = if in_place {
+            start_full(&machine)
+        } else {
+            machine.start().0
+        };
+        let content = bytes(SIZE);
+        machine.flip("a", &[2, 8]);
+        let before = machine.content("a");
+        let error = mend(&node, "a", &content, &set(&[2])).unwrap_err();
+        assert!(matches!(error, NodeError::NotMended { .. }), "{error}");
+        machine.spoil(&machine.target("a").file, |content| {
+            content.truncate(100_000)
+        });
+        let error = mend(&node, "a", &content, &set(&[2])).unwrap_err();
+        assert!(
+            matches!(error, NodeError::Segment { offset, .. } if offset >= 49_152),
+            "{error}"
+        );
+        machine.spoil(&machine.target("a").file, |content| {
+            content.clone_from(&before)
+        });
+        assert_eq!((machine.content("a"), machine.incoming()), (before, 0));
+        assert!(machine.attic().is_empty());
+        mend(&node, "a", &content, &set(&[2, 8])).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_mended_is_refused_before_anything_is_sent() {
+    let machine = Machine::new();
+    let node = machine.with_file("a");
+    let content = bytes(SIZE);
+    let refused = |groups: Groups| node.mend(order("a", &content, groups), now()).unwrap_err();
+    assert!(matches!(
+        refused(Groups::none()),
+        NodeError::NotMended { .. }
+    ));
+    assert!(matches!(refused(set(&[11])), NodeError::NotMended { .. }));
+    let other = order("a", b"other", set(&[0]));
+    assert!(matches!(
+        node.mend(other, now()),
+        Err(NodeError::Mismatch { what: "root", .. })
+    ));
+    assert!(matches!(
+        node.mend(order("b", &content, set(&[0])), now()),
+        Err(NodeError::NotFound(_))
+    ));
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    assert!(matches!(refused(set(&[0])), NodeError::NotMended { .. }));
+    verify(&node, "a");
+    assert!(matches!(refused(set(&[0])), NodeError::NotMended { .. }));
+    assert_eq!(machine.incoming(), 0);
+}
+
+#[test]
+fn a_rotten_outboard_is_made_anew_by_the_mend() {
+    for in_place in [false, true] {
+        let machine = Machine::new();
+        drop(machine.with_file("a"));
+        let node = if in_place {
+            start_full(&machine)
+        } else {
+            machine.start().0
+        };
+        let content = bytes(SIZE);
+        let path = machine.target("a").outboard;
+        let good = read(&path);
+        for rot in [0, 5 * 64, 9 * 64] {
+            machine.spoil(&path, |outboard| outboard[rot] ^= 1);
+            machine.flip("a", &[5]);
+            mend(&node, "a", &content, &set(&[5])).unwrap();
+            assert_eq!(read(&path), good);
+        }
+        std::fs::remove_file(&path).unwrap();
+        machine.flip("a", &[5]);
+        mend(&node, "a", &content, &set(&[5])).unwrap();
+        assert_eq!(read(&path), good);
+        assert_eq!(machine.incoming(), 0);
+    }
+}

@@ -1,0 +1,397 @@
+//! A node mends a copy while its disk stops at every system call in turn, also in the middle of a write; and reads copies
+//! of which some groups cannot be read.
+//!
+//! A disk on which every call fails from one on holds what a process that died there would have left.
+#![expect(
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests make and damage files"
+)]
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use archive_bitarchive::{Condition, Entry, Layout, Mended, Node, NodeError, NodeOptions, Order};
+use archive_durable::fault::{self, Fault, Plan};
+use archive_model::{Digests, FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::{Admission, SigningKey, TreeBuilder, TrustFile, TrustedKey, encode};
+use jiff::Timestamp;
+use rustix::io::Errno;
+use rustix::thread::{self, CapabilitySet};
+
+/// The plan is one per process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const SIZE: usize = 5 * 16_384 + 77;
+
+struct Machine {
+    directory: tempfile::TempDir,
+    reserve: u64,
+}
+
+impl Machine {
+    fn new(reserve: u64) -> Self {
+        give_up_override();
+        let machine = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+            reserve,
+        };
+        for name in ["data", "disk"] {
+            std::fs::create_dir(machine.path(name)).expect("a directory");
+        }
+        let empty = Self {
+            reserve: 0,
+            ..machine
+        };
+        let node = empty.start();
+        let volume = VolumeId::new("v1").expect("an id");
+        node.volume_set()
+            .init(&empty.path("disk"), &volume)
+            .expect("a volume");
+        let signed = admission().sign(&key()).expect("signed");
+        let upload = UploadId::new("u1").expect("an id");
+        let mut receiving = node.begin(&upload, &name(), SIZE as u64).expect("begun");
+        receiving.write_all(&good()).expect("written");
+        receiving.commit(&signed, now()).expect("stored");
+        Self { reserve, ..empty }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        Layout::new(&self.path("disk")).target(&name()).file
+    }
+
+    fn start(&self) -> Node {
+        let trusted = TrustedKey {
+            archive: "test".into(),
+            public_key: key().public_key(),
+            from: Timestamp::MIN,
+            until: None,
+        };
+        let options = NodeOptions {
+            node: NodeId::new("n1").expect("an id"),
+            replica: ReplicaId::new("one").expect("an id"),
+            data: self.path("data"),
+            volumes: vec![self.path("disk")],
+            reserve: self.reserve,
+            trust: TrustFile::new(vec![trusted]).expect("a trust file"),
+        };
+        Node::open(options, now()).expect("the node starts").0
+    }
+
+    /// Damages the groups 1 and 5, and lets the file grow.
+    fn damage(&self) {
+        let path = self.file();
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::write(&path, damaged()).expect("written");
+        let sealed = std::os::unix::fs::PermissionsExt::from_mode(0o444);
+        std::fs::set_permissions(&path, sealed).expect("read-only");
+    }
+
+    fn content(&self) -> Vec<u8> {
+        std::fs::read(self.file()).expect("the final name is never without a file")
+    }
+
+    fn names(&self, directory: &str) -> Vec<String> {
+        let listed = std::fs::read_dir(self.path(directory)).expect("listed");
+        listed
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
+    }
+}
+
+/// A node does not run as root: what is read-only is so for it too, where the kernel lets us.
+fn give_up_override() {
+    let given_up = CapabilitySet::DAC_OVERRIDE;
+    if thread::remove_capability_from_bounding_set(given_up).is_err() {
+        return;
+    }
+    let mut sets = thread::capabilities(None).expect("capabilities");
+    sets.effective.remove(given_up);
+    sets.permitted.remove(given_up);
+    sets.inheritable.remove(given_up);
+    thread::set_capabilities(None, sets).expect("given up");
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed([7; 32])
+}
+
+fn name() -> FileName {
+    FileName::new("a.warc").expect("a name")
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).expect("a time")
+}
+
+fn good() -> Vec<u8> {
+    let mut bytes = vec![0; SIZE];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+fn damaged() -> Vec<u8> {
+    let mut bytes = good();
+    for at in [20_000, 81_950] {
+        bytes[at] ^= 1;
+    }
+    bytes.extend([9; 5000]);
+    bytes
+}
+
+fn root() -> Root {
+    Root::from_bytes(*blake3::hash(&good()).as_bytes())
+}
+
+fn admission() -> Admission {
+    Admission {
+        archive: "test".into(),
+        name: name(),
+        size: SIZE as u64,
+        root: root(),
+        digests: Digests::default(),
+        depositor: "harvester/h1".into(),
+        admitted: now(),
+        upload: UploadId::new("u1").expect("an id"),
+    }
+}
+
+fn on(_bytes: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn verify(node: &Node) -> Result<Entry, NodeError> {
+    node.verify(&name(), None, now(), &mut on)
+}
+
+fn mend(node: &Node, groups: &Groups) -> Result<Mended, NodeError> {
+    let order = Order {
+        name: name(),
+        volume: None,
+        root: root(),
+        groups: groups.clone(),
+        who: "officer/anna".to_owned(),
+        why: "test".to_owned(),
+    };
+    let content = good();
+    let mut builder = TreeBuilder::new(Vec::new());
+    builder.update(&content).expect("hashed");
+    let tree = builder.finish().expect("hashed");
+    let mut mend = node.mend(order, now())?;
+    for range in groups.byte_ranges(SIZE as u64) {
+        let mut encoded = Vec::new();
+        let ranges = std::slice::from_ref(&range);
+        let (root, size) = (tree.root, tree.size);
+        encode(
+            content.as_slice(),
+            Some(tree.sink.as_slice()),
+            root,
+            size,
+            ranges,
+            &mut encoded,
+        )
+        .expect("encoded");
+        mend.segment(range.start, range.end - range.start, &encoded, &mut on)?;
+    }
+    mend.close(now(), &mut on)
+}
+
+fn groups() -> Groups {
+    Groups::touching([16_384..32_768, 81_920..81_921])
+}
+
+/// Takes the poison away that a failing disk leaves.
+fn start_again(machine: &Machine) -> Node {
+    let node = machine.start();
+    let volume = VolumeId::new("v1").expect("an id");
+    node.clear(&volume, now()).expect("cleared");
+    node
+}
+
+fn at_every_call(reserve: u64) {
+    let _one = ONE_AT_A_TIME.lock();
+    fault::arm(None);
+    let machine = Machine::new(reserve);
+    let node = machine.start();
+    machine.damage();
+    verify(&node).expect("verified");
+    fault::arm(None);
+    mend(&node, &groups()).expect("nothing fails");
+    let calls = fault::seen();
+    drop(node);
+    let mut ends = [0, 0, 0];
+    for at in 0..calls {
+        for fault in [
+            Fault::FailFromHere(Errno::IO),
+            Fault::TornFromHere(Errno::IO),
+            Fault::Fail(Errno::NOSPC),
+        ] {
+            let is_full = matches!(fault, Fault::Fail(_));
+            fault::arm(None);
+            let machine = Machine::new(reserve);
+            let node = machine.start();
+            machine.damage();
+            verify(&node).expect("verified");
+            fault::arm(Some(Plan {
+                at,
+                operation: None,
+                fault,
+            }));
+            let result = mend(&node, &groups());
+            fault::arm(None);
+            let what = format!("{fault:?} at call {at} of {calls}: {result:?}");
+            let content = machine.content();
+            let is_old = content == damaged();
+            if reserve == 0 {
+                assert!(is_old || content == good(), "{what}");
+            }
+            if content == good() || !is_old {
+                assert!(
+                    !machine.names("disk/attic").is_empty(),
+                    "{what}: no evidence"
+                );
+            }
+            if result.is_ok() {
+                assert_eq!(content, good(), "{what}");
+            } else if is_full {
+                assert!(
+                    node.volumes().iter().all(|volume| volume.problem.is_none()),
+                    "{what}: a full disk is not blamed"
+                );
+            }
+            drop(node);
+            let node = start_again(&machine);
+            let content = machine.content();
+            assert!(
+                content == damaged() || content == good(),
+                "{what}: after the start"
+            );
+            assert_eq!(machine.names("disk/incoming"), [""; 0], "{what}");
+            ends[usize::from(content == good()) + usize::from(result.is_ok())] += 1;
+            let entry = verify(&node).expect("verified");
+            let is_present = entry.row.condition == Condition::Present;
+            assert_eq!(is_present, content == good(), "{what}: {entry:?}");
+            if !is_present {
+                mend(&node, &groups()).expect("nothing fails");
+                assert_eq!(machine.content(), good(), "{what}");
+            }
+        }
+    }
+    println!(
+        "{calls} calls: {} old, {} new, {} said so",
+        ends[0], ends[1], ends[2]
+    );
+    assert!(ends[0] > 0 && ends[1] > 0);
+}
+
+#[test]
+fn beside_a_mend_that_dies_at_any_call_leaves_the_old_copy_or_the_repaired_one() {
+    at_every_call(0);
+}
+
+#[test]
+fn in_place_a_mend_that_dies_at_any_call_is_finished_at_the_next_start() {
+    at_every_call(u64::MAX);
+}
+
+#[test]
+fn groups_that_cannot_be_read_are_named_brought_and_the_volume_is_not_blamed() {
+    let _one = ONE_AT_A_TIME.lock();
+    fault::arm(None);
+    for reserve in [0, u64::MAX] {
+        let machine = Machine::new(reserve);
+        let node = machine.start();
+        let bad = |ranges: &[std::ops::Range<u64>]| {
+            let file = machine.file();
+            fault::make_unreadable(
+                ranges
+                    .iter()
+                    .map(|range| (file.clone(), range.clone()))
+                    .collect(),
+            );
+        };
+        bad(&[20_000..20_001, 81_919..81_921]);
+        let entry = verify(&node).expect("verified");
+        let Condition::Damaged {
+            corrupt,
+            unreadable,
+            ..
+        } = &entry.row.condition
+        else {
+            panic!("{entry:?}")
+        };
+        assert!(corrupt.is_empty());
+        let all: Vec<u64> = unreadable.iter().collect();
+        assert_eq!(all, [1, 4, 5]);
+        let some = Groups::touching([16_384..16_385]);
+        let error = mend(&node, &some).expect_err("two cannot be read and are not brought");
+        assert!(
+            matches!(
+                error,
+                NodeError::Segment {
+                    offset: 32_768..,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(node.volumes().iter().all(|volume| volume.problem.is_none()));
+        if reserve == 0 {
+            let mended = mend(&node, unreadable).expect("mended");
+            assert_eq!(mended.groups, 3);
+            let attic = machine.names("disk/attic");
+            let place = machine.path("disk/attic").join(&attic[0]);
+            let text = std::fs::read(place.join("a.warc.positions.mend")).expect("read");
+            let positions: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            assert_eq!(positions["unreadable"], serde_json::json!([[1, 2], [4, 6]]));
+        }
+        bad(&[]);
+        if reserve != 0 {
+            // A bad sector is replaced by the disk when it is written.
+            mend(&node, unreadable).expect("mended");
+        }
+        assert_eq!(
+            verify(&node).expect("verified").row.condition,
+            Condition::Present
+        );
+        assert_eq!(machine.content(), good());
+    }
+}
+
+#[test]
+fn a_file_without_permission_is_unreadable_as_a_whole_and_is_mended_whole() {
+    let _one = ONE_AT_A_TIME.lock();
+    fault::arm(None);
+    let machine = Machine::new(0);
+    let node = machine.start();
+    let none = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+    std::fs::set_permissions(machine.file(), none).expect("set");
+    if std::fs::File::open(machine.file()).is_ok() {
+        println!("SKIPPED: root reads everything here");
+        return;
+    }
+    let all = Groups::all(SIZE as u64);
+    let entry = verify(&node).expect("verified");
+    let is_unreadable =
+        matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all);
+    assert!(is_unreadable, "{entry:?}");
+    mend(&node, &all).expect("mended");
+    assert_eq!(machine.content(), good());
+    assert_read_only(&machine.file());
+}
+
+fn assert_read_only(path: &Path) {
+    let permissions = std::fs::metadata(path).expect("there").permissions();
+    assert!(permissions.readonly());
+}

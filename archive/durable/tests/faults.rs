@@ -1,0 +1,277 @@
+//! A damaged copy is repaired while the disk stops at every system call in turn, also in the middle of a write.
+//!
+//! A disk on which every call fails from one on holds what a process that died there would have left.
+#![expect(
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests make and damage files"
+)]
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use archive_durable::fault::{self, Fault, Plan};
+use archive_durable::{Change, Copy, DiskError, Journal, JournalWriter, Stage, Target, exchange};
+use archive_model::{FileName, Groups, Root};
+use rustix::io::Errno;
+
+/// The plan is one per process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const SIZE: usize = 5 * 16_384 + 77;
+
+fn good() -> Vec<u8> {
+    let mut bytes = vec![0; SIZE];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Damaged in the groups 1 and 5, and longer than it should be.
+fn damaged() -> Vec<u8> {
+    let mut bytes = good();
+    for at in [20_000, 81_950] {
+        bytes[at] ^= 1;
+    }
+    bytes.extend([9; 5000]);
+    bytes
+}
+
+fn groups() -> Groups {
+    Groups::touching([16_384..32_768, 81_920..81_921])
+}
+
+fn root() -> Root {
+    Root::from_bytes(*blake3::hash(&good()).as_bytes())
+}
+
+struct Place {
+    directory: tempfile::TempDir,
+    target: Target,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in ["incoming", "files", "meta"] {
+            std::fs::create_dir(directory.path().join(name)).expect("a directory");
+        }
+        let at = |path: &str| directory.path().join(path);
+        let target = Target {
+            file: at("files/f"),
+            sidecar: at("meta/f.json"),
+            outboard: at("meta/f.bao"),
+        };
+        std::fs::write(&target.file, damaged()).expect("a file");
+        std::fs::write(&target.outboard, "rotten").expect("a file");
+        let sealed = std::os::unix::fs::PermissionsExt::from_mode(0o444);
+        std::fs::set_permissions(&target.file, sealed).expect("read-only");
+        Self { directory, target }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn content(&self) -> Vec<u8> {
+        std::fs::read(&self.target.file).expect("the final name is never without a file")
+    }
+
+    fn beside(&self) -> Result<(), DiskError> {
+        let mut stage = Stage::create(&self.path("incoming"), "f.mend")?;
+        stage.reserve(SIZE as u64)?;
+        stage.write_all(&good())?;
+        let received = stage.finish()?;
+        assert_eq!(received.root(), root());
+        let proven = Copy::settle(received)?.prove(root(), &mut |_| ControlFlow::Continue(()));
+        match proven {
+            Ok(proven) => proven.exchange(&self.target),
+            Err(error) => Err(error.unwrap_or_else(unproven)),
+        }
+    }
+
+    fn in_place(&self) -> Result<(), DiskError> {
+        let change = Change {
+            name: FileName::new("f").expect("a name"),
+            size: SIZE as u64,
+            root: root(),
+            groups: groups(),
+        };
+        let mut writer = JournalWriter::create(&self.path("incoming/f.journal"), &change)?;
+        for range in change.groups.byte_ranges(change.size) {
+            let range = usize::try_from(range.start).expect("small")
+                ..usize::try_from(range.end).expect("small");
+            writer.append(&good()[range])?;
+        }
+        let journal = writer.finish()?.ok_or_else(unproven)?;
+        journal.apply(&self.target.file)?;
+        if !journal.is_in(&self.target.file)? {
+            return Err(unproven());
+        }
+        journal.remove()
+    }
+}
+
+/// A read that fails makes a copy that cannot be proven, as a disk that lies does.
+fn unproven() -> DiskError {
+    DiskError::new("read", Path::new("f"), Errno::IO)
+}
+
+fn at_every_call(repair: impl Fn(&Place) -> Result<(), DiskError>, check: impl Fn(&Place, &str)) {
+    let _one = ONE_AT_A_TIME.lock();
+    let place = Place::new();
+    fault::arm(None);
+    repair(&place).expect("nothing fails");
+    let calls = fault::seen();
+    assert!(calls > 10, "{calls} calls");
+    assert_eq!(place.content(), good());
+    let mut was_old = false;
+    let mut was_good = false;
+    for at in 0..calls {
+        for fault in [
+            Fault::FailFromHere(Errno::IO),
+            Fault::TornFromHere(Errno::IO),
+        ] {
+            let place = Place::new();
+            fault::arm(Some(Plan {
+                at,
+                operation: None,
+                fault,
+            }));
+            let result = repair(&place);
+            fault::arm(None);
+            let what = format!("{fault:?} at call {at} of {calls}: {result:?}");
+            assert!(result.is_err(), "{what}");
+            was_old |= place.content() == damaged();
+            was_good |= place.content() == good();
+            check(&place, &what);
+        }
+    }
+    assert!(was_old && was_good);
+    println!("{calls} calls, each failing and torn");
+}
+
+#[test]
+fn beside_the_old_copy_or_the_repaired_one_stands_at_any_time() {
+    at_every_call(Place::beside, |place, what| {
+        let content = place.content();
+        assert!(content == damaged() || content == good(), "{what}");
+        // And it can be done again, when what was left is gone.
+        for entry in std::fs::read_dir(place.path("incoming")).expect("listed") {
+            std::fs::remove_file(entry.expect("an entry").path()).expect("removed");
+        }
+        if content == damaged() {
+            place.beside().expect("nothing fails");
+            assert_eq!(place.content(), good(), "{what}");
+        }
+    });
+}
+
+#[test]
+fn in_place_the_old_copy_stands_or_the_journal_makes_it_whole() {
+    at_every_call(Place::in_place, |place, what| {
+        let content = place.content();
+        let path = place.path("incoming/f.journal");
+        let journal = match Journal::open(&path) {
+            Err(error) if error.is_absent() => None,
+            other => other.expect("it can be read"),
+        };
+        match journal {
+            None => assert!(content == damaged() || content == good(), "{what}"),
+            Some(journal) => {
+                assert_eq!(journal.change().groups, groups());
+                for _twice in 0..2 {
+                    journal.apply(&place.target.file).expect("nothing fails");
+                    assert!(journal.is_in(&place.target.file).expect("read"), "{what}");
+                }
+                assert_eq!(place.content(), good(), "{what}");
+                journal.remove().expect("nothing fails");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_journal_counts_only_whole() {
+    let _one = ONE_AT_A_TIME.lock();
+    fault::arm(None);
+    let place = Place::new();
+    let path = place.path("incoming/f.journal");
+    let change = Change {
+        name: FileName::new("f").expect("a name"),
+        size: 30_000,
+        root: root(),
+        groups: Groups::touching([16_384..16_385]),
+    };
+    let mut writer = JournalWriter::create(&path, &change).expect("created");
+    writer.append(&good()[16_384..30_000]).expect("written");
+    let journal = writer.finish().expect("written").expect("whole");
+    assert_eq!(journal.change(), &change);
+    std::fs::hard_link(&place.target.file, place.path("files/second")).expect("a link");
+    assert!(
+        journal
+            .apply(&place.target.file)
+            .expect_err("two names")
+            .is_taken(),
+        "never through a second name"
+    );
+    let whole = std::fs::read(&path).expect("read");
+    for at in (0..whole.len()).step_by(97) {
+        std::fs::write(&path, &whole[..at]).expect("written");
+        assert!(Journal::open(&path).expect("read").is_none(), "cut at {at}");
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        std::fs::write(&path, &flipped).expect("written");
+        assert!(
+            Journal::open(&path).expect("read").is_none(),
+            "flip at {at}"
+        );
+    }
+    let mut writer =
+        JournalWriter::create(&place.path("incoming/short"), &change).expect("created");
+    writer.append(b"too short").expect("written");
+    assert!(
+        writer.finish().expect("written").is_none(),
+        "bytes are missing"
+    );
+}
+
+#[test]
+fn an_outboard_is_rebuilt_from_good_data_only() {
+    let _one = ONE_AT_A_TIME.lock();
+    let rebuild = |place: &Place| {
+        let data = archive_durable::UncachedFile::open(&place.target.file)?;
+        let beside = place.path("incoming/f.outboard");
+        exchange::rebuild_outboard(&data, root(), SIZE as u64, &beside, &place.target.outboard)
+    };
+    let place = Place::new();
+    assert!(!rebuild(&place).expect("read"), "the data is damaged");
+    assert_eq!(
+        std::fs::read(&place.target.outboard).expect("read"),
+        b"rotten"
+    );
+    std::fs::remove_file(&place.target.file).expect("removed");
+    std::fs::write(&place.target.file, good()).expect("written");
+    fault::arm(None);
+    assert!(rebuild(&place).expect("rebuilt"));
+    let calls = fault::seen();
+    let outboard = std::fs::read(&place.target.outboard).expect("read");
+    assert_eq!(outboard.len(), 64 * 5);
+    for at in 0..calls {
+        std::fs::remove_file(&place.target.outboard).expect("removed");
+        std::fs::write(&place.target.outboard, "rotten").expect("written");
+        fault::arm(Some(Plan {
+            at,
+            operation: None,
+            fault: Fault::TornFromHere(Errno::NOSPC),
+        }));
+        let failed = rebuild(&place);
+        fault::arm(None);
+        let found = std::fs::read(&place.target.outboard).expect("old or new, never neither");
+        assert!(found == b"rotten" || found == outboard, "{at}: {failed:?}");
+    }
+    assert!(
+        rebuild(&place).expect("rebuilt"),
+        "what was left does not hinder"
+    );
+}
