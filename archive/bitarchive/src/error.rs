@@ -4,6 +4,7 @@ use archive_db::DbError;
 use archive_durable::{DiskError, SidecarError, VolumeProblem};
 use archive_model::{FileName, Root, UploadId, VolumeId};
 
+use crate::checksum::RecordError;
 use crate::volumes::VolumesError;
 
 /// Why a node did not do what it was asked.
@@ -83,6 +84,9 @@ pub enum NodeError {
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] DbError),
+    /// The record of a checksum replica failed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The volumes failed.
     #[error(transparent)]
     Volumes(#[from] VolumesError),

@@ -322,7 +322,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    fn take(
+    pub(crate) fn take(
         names: &Arc<Mutex<HashMap<FileName, UploadId>>>,
         name: &FileName,
         upload: &UploadId,

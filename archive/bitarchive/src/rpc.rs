@@ -2,7 +2,9 @@
 //!
 //! Disks block, so each call runs on a thread that may, and waits there for the wire.
 
+pub(crate) mod checksum;
 mod convert;
+mod listing;
 mod upload;
 
 use std::pin::Pin;
@@ -35,9 +37,6 @@ use crate::node::Node;
 /// How many bytes of file data one segment proves.
 const SEGMENT: u64 = 64 * GROUP_SIZE;
 
-/// How many entries one message of a listing has.
-const ENTRIES: usize = 1000;
-
 /// The service.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
@@ -67,17 +66,27 @@ impl Door {
         name: &str,
         work: impl FnOnce(&Node, &Answers<T>) -> Result<(), Status> + Send + 'static,
     ) -> Response<AnswerStream<T>> {
-        let (answers, stream) = mpsc::channel(4);
-        let node = Arc::clone(&self.node);
-        self.tasks.spawn_blocking(name, move || {
-            if let Err(status) = work(&node, &answers) {
-                // A caller that is gone needs no answer.
-                drop(answers.blocking_send(Err(status)));
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Response::new(Box::pin(ReceiverStream::new(stream)))
+        answer(&self.tasks, &self.node, name, work)
     }
+}
+
+/// Runs `work` of a `part` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+fn answer<P: Send + Sync + 'static, T: Send + 'static>(
+    tasks: &Tasks,
+    part: &Arc<P>,
+    name: &str,
+    work: impl FnOnce(&P, &Answers<T>) -> Result<(), Status> + Send + 'static,
+) -> Response<AnswerStream<T>> {
+    let (answers, stream) = mpsc::channel(4);
+    let part = Arc::clone(part);
+    tasks.spawn_blocking(name, move || {
+        if let Err(status) = work(&part, &answers) {
+            // A caller that is gone needs no answer.
+            drop(answers.blocking_send(Err(status)));
+        }
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Response::new(Box::pin(ReceiverStream::new(stream)))
 }
 
 /// How long a caller may leave an answer unread.
@@ -219,30 +228,13 @@ fn files(
     after: Option<&FileName>,
     answers: &Answers<wire::FilesResponse>,
 ) -> Result<(), Status> {
-    let mut count = 0;
-    let mut entries = Vec::with_capacity(ENTRIES);
-    for entry in node.list(after).map_err(|error| convert::status(&error))? {
-        entries.push(convert::entry(
-            node,
-            entry.map_err(|error| convert::status(&error))?,
-        ));
-        count += 1;
-        if entries.len() == ENTRIES {
-            let entries = std::mem::replace(&mut entries, Vec::with_capacity(ENTRIES));
-            send(answers, wire::FilesResponse { entries, end: None })?;
-        }
-    }
-    let end = wire::files_response::End {
-        count,
-        gaps: convert::gaps(node),
-    };
-    send(
-        answers,
-        wire::FilesResponse {
-            entries,
-            end: Some(end),
-        },
-    )
+    let entries = node.list(after).map_err(|error| convert::status(&error))?;
+    let entries = entries.map(|entry| {
+        entry
+            .map(|entry| convert::entry(node, entry))
+            .map_err(|error| convert::status(&error))
+    });
+    listing::send_all(entries, || convert::gaps(node), answers)
 }
 
 /// Calls the monitor of the replica.
