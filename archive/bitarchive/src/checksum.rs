@@ -16,6 +16,7 @@ pub mod record;
 mod serve;
 mod settings;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 mod tests;
 
 use std::collections::HashMap;

@@ -130,7 +130,7 @@ impl ChecksumReplica {
 }
 
 /// Adds a line, synced. What a crash left of the line before stays apart from it.
-fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
+pub(super) fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
     let text = serde_json::to_string(line).map_err(|error| RecordError::Label {
         path: path.to_owned(),
         why: error.to_string(),
@@ -142,7 +142,7 @@ fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
 }
 
 /// Whether the file does not end with the end of a line.
-fn is_torn(path: &Path) -> Result<bool, DiskError> {
+pub(super) fn is_torn(path: &Path) -> Result<bool, DiskError> {
     let failed = |error| DiskError::new("read", path, error);
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
