@@ -108,7 +108,9 @@ fn a_node_that_is_away_is_named_and_made_good() {
         let (_, reasons) = said.split_once(": ").unwrap();
         assert!(reasons.contains("two"), "{said}");
         assert!(
-            !reasons.contains("one:") && !reasons.contains("three:") && reasons.len() > "two: ".len(),
+            !reasons.contains("one:")
+                && !reasons.contains("three:")
+                && reasons.len() > "two: ".len(),
             "{said}"
         );
         for name in [&before, &during] {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use archive_client::{Access, Class, ClientError, Ingest, Progress, Wanted};
 use archive_model::ReplicaKind;
 use archive_rpc::{Expected, Limits, Role, connect_lazy, rpc_paths};
-use proto_archive::{DESCRIPTORS, rules};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::{FilesRequest, PutAsideRequest};
+use proto_archive::{DESCRIPTORS, rules};
 
 use tokio::time::timeout;
 use tonic::Code;

@@ -60,7 +60,11 @@ pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
         .unwrap();
     let whole = async {
         let mut cluster = Cluster::new();
-        for part in MONITORS.iter().chain(&NODES).chain([&CHECKSUMS, &REPOSITORY]) {
+        for part in MONITORS
+            .iter()
+            .chain(&NODES)
+            .chain([&CHECKSUMS, &REPOSITORY])
+        {
             cluster.start(part).await;
         }
         cluster.until_all_nodes_live().await;

@@ -68,11 +68,11 @@ pub enum RecordError {
         /// Where the record lies.
         data: PathBuf,
         /// What the table said.
-        error: DbError,
+        error: Box<DbError>,
     },
     /// The table cannot be read or written now.
     #[error(transparent)]
-    Database(DbError),
+    Database(Box<DbError>),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -258,6 +258,7 @@ fn open(data: &Path, at_least: u64) -> Result<Database, RecordError> {
 }
 
 fn failed(data: &Path, error: DbError) -> RecordError {
+    let error = Box::new(error);
     if error.is_damage() {
         RecordError::Damaged {
             data: data.to_owned(),

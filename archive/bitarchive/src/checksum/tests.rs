@@ -72,7 +72,12 @@ fn a_label_that_is_none_is_refused() {
     drop(record(directory.path()));
     let label = directory.path().join("holdfast-checksum-replica.json");
     let text = std::fs::read_to_string(&label).unwrap();
-    for wrong in ["", "{}", &text[..20], &text.replace("replica/1", "replica/2")] {
+    for wrong in [
+        "",
+        "{}",
+        &text[..20],
+        &text.replace("replica/1", "replica/2"),
+    ] {
         std::fs::write(&label, wrong).unwrap();
         let error = Record::open(
             directory.path(),
@@ -80,7 +85,10 @@ fn a_label_that_is_none_is_refused() {
             &"n".parse().unwrap(),
         );
         let error = error.unwrap_err();
-        assert!(matches!(error, RecordError::Label { .. }), "{wrong}: {error}");
+        assert!(
+            matches!(error, RecordError::Label { .. }),
+            "{wrong}: {error}"
+        );
     }
 }
 

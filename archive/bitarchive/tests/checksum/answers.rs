@@ -28,7 +28,13 @@ async fn a_listing_is_sorted_paged_and_says_its_end() {
         after: String::new(),
         only_findings: true,
     };
-    let mut findings = running.node.clone().files(request).await.unwrap().into_inner();
+    let mut findings = running
+        .node
+        .clone()
+        .files(request)
+        .await
+        .unwrap()
+        .into_inner();
     let only = findings.message().await.unwrap().unwrap();
     assert_eq!((only.entries.len(), only.end.unwrap().count), (0, 0));
     running.stop().await;
@@ -54,15 +60,29 @@ async fn a_long_listing_comes_in_messages_of_a_bounded_length() {
     drop(record);
     let running = world.start().await;
     assert_eq!(running.names().await, names);
-    let lengths: Vec<_> = running.list("").await.iter().map(|one| one.entries.len()).collect();
+    let lengths: Vec<_> = running
+        .list("")
+        .await
+        .iter()
+        .map(|one| one.entries.len())
+        .collect();
     assert_eq!(lengths, [1000, 1000, 1]);
 
     let mut node = running.node.clone();
-    let mut stream = node.admissions(FilesRequest::default()).await.unwrap().into_inner();
+    let mut stream = node
+        .admissions(FilesRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
     let (mut listed, mut messages, mut end) = (Vec::new(), 0, None);
     while let Some(message) = stream.message().await.unwrap() {
         messages += 1;
-        listed.extend(message.admissions.into_iter().map(|one| one.entry.unwrap().name));
+        listed.extend(
+            message
+                .admissions
+                .into_iter()
+                .map(|one| one.entry.unwrap().name),
+        );
         end = message.end;
     }
     assert_eq!((listed, end.unwrap().count), (names, 2001));

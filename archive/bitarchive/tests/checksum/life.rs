@@ -1,4 +1,5 @@
 //! Starts, restarts, and the starts that are refused.
+#![expect(clippy::disallowed_methods, reason = "tests take files away")]
 
 use archive_bitarchive::StartError;
 use archive_bitarchive::checksum::{Record, RecordError};
@@ -25,7 +26,13 @@ async fn a_table_that_is_gone_is_no_empty_replica() {
     world.store(&running, "a", &noise(1000, 1)).await.unwrap();
     running.stop().await;
     let grants = ["monitor/three", "node/three-1"];
-    let start = async || world.try_start(world.settings(&grants)).await.err().unwrap();
+    let start = async || {
+        world
+            .try_start(world.settings(&grants))
+            .await
+            .err()
+            .unwrap()
+    };
 
     let table = world.data().join("table");
     std::fs::rename(&table, world.path("table")).unwrap();
@@ -84,5 +91,8 @@ async fn who_it_is_must_be_right() {
     let mut settings = world.settings(&["monitor/three", "node/three-1"]);
     settings.checksum_replica.trust = world.path("none.json");
     let error = world.try_start(settings).await.err().unwrap();
-    assert!(error.to_string().contains("checksum_replica.trust"), "{error}");
+    assert!(
+        error.to_string().contains("checksum_replica.trust"),
+        "{error}"
+    );
 }

@@ -12,7 +12,10 @@ const SIZE: usize = 1_000_003;
 async fn what_was_sent_is_recorded_with_the_root_that_was_computed() {
     let world = World::new();
     let running = world.start().await;
-    for (n, size) in [0, 1, 16 * 1024, 16 * 1024 + 1, SIZE].into_iter().enumerate() {
+    for (n, size) in [0, 1, 16 * 1024, 16 * 1024 + 1, SIZE]
+        .into_iter()
+        .enumerate()
+    {
         let (name, bytes) = (format!("f-{n}"), noise(size, n as u64));
         let entry = world.store(&running, &name, &bytes).await.unwrap();
         assert_eq!(entry.root, root(&bytes).as_bytes()[..]);
@@ -59,19 +62,19 @@ async fn what_is_not_what_was_admitted_is_refused_and_leaves_nothing() {
         ("another upload", &bytes, elsewhere("a", "u-of-others")),
     ] {
         let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
-        let sending = sending.ok().expect(why);
+        let sending = sending.expect(why);
         let error = sending.send(sent, envelope).await.unwrap_err();
         assert_eq!(Kind::of(&error), Kind::Mismatch, "{why}: {error}");
         assert!(running.names().await.is_empty(), "{why}");
     }
     for envelope in ["", "{}", "admitted"] {
         let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
-        let sending = sending.ok().expect("ready");
+        let sending = sending.expect("ready");
         let error = sending.send(&bytes, envelope.to_owned()).await.unwrap_err();
         assert_eq!(Kind::of(&error), Kind::Invalid, "{error}");
     }
     let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
-    let entry = sending.ok().expect("ready").send(&bytes, right).await;
+    let entry = sending.expect("ready").send(&bytes, right).await;
     assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
     running.stop().await;
 }
@@ -82,7 +85,7 @@ async fn more_than_announced_is_stopped_at_the_first_byte_too_many() {
     let running = world.start().await;
     let upload = world.upload();
     let sending = running.open(&upload, "a", 10).await.unwrap();
-    let sending = sending.ok().expect("ready");
+    let sending = sending.expect("ready");
     say(&sending.steps, Step::Data(vec![0; 11].into())).await;
     let error = sending.refusal().await;
     assert_eq!(Kind::of(&error), Kind::Mismatch, "{error}");
@@ -96,8 +99,12 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
     let bytes = noise(SIZE, 1);
     let upload = world.upload();
     let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
-    let sending = sending.ok().expect("ready");
-    say(&sending.steps, Step::Data(bytes[..SIZE / 2].to_vec().into())).await;
+    let sending = sending.expect("ready");
+    say(
+        &sending.steps,
+        Step::Data(bytes[..SIZE / 2].to_vec().into()),
+    )
+    .await;
 
     let busy = world.store(&running, "a", &bytes).await.unwrap_err();
     assert_eq!(Kind::of(&busy), Kind::Busy, "{busy}");
@@ -130,7 +137,7 @@ async fn a_silent_sender_is_not_waited_for() {
     let world = World::new();
     let running = world.start().await;
     let sending = running.open(&world.upload(), "a", 10).await.unwrap();
-    let error = sending.ok().expect("ready").refusal().await;
+    let error = sending.expect("ready").refusal().await;
     assert_eq!(Kind::of(&error), Kind::TimedOut, "{error}");
     running.stop().await;
 }
@@ -167,7 +174,7 @@ async fn a_file_is_never_held() {
         ..admission("a", &upload, b"")
     };
     let sending = running.open(&upload, "a", count << 20).await.unwrap();
-    let sending = sending.ok().expect("ready");
+    let sending = sending.expect("ready");
     for _ in 0..count {
         say(&sending.steps, Step::Data(chunk.clone())).await;
     }
@@ -175,7 +182,9 @@ async fn a_file_is_never_held() {
     assert_eq!(entry.size, count << 20);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.and_then(|text| text.split_whitespace().next()).unwrap();
+    let peak = peak
+        .and_then(|text| text.split_whitespace().next())
+        .unwrap();
     let peak: u64 = peak.parse().unwrap();
     assert!(peak < 600 << 10, "{peak} KiB at most");
     running.stop().await;
@@ -201,5 +210,8 @@ async fn futures<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T
         }
     })
     .await;
-    waiting.into_iter().filter_map(|(_, result)| result).collect()
+    waiting
+        .into_iter()
+        .filter_map(|(_, result)| result)
+        .collect()
 }

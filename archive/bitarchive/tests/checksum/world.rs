@@ -83,7 +83,9 @@ pub(crate) fn admission(name: &str, upload: &str, bytes: &[u8]) -> Admission {
 }
 
 pub(crate) fn signed(admission: &Admission, seed: [u8; 32]) -> String {
-    let envelope = admission.sign(&SigningKey::from_seed(seed)).expect("signed");
+    let envelope = admission
+        .sign(&SigningKey::from_seed(seed))
+        .expect("signed");
     envelope.as_str().to_owned()
 }
 
@@ -263,7 +265,11 @@ impl Running {
             only_findings: false,
         };
         let mut replica = self.replica.clone();
-        let mut stream = replica.listing(request).await.expect("listing").into_inner();
+        let mut stream = replica
+            .listing(request)
+            .await
+            .expect("listing")
+            .into_inner();
         let mut messages = Vec::new();
         while let Some(message) = stream.message().await.expect("a message") {
             messages.push(message);
@@ -274,7 +280,10 @@ impl Running {
     /// The names that are listed, of a listing that says that it is whole.
     pub(crate) async fn names(&self) -> Vec<String> {
         let messages = self.list("").await;
-        let end = messages.last().and_then(|last| last.end.clone()).expect("an end");
+        let end = messages
+            .last()
+            .and_then(|last| last.end.clone())
+            .expect("an end");
         let entries = messages.into_iter().flat_map(|message| message.entries);
         let names: Vec<String> = entries.map(|entry| entry.name).collect();
         assert_eq!((end.count, end.gaps.len()), (names.len() as u64, 0));
@@ -294,11 +303,21 @@ impl Sending {
         Ok(message.and_then(|one| one.step).expect("an answer"))
     }
 
-    pub(crate) async fn send(mut self, bytes: &[u8], envelope: String) -> Result<FileEntry, Status> {
+    pub(crate) async fn send(
+        mut self,
+        bytes: &[u8],
+        envelope: String,
+    ) -> Result<FileEntry, Status> {
         for chunk in bytes.chunks(100_000) {
             say(&self.steps, Step::Data(chunk.to_vec().into())).await;
         }
-        say(&self.steps, Step::Close(Close { admission: envelope })).await;
+        say(
+            &self.steps,
+            Step::Close(Close {
+                admission: envelope,
+            }),
+        )
+        .await;
         match self.next().await? {
             Answer::Stored(entry) => Ok(entry),
             Answer::Ready(_) => Err(Status::internal("ready, to `close`")),

@@ -124,7 +124,8 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
 
 /// A directory with anything in it that an interrupted first start did not leave is somebody else's.
 fn refuse_strangers(data: &Path) -> Result<(), Failure> {
-    let ours = |name: &str| DIRECTORIES.contains(&name) || ["trust.json", "signing.key"].contains(&name);
+    let ours =
+        |name: &str| DIRECTORIES.contains(&name) || ["trust.json", "signing.key"].contains(&name);
     let unfinished = |name: &str| {
         name.starts_with('.')
             && Path::new(name)
@@ -287,7 +288,14 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
              authorities = \"{shown}/pki/authority.pem\"\n\n"
         )
     };
-    let [repository, monitor_one, node_one, monitor_two, node_two, checksums] = free_addresses()?;
+    let [
+        repository,
+        monitor_one,
+        node_one,
+        monitor_two,
+        node_two,
+        checksums,
+    ] = free_addresses()?;
     let mut replicas = Vec::new();
     for (replica, monitor, node) in [
         ("one", &monitor_one, &node_one),
