@@ -1,5 +1,6 @@
 //! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
 
+mod checksums;
 mod doors;
 mod visits;
 mod world;
@@ -24,6 +25,9 @@ use self::world::{Cluster, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_c
 const SIZE: usize = 1024 * 1024 + 7;
 
 const SOON: Duration = Duration::from_secs(15);
+
+/// Every listing that there is.
+const EVERYWHERE: [Option<&str>; 4] = [None, Some("one"), Some("two"), Some("three")];
 
 /// In how many replicas a file is.
 fn completed(status: &FileStatus) -> usize {
@@ -51,7 +55,10 @@ fn what_is_stored_is_everywhere_and_for_ever() {
             .iter()
             .map(|custody| (custody.replica.as_str(), custody.node.as_str()))
             .collect();
-        assert_eq!(holders, [("one", "one-1"), ("two", "two-1")]);
+        assert_eq!(
+            holders,
+            [("one", "one-1"), ("three", "three-1"), ("two", "two-1")]
+        );
 
         for replica in [None, Some("one"), Some("two")] {
             let wanted = Wanted {
@@ -61,6 +68,8 @@ fn what_is_stored_is_everywhere_and_for_ever() {
             let (read, end) = get(cluster, &wanted).await;
             end.unwrap();
             assert!(read == bytes, "{replica:?}");
+        }
+        for replica in EVERYWHERE {
             let (entries, end) = list(&cluster.reader(), replica).await.unwrap();
             let said: Vec<_> = entries
                 .iter()
@@ -99,7 +108,9 @@ fn a_node_that_is_away_is_named_and_made_good() {
         let (_, reasons) = said.split_once(": ").unwrap();
         assert!(reasons.contains("two"), "{said}");
         assert!(
-            !reasons.contains("one:") && reasons.len() > "two: ".len(),
+            !reasons.contains("one:")
+                && !reasons.contains("three:")
+                && reasons.len() > "two: ".len(),
             "{said}"
         );
         for name in [&before, &during] {
@@ -128,13 +139,13 @@ fn a_node_that_is_away_is_named_and_made_good() {
         cluster.start(NODES[1]).await;
         cluster.until_all_nodes_live().await;
         let depositor = cluster.depositor();
-        eventually("in both, unasked", Duration::from_secs(100), async || {
+        eventually("in all, unasked", Duration::from_secs(100), async || {
             let status = depositor.stat(&during).await.unwrap();
-            (completed(&status) == 2).then_some(())
+            (completed(&status) == 3).then_some(())
         })
         .await;
         let again = store(cluster, &during, &bytes).await.unwrap();
-        assert_eq!(again.receipt.replicas.len(), 2);
+        assert_eq!(again.receipt.replicas.len(), 3);
     });
 }
 
@@ -148,7 +159,7 @@ fn a_store_that_is_asked_again_does_not_wait_for_the_pause() {
         cluster.until_all_nodes_live().await;
         let begin = Instant::now();
         let stored = store(cluster, &name, &bytes).await.unwrap();
-        assert_eq!(stored.receipt.replicas.len(), 2);
+        assert_eq!(stored.receipt.replicas.len(), 3);
         assert!(
             begin.elapsed() < Duration::from_secs(30),
             "{:?}",
@@ -278,7 +289,7 @@ impl ReadAt for Waiting {
 
 /// Every listing has this file and nothing else, it reads right, and nothing is left of other attempts.
 async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
-    for replica in [None, Some("one"), Some("two")] {
+    for replica in EVERYWHERE {
         let (entries, end) = list(&cluster.reader(), replica).await.unwrap();
         let said: Vec<_> = entries
             .iter()
@@ -331,7 +342,7 @@ fn a_store_that_was_given_up_shows_nothing_and_can_be_done_again() {
             reached = is_reached.recv() => reached.unwrap(),
         }
         drop(go);
-        for replica in [None, Some("one"), Some("two")] {
+        for replica in EVERYWHERE {
             let (entries, _) = list(&cluster.reader(), replica).await.unwrap();
             assert_eq!(entries, [], "{replica:?}");
         }

@@ -7,6 +7,7 @@ use archive_durable::{DiskError, SidecarError, VolumeProblem};
 use archive_model::{FileName, Root, UploadId, VolumeId};
 use jiff::Timestamp;
 
+use crate::checksum::RecordError;
 use crate::volumes::{Mode, VolumesError};
 use crate::work::Work;
 
@@ -194,6 +195,9 @@ pub enum NodeError {
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] DbError),
+    /// The record of a checksum replica failed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The volumes failed.
     #[error(transparent)]
     Volumes(#[from] VolumesError),

@@ -1,4 +1,7 @@
-//! One node of a bitarchive replica: its volumes, its files and what is known of them.
+//! One node of a bitarchive replica: its volumes, its files and what is known of them. Also the [checksum replica], which
+//! has names and checksums without files.
+//!
+//! [checksum replica]: checksum
 //!
 //! Owns the write path of blueprint §3 (what is acknowledged is durable, read back, and under its final name), the
 //! layout of a volume, the catalog, the manifests, the attic.
@@ -11,9 +14,11 @@
 //! Not promised: knowledge of other nodes. Where a name may be on two nodes, the monitor sees it.
 #![doc = include_str!("../FORMAT.md")]
 
+mod admitted;
 mod adopt;
 pub mod attic;
 pub mod catalog;
+pub mod checksum;
 pub mod error;
 mod heartbeat;
 pub mod layout;

@@ -3,7 +3,9 @@
 //! Disks block, so each call runs on a thread that may, and waits there for the wire.
 
 mod attic;
+pub(crate) mod checksum;
 mod convert;
+mod listing;
 mod mend;
 mod scrub;
 #[cfg(test)]
@@ -47,9 +49,6 @@ use crate::scrub::Control;
 /// How many bytes of file data one segment proves.
 const SEGMENT: u64 = 64 * GROUP_SIZE;
 
-/// How many entries one message of a listing has.
-const ENTRIES: usize = 1000;
-
 /// The service.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
@@ -81,16 +80,7 @@ impl Door {
         name: &str,
         work: impl FnOnce(&Node, &Answers<T>) -> Result<(), Status> + Send + 'static,
     ) -> Response<AnswerStream<T>> {
-        let (answers, stream) = mpsc::channel(4);
-        let node = Arc::clone(&self.node);
-        self.tasks.spawn_blocking(name, move || {
-            if let Err(status) = work(&node, &answers) {
-                // A caller that is gone needs no answer.
-                drop(answers.blocking_send(Err(status)));
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Response::new(Box::pin(ReceiverStream::new(stream)))
+        answer(&self.tasks, &self.node, name, work)
     }
 
     /// Runs `work`, with one answer, on a thread that may block. It goes on to its end also when the caller is gone.
@@ -104,6 +94,25 @@ impl Door {
             .map(Response::new)
             .map_err(|error| convert::status(&error))
     }
+}
+
+/// Runs `work` of a `part` on a thread that may block; what it sends is the answer, and so is the error it ends with.
+fn answer<P: Send + Sync + 'static, T: Send + 'static>(
+    tasks: &Tasks,
+    part: &Arc<P>,
+    name: &str,
+    work: impl FnOnce(&P, &Answers<T>) -> Result<(), Status> + Send + 'static,
+) -> Response<AnswerStream<T>> {
+    let (answers, stream) = mpsc::channel(4);
+    let part = Arc::clone(part);
+    tasks.spawn_blocking(name, move || {
+        if let Err(status) = work(&part, &answers) {
+            // A caller that is gone needs no answer.
+            drop(answers.blocking_send(Err(status)));
+        }
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Response::new(Box::pin(ReceiverStream::new(stream)))
 }
 
 /// How long a caller may leave an answer unread.
@@ -379,30 +388,12 @@ fn files(
     found: impl Iterator<Item = Result<Entry, NodeError>>,
     answers: &Answers<wire::FilesResponse>,
 ) -> Result<(), Status> {
-    let mut count = 0;
-    let mut entries = Vec::with_capacity(ENTRIES);
-    for entry in found {
-        entries.push(convert::entry(
-            node,
-            entry.map_err(|error| convert::status(&error))?,
-        ));
-        count += 1;
-        if entries.len() == ENTRIES {
-            let entries = std::mem::replace(&mut entries, Vec::with_capacity(ENTRIES));
-            send(answers, wire::FilesResponse { entries, end: None })?;
-        }
-    }
-    let end = wire::files_response::End {
-        count,
-        gaps: convert::gaps(node),
-    };
-    send(
-        answers,
-        wire::FilesResponse {
-            entries,
-            end: Some(end),
-        },
-    )
+    let entries = found.map(|entry| {
+        entry
+            .map(|entry| convert::entry(node, entry))
+            .map_err(|error| convert::status(&error))
+    });
+    listing::send_all(entries, || convert::gaps(node), answers)
 }
 
 /// Calls the monitor of the replica.

@@ -8,12 +8,16 @@ use archive_daemon::Daemon;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_durable::{DiskError, read_state};
-use archive_model::NodeId;
+use archive_model::{NodeId, ReplicaId};
 use archive_proof::TrustFile;
-use archive_rpc::{ConnectError, CredentialsError, Drained, Limits, Role, ServeError};
+use archive_rpc::{
+    ConnectError, Credentials, CredentialsError, Drained, Limits, Role, ServeError, Services,
+};
+use tokio::net::TcpListener;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::Strangers;
+use crate::checksum::RecordError;
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look, Reload};
 use crate::metrics::{Instruments, Show};
@@ -36,9 +40,26 @@ pub enum StartError {
         /// The node it is set to be.
         node: NodeId,
     },
+    /// The certificate does not say both: the repository calls it as the monitor and as the node.
+    #[error(
+        "the certificate is {found}, not monitor/{replica} and node/{node}; issue one with `holdfast pki issue`"
+    )]
+    BothIdentities {
+        /// Whose it is.
+        found: String,
+        /// The replica it is set to be.
+        replica: ReplicaId,
+        /// The node it is set to be.
+        node: NodeId,
+    },
+    /// The record of a checksum replica cannot be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The trust file is absent or no trust file.
-    #[error("bitarchive.trust: {}: {why}", .path.display())]
+    #[error("{setting}: {}: {why}", .path.display())]
     Trust {
+        /// The setting.
+        setting: &'static str,
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -84,7 +105,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         data: own.data,
         volumes: own.volumes,
         reserve: own.reserve.bytes(),
-        trust: trust(own.trust)?,
+        trust: trust("bitarchive.trust", own.trust)?,
         attic: settings.attic,
     };
     let now = daemon.clock.now();
@@ -148,32 +169,37 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         tasks: daemon.tasks.clone(),
         idle: own.idle.duration(),
     };
-    let stop = daemon.tasks.stop();
-    daemon.tasks.spawn("rpc", async move {
-        let drained = archive_rpc::serve(
-            listener,
-            services(door),
-            credentials,
-            limits,
-            stop.cancelled_owned(),
-        )
-        .await?;
-        if drained == Drained::Cut {
-            tracing::warn!(after = ?limits.drain, "calls still under way were cut");
-        }
-        Ok::<(), ServeError>(())
-    });
+    let stop = daemon.tasks.stop().cancelled_owned();
+    let offered = offer(listener, services(door), credentials, limits, stop);
+    daemon.tasks.spawn("rpc", offered);
     tracing::info!(node = %own.node, %address, "the node listens");
     Ok(address)
 }
 
-fn trust(path: PathBuf) -> Result<TrustFile, StartError> {
+/// Serves until `stop`, then until the calls under way are done.
+pub(crate) async fn offer(
+    listener: TcpListener,
+    services: Services,
+    credentials: Credentials,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let drained = archive_rpc::serve(listener, services, credentials, limits, stop).await?;
+    if drained == Drained::Cut {
+        tracing::warn!(after = ?limits.drain, "calls still under way were cut");
+    }
+    Ok(())
+}
+
+pub(crate) fn trust(setting: &'static str, path: PathBuf) -> Result<TrustFile, StartError> {
     let missing = || StartError::Trust {
+        setting,
         path: path.clone(),
         why: "there is no such file".to_owned(),
     };
     let text = read_state(&path)?.ok_or_else(missing)?;
     TrustFile::parse(&text).map_err(|error| StartError::Trust {
+        setting,
         path,
         why: error.to_string(),
     })

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use archive_durable::{DiskError, PublishError, Sidecar, SidecarError, Stage};
 use archive_model::{FileName, GROUP_SIZE, Root, UploadId, VolumeId};
-use archive_proof::{Admission, Envelope};
+use archive_proof::Envelope;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
+use crate::admitted;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
 use crate::layout::Layout;
@@ -123,12 +124,7 @@ impl<'a> Upload<'a> {
         } = self;
         let name = claim.name.clone();
         let blame = |error: DiskError| node.blame(&volume, error);
-        let admitted =
-            Admission::verify(admission, node.trust()).map_err(|error| NodeError::Admission {
-                name: name.clone(),
-                why: error.to_string(),
-            });
-        let admitted = match admitted {
+        let admitted = match admitted::verify(admission, node.trust(), &name) {
             Ok(admitted) => admitted,
             Err(refused) => {
                 stage.discard().map_err(blame)?;
@@ -136,31 +132,8 @@ impl<'a> Upload<'a> {
             }
         };
         let received = stage.finish().map_err(blame)?;
-        let mismatch = |what, admitted: String, received: String| {
-            (admitted != received).then(|| NodeError::Mismatch {
-                name: name.clone(),
-                what,
-                admitted,
-                received,
-            })
-        };
-        let differs = mismatch("name", admitted.name.to_string(), name.to_string())
-            .or_else(|| mismatch("upload", admitted.upload.to_string(), id.to_string()))
-            .or_else(|| {
-                mismatch(
-                    "size",
-                    admitted.size.to_string(),
-                    received.size().to_string(),
-                )
-            })
-            .or_else(|| {
-                mismatch(
-                    "root",
-                    admitted.root.to_string(),
-                    received.root().to_string(),
-                )
-            });
-        if let Some(differs) = differs {
+        let (size, root) = (received.size(), received.root());
+        if let Err(differs) = admitted::compare(&admitted, &name, &id, size, root) {
             received.discard().map_err(blame)?;
             return Err(differs);
         }

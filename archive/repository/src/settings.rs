@@ -59,7 +59,7 @@ pub struct ReplicaSettings {
     /// Whether a store is acknowledged only when this replica has the file.
     #[serde(default = "required")]
     pub required: bool,
-    /// Where its monitor listens, `host:port`.
+    /// Where its monitor listens, `host:port`; a checksum replica is its own.
     pub monitor: String,
     /// Where it stands, for the reports of independence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,9 +85,6 @@ pub enum InvalidSettings {
         "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true"
     )]
     Single,
-    /// A kind that this build does not serve.
-    #[error("replica {0} is of kind checksum, which this build does not serve yet")]
-    Checksum(ReplicaId),
 }
 
 impl Settings {
@@ -105,14 +102,9 @@ impl Settings {
 
     /// Whether they can work together.
     pub fn check(&self) -> Result<(), InvalidSettings> {
-        let checksum = self
-            .replicas
-            .iter()
-            .find(|replica| replica.kind == ReplicaKind::Checksum);
-        if let Some(replica) = checksum {
-            return Err(InvalidSettings::Checksum(replica.id.clone()));
-        }
-        if self.replicas.len() < 2 && !self.repository.allow_single {
+        let keeps_bytes = |replica: &&ReplicaSettings| replica.kind == ReplicaKind::Bitarchive;
+        let copies = self.replicas.iter().filter(keeps_bytes).count();
+        if copies < 2 && !self.repository.allow_single {
             return Err(InvalidSettings::Single);
         }
         Ok(())

@@ -24,7 +24,7 @@ use tonic_prost::ProstCodec;
 use super::visits::{deposit, name, noise};
 use super::world::{Cluster, MONITORS, NODES, REPOSITORY, foreign_authority, issue, on_a_cluster};
 
-const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(20);
 
 /// The part that serves a path, and how a caller knows it.
 fn server(path: &str) -> (&'static str, Role) {
@@ -38,7 +38,7 @@ fn server(path: &str) -> (&'static str, Role) {
 }
 
 /// A name in that role which the parts of the cluster know.
-fn grant(role: Role) -> String {
+pub(super) fn grant(role: Role) -> String {
     let name = match role {
         Role::Node => "one-1",
         Role::Monitor => "one",
@@ -57,7 +57,7 @@ fn grant(role: Role) -> String {
 }
 
 /// Calls any RPC with one empty message, and says how that ended: before an answer, or with the first one.
-async fn call(channel: Channel, path: &str) -> Result<(), Status> {
+pub(super) async fn call(channel: Channel, path: &str) -> Result<(), Status> {
     let mut client = tonic::client::Grpc::new(channel);
     let ready = client.ready().await;
     ready.map_err(|error| Status::from_error(error.into()))?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use archive_bitarchive::checksum::{self, Record};
 use archive_bitarchive::{Layout, Volumes};
 use archive_client::{Access, Depositor, Reader, ReplicaOverview};
 use archive_daemon::{Chance, Clock, Daemon};
@@ -31,6 +32,8 @@ use super::visits::limits;
 pub(crate) const REPOSITORY: &str = "repository";
 pub(crate) const MONITORS: [&str; 2] = ["monitor-one", "monitor-two"];
 pub(crate) const NODES: [&str; 2] = ["bitarchive-one", "bitarchive-two"];
+
+pub(crate) const CHECKSUMS: &str = "checksums-three";
 
 /// No test may take longer.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -57,7 +60,11 @@ pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
         .unwrap();
     let whole = async {
         let mut cluster = Cluster::new();
-        for part in MONITORS.iter().chain(&NODES).chain([&REPOSITORY]) {
+        for part in MONITORS
+            .iter()
+            .chain(&NODES)
+            .chain([&CHECKSUMS, &REPOSITORY])
+        {
             cluster.start(part).await;
         }
         cluster.until_all_nodes_live().await;
@@ -93,6 +100,8 @@ impl Cluster {
             directory::make(&at(replica)).unwrap();
             init_volume(&at(replica), replica);
         }
+        let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
+        Record::init(&at("three"), &node, &replica).unwrap();
         let cluster = Self {
             directory,
             authority,
@@ -101,14 +110,16 @@ impl Cluster {
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
         };
-        for (part, grant) in [
-            (REPOSITORY, "repository/kb"),
-            ("monitor-one", "monitor/one"),
-            ("monitor-two", "monitor/two"),
-            ("bitarchive-one", "node/one-1"),
-            ("bitarchive-two", "node/two-1"),
-        ] {
-            let pem = cluster.pem(grant);
+        let parts: [(&str, &[&str]); 6] = [
+            (REPOSITORY, &["repository/kb"]),
+            ("monitor-one", &["monitor/one"]),
+            ("monitor-two", &["monitor/two"]),
+            ("bitarchive-one", &["node/one-1"]),
+            ("bitarchive-two", &["node/two-1"]),
+            (CHECKSUMS, &["monitor/three", "node/three-1"]),
+        ];
+        for (part, grants) in parts {
+            let pem = issue_all(&cluster.authority, grants, cluster.clock.now());
             replace(
                 &cluster.path(&format!("{part}.pem")),
                 pem.certificate.as_bytes(),
@@ -129,6 +140,9 @@ impl Cluster {
                 .await
                 .unwrap(),
             Some(("monitor", _)) => archive_monitor::serve(toml::from_str(&settings).unwrap(), of)
+                .await
+                .unwrap(),
+            Some(("checksums", _)) => checksum::serve(toml::from_str(&settings).unwrap(), of)
                 .await
                 .unwrap(),
             Some(_) => archive_bitarchive::serve(toml::from_str(&settings).unwrap(), of)
@@ -245,23 +259,28 @@ impl Cluster {
             Some(("monitor", replica)) => format!(
                 "[monitor]\nreplica = '{replica}'\nheartbeat = '200 ms'\nsilent_after = '3 s'\n"
             ),
+            Some(("checksums", replica)) => format!(
+                "[checksum_replica]\nnode = '{replica}-1'\nreplica = '{replica}'\ndata = '{at}/{replica}'\n\
+                 reserve = '1 MB'\ntrust = '{at}/trust.json'\n"
+            ),
             Some((_, replica)) => format!(
                 "[bitarchive]\nnode = '{replica}-1'\nreplica = '{replica}'\ndata = '{at}/{replica}/node'\n\
                  volumes = ['{at}/{replica}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n",
                 self.address(&format!("monitor-{replica}"))
             ),
             None => {
-                let replica = |id: &str| {
+                let replica = |id: &str, kind: &str, monitor: &str| {
                     format!(
-                        "[[replica]]\nid = '{id}'\nkind = 'bitarchive'\nmonitor = '{}'\n",
-                        self.address(&format!("monitor-{id}"))
+                        "[[replica]]\nid = '{id}'\nkind = '{kind}'\nmonitor = '{}'\n",
+                        self.address(monitor)
                     )
                 };
                 format!(
                     "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
-                     trust = '{at}/trust.json'\n{}{}",
-                    replica("one"),
-                    replica("two")
+                     trust = '{at}/trust.json'\n{}{}{}",
+                    replica("one", "bitarchive", MONITORS[0]),
+                    replica("two", "bitarchive", MONITORS[1]),
+                    replica("three", "checksum", CHECKSUMS)
                 )
             }
         };
@@ -304,9 +323,14 @@ fn validity(now: Timestamp, hours: u64) -> Validity {
 
 /// A certificate of `authority` that carries `grant`.
 pub(crate) fn issue(authority: &Authority, grant: &str, now: Timestamp) -> CredentialPem {
-    let grant: Grant = grant.parse().unwrap();
+    issue_all(authority, &[grant], now)
+}
+
+/// The same with several grants.
+fn issue_all(authority: &Authority, grants: &[&str], now: Timestamp) -> CredentialPem {
+    let grants: Vec<Grant> = grants.iter().map(|grant| grant.parse().unwrap()).collect();
     let issued = authority
-        .issue(&[grant], &["127.0.0.1"], validity(now, 3))
+        .issue(&grants, &["127.0.0.1"], validity(now, 3))
         .unwrap();
     CredentialPem {
         certificate: issued.certificate,

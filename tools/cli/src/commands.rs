@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Monitor(parts::Part),
     /// Run one node of a replica
     Bitarchive(parts::Part),
+    /// Run a replica that keeps names and checksums only
+    ChecksumReplica(parts::ChecksumReplica),
     Store(store::Store),
     Get(get::Get),
     List(list::List),
@@ -97,6 +99,7 @@ impl Command {
             Self::Repository(part) => part.repository(context),
             Self::Monitor(part) => part.monitor(context),
             Self::Bitarchive(part) => part.bitarchive(context),
+            Self::ChecksumReplica(part) => part.run(context),
             Self::Store(store) => talk(store.run(context)),
             Self::Get(get) => talk(get.run(context)),
             Self::List(list) => talk(list.run(context)),

@@ -1,7 +1,7 @@
 //! Between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
-use archive_model::FileName;
+use archive_model::{FileName, NodeId, ReplicaId, UploadId};
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
@@ -13,6 +13,11 @@ use crate::volumes::{Mode, Volume, VolumesError};
 
 /// Writes an entry.
 pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
+    entry_of(node.id(), entry)
+}
+
+/// Writes an entry of `node`.
+pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
     let Entry { name, volume, row } = entry;
     let (condition, corrupt, unreadable) = match &row.condition {
         Condition::Present => (wire::Condition::Present, Vec::new(), Vec::new()),
@@ -30,7 +35,7 @@ pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
     };
     wire::FileEntry {
         name: name.into(),
-        node: node.id().to_string(),
+        node: node.to_string(),
         volume: volume.into(),
         size: row.size,
         root: row
@@ -53,12 +58,7 @@ pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
 pub(crate) fn found(node: &Node, name: &FileName, entries: Vec<Entry>) -> wire::FindResponse {
     let mut gaps = gaps(node);
     if let Some(upload) = node.receiving(name) {
-        gaps.push(wire::Gap {
-            replica: node.replica().to_string(),
-            node: node.id().to_string(),
-            volume: String::new(),
-            reason: format!("it is being received or moved now (`{upload}`)"),
-        });
+        gaps.push(being_received(node.replica(), node.id(), &upload));
     }
     wire::FindResponse {
         entries: entries
@@ -66,6 +66,16 @@ pub(crate) fn found(node: &Node, name: &FileName, entries: Vec<Entry>) -> wire::
             .map(|found| entry(node, found))
             .collect(),
         gaps,
+    }
+}
+
+/// What nobody can say while a file is being received.
+pub(crate) fn being_received(replica: &ReplicaId, node: &NodeId, upload: &UploadId) -> wire::Gap {
+    wire::Gap {
+        replica: replica.to_string(),
+        node: node.to_string(),
+        volume: String::new(),
+        reason: format!("it is being received by upload {upload}"),
     }
 }
 
@@ -172,6 +182,7 @@ pub(crate) fn status(error: &NodeError) -> Status {
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }
         | NodeError::Disk(_)
+        | NodeError::Record(_)
         | NodeError::Removals { .. } => Kind::Storage,
         NodeError::Catalog(_) => Kind::Internal,
     };

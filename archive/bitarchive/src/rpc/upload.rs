@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_model::{FileName, UploadId};
+use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
 use archive_rpc::{Idle, InvalidMessage, Kind};
 use bytes::Bytes;
+use jiff::Timestamp;
 use proto_archive::wire::upload_request::Step;
 use proto_archive::{convert as fields, wire};
 use tokio::runtime::Handle;
@@ -44,23 +45,65 @@ impl Steps {
     }
 }
 
-/// Receives one file. What was received when the sender goes away stays, for the same upload to go on with.
-pub(crate) fn receive(
-    node: &Node,
+/// What files are received into: the disks of a node, or the table of a checksum replica.
+pub(crate) trait Intake {
+    /// A file on its way.
+    type Incoming<'a>: Incoming
+    where
+        Self: 'a;
+
+    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        from_start: bool,
+    ) -> Result<Self::Incoming<'_>, NodeError>;
+
+    /// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
+    fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError>;
+
+    /// Writes an entry.
+    fn entry(&self, entry: Entry) -> wire::FileEntry;
+}
+
+/// A file on its way. What dropping it leaves is for the [`Intake`] to say.
+pub(crate) trait Incoming: Sized {
+    /// The name it is received for.
+    fn name(&self) -> &FileName;
+    /// How many bytes are here.
+    fn received(&self) -> u64;
+    /// Their root.
+    fn root_so_far(&self) -> Root;
+    /// Forgets what is here beyond `length`.
+    fn keep(self, length: u64) -> Result<Self, NodeError>;
+    /// Takes the next bytes.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError>;
+    /// Holds the bytes against the admission and stores them, durably.
+    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError>;
+}
+
+/// Receives one file, whatever it is received into.
+pub(crate) fn receive<I: Intake>(
+    intake: &I,
     steps: &mut Steps,
     answers: &Answers<wire::UploadResponse>,
     clock: &Clock,
 ) -> Result<(), Status> {
+    let failed = |error: NodeError| convert::status(&error);
     let Step::Open(open) = steps.next()? else {
         return Err(unexpected("open"));
     };
     let name = fields::file_name("name", &open.name)?;
     let id = fields::upload_id(&open.upload)?;
-    let upload = match begin(node, &open, &id, &name) {
-        Err(NodeError::Taken { .. }) if let Some(entry) = earlier(node, &name)? => {
-            return send(answers, stored(node, entry));
+    let mut upload = match intake.begin(&id, &name, open.size, open.from_start) {
+        Err(NodeError::Taken { .. })
+            if let Some(entry) = intake.earlier(&name).map_err(failed)? =>
+        {
+            return send(answers, stored(intake, entry));
         }
-        other => other.map_err(|error| convert::status(&error))?,
+        other => other.map_err(failed)?,
     };
     let ready = wire::upload_response::Ready {
         offset: upload.received(),
@@ -75,13 +118,9 @@ pub(crate) fn receive(
     let Step::Start(start) = steps.next()? else {
         return Err(unexpected("start"));
     };
-    let mut upload = if start.offset < upload.received() {
-        upload
-            .keep(start.offset)
-            .map_err(|error| convert::status(&error))?
-    } else {
-        upload
-    };
+    if start.offset < upload.received() {
+        upload = upload.keep(start.offset).map_err(failed)?;
+    }
     if start.offset != upload.received() {
         let reason = format!(
             "is {}, where whole groups up to {} are here",
@@ -92,38 +131,20 @@ pub(crate) fn receive(
     }
     let admission = loop {
         match steps.next()? {
-            Step::Data(bytes) => {
-                take(&mut upload, &bytes, &id, open.size)
-                    .map_err(|error| convert::status(&error))?;
-            }
+            Step::Data(bytes) => take(&mut upload, &bytes, &id, open.size).map_err(failed)?,
             Step::Close(close) => break close.admission,
             Step::Open(_) | Step::Start(_) => return Err(unexpected("data or close")),
         }
     };
     let admission = Envelope::parse(admission.as_bytes())
         .map_err(|error| InvalidMessage::invalid("admission", error.to_string()))?;
-    let entry = upload
-        .commit(&admission, clock.now())
-        .map_err(|error| convert::status(&error))?;
-    send(answers, stored(node, entry))
-}
-
-fn begin<'a>(
-    node: &'a Node,
-    open: &wire::upload_request::Open,
-    id: &UploadId,
-    name: &FileName,
-) -> Result<crate::Upload<'a>, NodeError> {
-    if open.from_start {
-        node.begin_anew(id, name, open.size)
-    } else {
-        node.begin(id, name, open.size)
-    }
+    let entry = upload.commit(&admission, clock.now()).map_err(failed)?;
+    send(answers, stored(intake, entry))
 }
 
 /// A sender that sends more than it announced is stopped at the first byte too many.
 fn take(
-    upload: &mut crate::Upload<'_>,
+    upload: &mut impl Incoming,
     bytes: &Bytes,
     id: &UploadId,
     announced: u64,
@@ -140,23 +161,70 @@ fn take(
     upload.write_all(bytes)
 }
 
-/// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
-fn earlier(node: &Node, name: &FileName) -> Result<Option<Entry>, Status> {
-    let entries = node.find(name).map_err(|error| convert::status(&error))?;
-    Ok(entries.into_iter().find(|entry| {
-        entry.row.condition == Condition::Present
-            && entry.row.root.is_some()
-            && node.is_online(&entry.volume)
-    }))
-}
-
-fn stored(node: &Node, entry: Entry) -> wire::UploadResponse {
-    let entry = convert::entry(node, entry);
+fn stored(intake: &impl Intake, entry: Entry) -> wire::UploadResponse {
     wire::UploadResponse {
-        step: Some(wire::upload_response::Step::Stored(entry)),
+        step: Some(wire::upload_response::Step::Stored(intake.entry(entry))),
     }
 }
 
 fn unexpected(expected: &str) -> Status {
     InvalidMessage::invalid("step", format!("is not {expected}")).into()
+}
+
+/// What was received when the sender goes away stays, for the same upload to go on with.
+impl Intake for Node {
+    type Incoming<'a> = crate::Upload<'a>;
+
+    fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        from_start: bool,
+    ) -> Result<crate::Upload<'_>, NodeError> {
+        if from_start {
+            self.begin_anew(upload, name, size)
+        } else {
+            Self::begin(self, upload, name, size)
+        }
+    }
+
+    fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError> {
+        let is_whole = |entry: &Entry| {
+            entry.row.condition == Condition::Present
+                && entry.row.root.is_some()
+                && self.is_online(&entry.volume)
+        };
+        Ok(self.find(name)?.into_iter().find(is_whole))
+    }
+
+    fn entry(&self, entry: Entry) -> wire::FileEntry {
+        convert::entry(self, entry)
+    }
+}
+
+impl Incoming for crate::Upload<'_> {
+    fn name(&self) -> &FileName {
+        self.name()
+    }
+
+    fn received(&self) -> u64 {
+        self.received()
+    }
+
+    fn root_so_far(&self) -> Root {
+        self.root_so_far()
+    }
+
+    fn keep(self, length: u64) -> Result<Self, NodeError> {
+        Self::keep(self, length)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
+        self.write_all(bytes)
+    }
+
+    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+        Self::commit(self, admission, now)
+    }
 }

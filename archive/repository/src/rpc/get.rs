@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use archive_model::groups::GROUP_SIZE;
-use archive_model::{ArchiveError, NodeId, ReplicaId, Root};
+use archive_model::{ArchiveError, NodeId, ReplicaId, ReplicaKind, Root};
 use archive_proof::decode;
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::{convert as fields, wire};
@@ -11,6 +11,7 @@ use tonic::Status;
 
 use super::{Answers, Door, send};
 use crate::admin::AdminRow;
+use crate::store::ReplicaRecord;
 
 /// What is to be sent.
 pub(super) struct Job {
@@ -42,12 +43,22 @@ impl Job {
             "" => None,
             id => Some(fields::replica_id(id)?),
         };
+        let keeps_bytes = |copy: &ReplicaRecord| copy.kind == ReplicaKind::Bitarchive;
+        if let Some(id) = &wanted
+            && let Some(copy) = row.record.replicas.get(id)
+            && !keeps_bytes(copy)
+        {
+            let reason = format!("{id} keeps checksums only; read from another one");
+            return Err(InvalidMessage::invalid("replica", reason).into());
+        }
         let copies: Vec<_> = row
             .record
             .replicas
             .iter()
             .filter(|(id, copy)| {
-                copy.state.is_completed() && wanted.as_ref().is_none_or(|wanted| wanted == *id)
+                keeps_bytes(copy)
+                    && copy.state.is_completed()
+                    && wanted.as_ref().is_none_or(|wanted| wanted == *id)
             })
             .filter_map(|(id, copy)| Some((id.clone(), copy.node.clone()?)))
             .collect();

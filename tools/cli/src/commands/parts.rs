@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use archive_bitarchive::checksum::Record;
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::{DaemonSettings, RunError, run};
 use clap::Args;
@@ -16,6 +17,34 @@ pub(crate) struct Part {
     /// The settings file of the part
     #[arg(long, value_name = "FILE")]
     settings: PathBuf,
+}
+
+/// What a checksum replica takes.
+#[derive(Debug, Args)]
+pub(crate) struct ChecksumReplica {
+    #[command(flatten)]
+    part: Part,
+    /// Begin with an empty record, where there is none; without it, a record that is not there is an error
+    #[arg(long)]
+    init: bool,
+}
+
+impl ChecksumReplica {
+    /// Runs a checksum replica until a signal.
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let settings: archive_bitarchive::checksum::Settings = self.part.load(context)?;
+        if self.init {
+            let own = &settings.checksum_replica;
+            Record::init(&own.data, &own.node, &own.replica)
+                .map_err(|error| Failure::failed(error.to_string()))?;
+        }
+        let own = settings.daemon.clone();
+        live("checksum-replica", &own, |daemon| async move {
+            archive_bitarchive::checksum::serve(settings, daemon)
+                .await
+                .map(|_| ())
+        })
+    }
 }
 
 impl Part {

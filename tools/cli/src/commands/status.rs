@@ -1,6 +1,7 @@
 //! `holdfast status`: the archive at a glance.
 
 use archive_client::{Access, ArchiveStatus, ReplicaOverview};
+use archive_model::ReplicaKind;
 use clap::Args;
 
 use super::Context;
@@ -143,14 +144,19 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
     }
     for ReplicaOverview {
         replica,
+        kind,
         problem,
         nodes,
         ..
     } in &status.replicas
     {
         if let Some(problem) = problem {
+            let part = match kind {
+                ReplicaKind::Bitarchive => "its monitor",
+                ReplicaKind::Checksum => "it",
+            };
             problems.push(format!(
-                "replica {replica} does not answer: {problem}; see that its monitor is running"
+                "replica {replica} does not answer: {problem}; see that {part} is running"
             ));
         }
         for node in nodes {
@@ -177,7 +183,6 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use archive_client::{NodeStatus, VolumeStatus};
-    use archive_model::ReplicaKind;
 
     use super::*;
 

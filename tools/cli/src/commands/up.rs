@@ -1,7 +1,7 @@
 //! `holdfast up`: a whole archive in one process, on an embedded default.
 //!
-//! Two bitarchive replicas of one node each, their monitors and the repository, with mutual TLS on loopback, all below
-//! one data directory. It reads the same settings files as the parts do when they run alone.
+//! Two bitarchive replicas of one node each, their monitors, a checksum replica and the repository, with mutual TLS on
+//! loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
 
 mod demonstration;
 mod prepare;
@@ -57,6 +57,7 @@ enum UpError {
 struct Parts {
     monitors: Vec<archive_monitor::Settings>,
     nodes: Vec<archive_bitarchive::Settings>,
+    checksums: archive_bitarchive::checksum::Settings,
     repository: archive_repository::Settings,
 }
 
@@ -107,6 +108,7 @@ impl Parts {
                 .iter()
                 .map(|replica| load(&file(&format!("bitarchive-{replica}")), set))
                 .collect::<Result<_, _>>()?,
+            checksums: load(&file(prepare::CHECKSUM_PART), set)?,
             repository: load(&file("repository"), set)?,
         })
     }
@@ -121,6 +123,8 @@ async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {
         let part = daemon.part(&format!("bitarchive-{}", settings.bitarchive.node));
         archive_bitarchive::serve(settings, part).await?;
     }
+    let part = daemon.part(prepare::CHECKSUM_PART);
+    archive_bitarchive::checksum::serve(parts.checksums, part).await?;
     archive_repository::serve(parts.repository, daemon.part("repository")).await?;
     Ok(())
 }

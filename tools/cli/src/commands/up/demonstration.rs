@@ -7,7 +7,7 @@ use archive_model::FileName;
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::prepare::Prepared;
+use super::prepare::{CHECKSUM_REPLICA, Prepared, REPLICAS};
 use crate::output::tell;
 
 /// The documentation that is served on loopback and archived from there, where it is installed.
@@ -25,8 +25,8 @@ pub(super) async fn run(prepared: &Prepared) -> Result<(), String> {
         .and_then(Value::as_array)
         .map_or(0, Vec::len);
     tell(&format!(
-        "stored {count} WARC files in {} replicas, each read back from the disk",
-        super::prepare::REPLICAS.len()
+        "stored {count} WARC files in {} replicas, each read back from the disk, and in a checksum replica",
+        REPLICAS.len()
     ));
 
     let receipts = list(Path::new(&show.receipts()))?;
@@ -36,7 +36,7 @@ pub(super) async fn run(prepared: &Prepared) -> Result<(), String> {
         receipts.len()
     ));
 
-    for replica in super::prepare::REPLICAS {
+    for replica in REPLICAS.into_iter().chain([CHECKSUM_REPLICA]) {
         let listed = show
             .text(&["list", "--replica", replica, "--checksums"])
             .await?;

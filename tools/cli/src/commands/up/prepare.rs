@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_bitarchive::Volumes;
+use archive_bitarchive::checksum::Record;
 use archive_daemon::Chance;
 use archive_durable::{DiskError, directory, read_state, replace, replace_secret};
 use archive_model::{NodeId, ReplicaId, VolumeId};
@@ -19,6 +20,16 @@ use crate::exit::{Exit, Failure};
 
 /// The bitarchive replicas.
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
+
+/// The replica that keeps checksums only.
+pub(crate) const CHECKSUM_REPLICA: &str = "three";
+
+/// It as a part of the archive, and the verb that runs it.
+pub(crate) const CHECKSUM_PART: &str = "checksum-replica-three";
+pub(crate) const CHECKSUM_VERB: &str = "checksum-replica";
+
+/// Every directory below the data directory.
+const DIRECTORIES: [&str; 6] = ["pki", "settings", "repository", "one", "two", "three"];
 
 /// The environment: the trust domain of every certificate.
 const ENVIRONMENT: &str = "holdfast.local";
@@ -63,7 +74,7 @@ impl Prepared {
     /// What a person is told first.
     pub(crate) fn greeting(&self) -> String {
         format!(
-            "repository  {}\nreplicas    {}\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
+            "repository  {}\nreplicas    {}; {CHECKSUM_REPLICA} (checksums only)\ndata        {}\nclient file {}\nStore with `holdfast store FILE...`; stop with Ctrl-C.",
             self.repository,
             REPLICAS.join(", "),
             self.data.display(),
@@ -83,7 +94,11 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     if is_new {
         refuse_strangers(data)?;
     }
-    for name in ["pki", "settings", "repository", "one", "two"] {
+    let checksums = data.join("settings").join(format!("{CHECKSUM_PART}.toml"));
+    if !is_new && state(&checksums)?.is_none() {
+        return Err(too_old(data));
+    }
+    for name in DIRECTORIES {
         make(&data.join(name))?;
     }
     let key = signing_key(data)?;
@@ -94,6 +109,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
         for replica in REPLICAS {
             volume(data, replica)?;
         }
+        checksum_replica(data)?;
         replace(&marker, b"{\"format\":\"holdfast-up/1\"}\n").map_err(|error| disk(&error))?;
     }
     let repository: archive_repository::Settings =
@@ -108,15 +124,8 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
 
 /// A directory with anything in it that an interrupted first start did not leave is somebody else's.
 fn refuse_strangers(data: &Path) -> Result<(), Failure> {
-    let ours = [
-        "pki",
-        "settings",
-        "repository",
-        "one",
-        "two",
-        "trust.json",
-        "signing.key",
-    ];
+    let ours =
+        |name: &str| DIRECTORIES.contains(&name) || ["trust.json", "signing.key"].contains(&name);
     let unfinished = |name: &str| {
         name.starts_with('.')
             && Path::new(name)
@@ -125,7 +134,7 @@ fn refuse_strangers(data: &Path) -> Result<(), Failure> {
     };
     for entry in directory::list(data).map_err(|error| disk(&error))? {
         let name = entry.name.to_string_lossy();
-        if !ours.contains(&&*name) && !unfinished(&name) {
+        if !ours(&name) && !unfinished(&name) {
             return Err(Failure::new(
                 Exit::Settings,
                 format!(
@@ -137,6 +146,18 @@ fn refuse_strangers(data: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Files that were stored into two replicas would not be in the third, and settings are not ours to change.
+fn too_old(data: &Path) -> Failure {
+    Failure::new(
+        Exit::Settings,
+        format!(
+            "{} was made before archives had a checksum replica: it has no settings/{CHECKSUM_PART}.toml; name an \
+             empty directory with --data, or start its parts one by one",
+            data.display()
+        ),
+    )
 }
 
 fn signing_key(data: &Path) -> Result<SigningKey, Failure> {
@@ -228,6 +249,13 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
             vec![format!("node/{replica}-1")],
         ));
     }
+    identities.push((
+        CHECKSUM_PART.to_owned(),
+        vec![
+            format!("monitor/{CHECKSUM_REPLICA}"),
+            format!("node/{CHECKSUM_REPLICA}-1"),
+        ],
+    ));
     for (file, grants) in identities {
         let grants: Vec<Grant> = grants
             .iter()
@@ -260,7 +288,14 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
              authorities = \"{shown}/pki/authority.pem\"\n\n"
         )
     };
-    let [repository, monitor_one, node_one, monitor_two, node_two] = free_addresses()?;
+    let [
+        repository,
+        monitor_one,
+        node_one,
+        monitor_two,
+        node_two,
+        checksums,
+    ] = free_addresses()?;
     let mut replicas = Vec::new();
     for (replica, monitor, node) in [
         ("one", &monitor_one, &node_one),
@@ -285,6 +320,15 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
         ));
     }
     let text = format!(
+        "{}[checksum_replica]\nnode = \"{CHECKSUM_REPLICA}-1\"\nreplica = \"{CHECKSUM_REPLICA}\"\n\
+         data = \"{shown}/{CHECKSUM_REPLICA}\"\ntrust = \"{shown}/trust.json\"\n",
+        rpc(CHECKSUM_PART, &checksums)
+    );
+    write_settings(data, CHECKSUM_PART, &text)?;
+    replicas.push(format!(
+        "\n[[replica]]\nid = \"{CHECKSUM_REPLICA}\"\nkind = \"checksum\"\nrequired = true\nmonitor = \"{checksums}\"\n"
+    ));
+    let text = format!(
         "{}[repository]\narchive = \"{ARCHIVE}\"\ndata = \"{shown}/repository\"\nsigning_key = \"{shown}/signing.key\"\n\
          trust = \"{shown}/trust.json\"\n{}",
         rpc("repository", &repository),
@@ -304,15 +348,15 @@ fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
     .map_err(|error| disk(&error))
 }
 
-/// Five ports that nobody listens on now. All are held until all are found, so that they differ.
-fn free_addresses() -> Result<[String; 5], Failure> {
+/// Ports that nobody listens on now. All are held until all are found, so that they differ.
+fn free_addresses() -> Result<[String; 6], Failure> {
     let bind = || -> std::io::Result<_> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         Ok((listener.local_addr()?.to_string(), listener))
     };
     let failed =
         |error: std::io::Error| Failure::failed(format!("no free port on 127.0.0.1: {error}"));
-    let held = [bind(), bind(), bind(), bind(), bind()];
+    let held = std::array::from_fn::<_, 6, _>(|_| bind());
     let mut addresses = Vec::new();
     for one in held {
         addresses.push(one.map_err(failed)?);
@@ -320,7 +364,7 @@ fn free_addresses() -> Result<[String; 5], Failure> {
     let addresses: Vec<String> = addresses.into_iter().map(|(address, _)| address).collect();
     addresses
         .try_into()
-        .map_err(|_five| Failure::failed("no free ports on 127.0.0.1"))
+        .map_err(|_six| Failure::failed("no free ports on 127.0.0.1"))
 }
 
 fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
@@ -345,6 +389,14 @@ fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
             .map_err(failed)?;
     }
     Ok(())
+}
+
+fn checksum_replica(data: &Path) -> Result<(), Failure> {
+    let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
+    let node = NodeId::new(&format!("{CHECKSUM_REPLICA}-1")).map_err(invalid)?;
+    let id = ReplicaId::new(CHECKSUM_REPLICA).map_err(invalid)?;
+    Record::init(&data.join(CHECKSUM_REPLICA), &node, &id)
+        .map_err(|error| Failure::failed(error.to_string()))
 }
 
 fn client_file(data: &Path, repository: &str) -> String {

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::prepare::{Prepared, REPLICAS};
+use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, Prepared, REPLICAS};
 use crate::output::tell;
 
 /// Starts every part; each lives until the stop or its own end.
@@ -25,7 +25,11 @@ pub(super) fn start(prepared: &Prepared, set: &[String], daemon: &Daemon) -> Res
             ("bitarchive", format!("bitarchive-{replica}")),
         ]
     });
-    for (verb, part) in replicas.chain([("repository", "repository".to_owned())]) {
+    let others = [
+        (CHECKSUM_VERB, CHECKSUM_PART.to_owned()),
+        ("repository", "repository".to_owned()),
+    ];
+    for (verb, part) in replicas.chain(others) {
         let child = spawn(verb, &prepared.settings(&part), set)?;
         let id = child.id().ok_or_else(|| format!("{part} ended at once"))?;
         replace(
@@ -35,7 +39,7 @@ pub(super) fn start(prepared: &Prepared, set: &[String], daemon: &Daemon) -> Res
         .map_err(|error| error.to_string())?;
         let stop = daemon.tasks.stop();
         daemon.tasks.spawn_once(&part.clone(), async move {
-            watch(&part, child, &stop).await;
+            watch(verb, &part, child, &stop).await;
             Ok::<(), std::convert::Infallible>(())
         });
     }
@@ -60,7 +64,7 @@ fn spawn(verb: &str, settings: &Path, set: &[String]) -> Result<Child, String> {
 }
 
 /// Waits for the child's end; asks it to end at the stop.
-async fn watch(part: &str, mut child: Child, stop: &CancellationToken) {
+async fn watch(verb: &str, part: &str, mut child: Child, stop: &CancellationToken) {
     let ended = tokio::select! {
         ended = child.wait() => ended,
         () = stop.cancelled() => {
@@ -74,8 +78,7 @@ async fn watch(part: &str, mut child: Child, stop: &CancellationToken) {
     };
     match ended {
         Ok(status) => tell(&format!(
-            "{part} ended ({status}); start it again with `holdfast {} --settings …/settings/{part}.toml`",
-            part.split('-').next().unwrap_or(part)
+            "{part} ended ({status}); start it again with `holdfast {verb} --settings …/settings/{part}.toml`"
         )),
         Err(error) => tell(&format!("{part} cannot be watched: {error}")),
     }

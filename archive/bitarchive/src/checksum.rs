@@ -1,0 +1,249 @@
+//! A checksum replica: the name, size and root of every file, computed from the bytes that were sent to it. It keeps no
+//! bytes: it is a cheap third voice for the day when the admin data itself is in doubt.
+//!
+//! Owns the order of one upload: hash every byte, hold what came against the signed admission, write the row, synced,
+//! then answer. What it has written is a [record], not a cache: nothing on its disk could tell it again.
+//!
+//! Invariants:
+//! - a root in the table was computed here, from all bytes, and is that of a signed admission;
+//! - a row is never replaced; removed, it leaves a line in `removed.jsonl`, with its admission;
+//! - it answers for a file only after its row is synced.
+//!
+//! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
+
+mod put_aside;
+pub mod record;
+mod serve;
+mod settings;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
+mod tests;
+
+use std::collections::HashMap;
+use std::io::Sink;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_durable::{DiskError, Space};
+use archive_model::{FileName, InvalidId, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::{Envelope, TreeBuilder, TrustFile};
+use jiff::Timestamp;
+
+pub use put_aside::{PutAsideError, Removed};
+pub use record::{Record, RecordError, Recorded};
+pub use serve::serve;
+pub use settings::{ChecksumReplicaSettings, Settings};
+
+use crate::admitted;
+use crate::catalog::{Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::node::Claim;
+use put_aside::Removals;
+
+/// What answers say where a file is: there is one place, and it is no disk.
+pub const VOLUME: &str = "table";
+
+/// What a checksum replica is told when it starts.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who it is, as a node.
+    pub node: NodeId,
+    /// The replica that it is.
+    pub replica: ReplicaId,
+    /// Where its record lies.
+    pub data: PathBuf,
+    /// What stays free on that disk, in bytes.
+    pub reserve: u64,
+    /// How many rows may be removed within an hour.
+    pub removals_per_hour: usize,
+    /// The keys whose admissions it believes.
+    pub trust: TrustFile,
+}
+
+/// A checksum replica. Shared by all who serve it.
+#[derive(Debug)]
+pub struct ChecksumReplica {
+    options: Options,
+    volume: VolumeId,
+    record: Record,
+    receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
+    removals: Mutex<Removals>,
+}
+
+impl ChecksumReplica {
+    /// Opens the record. One that is gone, damaged or another replica's is refused: see [`Record::open`].
+    pub fn open(options: Options) -> Result<Self, RecordError> {
+        let record = Record::open(&options.data, &options.node, &options.replica)?;
+        let volume = VolumeId::new(VOLUME).map_err(|error: InvalidId| RecordError::Label {
+            path: options.data.clone(),
+            why: error.to_string(),
+        })?;
+        Ok(Self {
+            removals: Mutex::new(Removals::new(options.removals_per_hour)),
+            options,
+            volume,
+            record,
+            receiving: Arc::default(),
+        })
+    }
+
+    /// Who it is, as a node.
+    pub const fn node(&self) -> &NodeId {
+        &self.options.node
+    }
+
+    /// The replica that it is.
+    pub const fn replica(&self) -> &ReplicaId {
+        &self.options.replica
+    }
+
+    /// Where its record lies.
+    pub const fn data(&self) -> &PathBuf {
+        &self.options.data
+    }
+
+    /// The record itself.
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The room on its disk, and what of it may be used.
+    pub fn space(&self) -> Result<(Space, u64), DiskError> {
+        let space = Space::of(&self.options.data)?;
+        Ok((space, space.usable(self.options.reserve)))
+    }
+
+    /// What is recorded of a file.
+    pub fn find(&self, name: &FileName) -> Result<Option<Entry>, RecordError> {
+        let found = self.record.file(name)?;
+        Ok(found.map(|recorded| self.entry(name.clone(), &recorded)))
+    }
+
+    /// Every file after the name `after`, sorted by name. Damage ends it with an error.
+    pub fn list(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<Entry, RecordError>> + '_, RecordError> {
+        let rows = self.record.files(after)?;
+        Ok(rows.map(|row| row.map(|(name, recorded)| self.entry(name, &recorded))))
+    }
+
+    /// Begins to receive a file, always from its first byte: of a stream that was cut, nothing is kept.
+    pub fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Receiving<'_>, NodeError> {
+        let claim = Claim::take(&self.receiving, name, upload)?;
+        if let Some(found) = self.find(name)? {
+            return Err(self.taken(found));
+        }
+        if self.space()?.1 == 0 {
+            return Err(NodeError::NoSpace(size));
+        }
+        Ok(Receiving {
+            replica: self,
+            claim,
+            id: upload.clone(),
+            tree: TreeBuilder::new(std::io::sink()),
+        })
+    }
+
+    /// The upload that receives a file of this name now.
+    pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
+        self.receiving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
+    }
+
+    fn entry(&self, name: FileName, recorded: &Recorded) -> Entry {
+        Entry {
+            name,
+            volume: self.volume.clone(),
+            row: Row {
+                size: recorded.size,
+                root: Some(recorded.root),
+                stored: recorded.stored,
+                // All bytes were hashed then, and were never here again.
+                verified: Some(recorded.stored),
+                condition: Condition::Present,
+            },
+        }
+    }
+
+    fn taken(&self, found: Entry) -> NodeError {
+        NodeError::Taken {
+            name: found.name,
+            volume: self.volume.clone(),
+            root: found.row.root,
+        }
+    }
+}
+
+/// A file that is being hashed. Memory: one group, and one value for each level of its tree.
+#[derive(Debug)]
+pub struct Receiving<'a> {
+    replica: &'a ChecksumReplica,
+    claim: Claim,
+    id: UploadId,
+    tree: TreeBuilder<Sink>,
+}
+
+impl Receiving<'_> {
+    /// The name it is received for.
+    pub const fn name(&self) -> &FileName {
+        &self.claim.name
+    }
+
+    /// How many bytes have come.
+    pub const fn received(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// The root of the bytes that have come.
+    pub fn root_so_far(&self) -> Root {
+        self.tree.root_so_far()
+    }
+
+    /// Takes the next bytes.
+    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
+        let hashed = self.tree.update(bytes);
+        hashed.map_err(|error| self.replica.hash_error(error))
+    }
+
+    /// Holds the bytes against the admission and writes the row. When this returns, it is synced.
+    pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+        let Self {
+            replica,
+            claim,
+            id,
+            tree,
+        } = self;
+        let name = &claim.name;
+        let admitted = admitted::verify(admission, &replica.options.trust, name)?;
+        let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
+        admitted::compare(&admitted, name, &id, tree.size, tree.root)?;
+        let recorded = Recorded {
+            size: tree.size,
+            root: tree.root,
+            stored: now,
+        };
+        let kept = replica.record.add(name, recorded, admission.as_str())?;
+        let entry = replica.entry(name.clone(), &kept);
+        if kept.root == tree.root {
+            Ok(entry)
+        } else {
+            Err(replica.taken(entry))
+        }
+    }
+}
+
+impl ChecksumReplica {
+    /// Hashing into a sink does not fail; if it ever does, it says so.
+    fn hash_error(&self, error: std::io::Error) -> NodeError {
+        NodeError::Disk(DiskError::new("hash", &self.options.data, error))
+    }
+}

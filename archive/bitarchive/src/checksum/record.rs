@@ -1,0 +1,270 @@
+//! The record of a checksum replica: a table in RocksDB, and beside it a label that says whose it is and how far it came.
+//!
+//! Made once, by [`Record::init`]. From then on a table that is gone, damaged, behind its label or another replica's is
+//! refused: an empty one in its place would be a voice that says that nothing was ever stored.
+//!
+//! The admissions lie in a table of their own, so that a listing does not read them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use archive_db::{Database, DbError, Table, Text, Value};
+use archive_durable::{AppendFile, DiskError, directory, read_state, replace};
+use archive_model::{FileName, NodeId, ReplicaId, Root};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+const FORMAT: &str = "holdfast-checksum-replica/1";
+
+const TABLES: &[&str] = &["files", "admissions"];
+
+/// What is recorded of one file, beside its admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// How many bytes came.
+    pub size: u64,
+    /// Their root, as computed here.
+    pub root: Root,
+    /// When the last of them came.
+    pub stored: Timestamp,
+}
+
+impl Value for Recorded {}
+
+/// Why a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is none.
+    #[error(
+        "{} holds no checksum replica; if it did, see that its disk is mounted; if it never did, start once with --init",
+        .0.display()
+    )]
+    Absent(PathBuf),
+    /// It is somebody else's.
+    #[error("{} is the record of {found}, not of {own}; correct `checksum_replica.data`", .path.display())]
+    Foreign {
+        /// The label.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose it was to be.
+        own: String,
+    },
+    /// The label cannot be read, or is none.
+    #[error("{}: {why}; put back a backup of that directory", .path.display())]
+    Label {
+        /// The label.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The table is gone, damaged or behind its label.
+    #[error(
+        "{error}; without a backup of {}: move it away, start once with --init, and have the replica filled again from \
+         the others",
+        .data.display()
+    )]
+    Damaged {
+        /// Where the record lies.
+        data: PathBuf,
+        /// What the table said.
+        error: Box<DbError>,
+    },
+    /// The table cannot be read or written now.
+    #[error(transparent)]
+    Database(Box<DbError>),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// Whose record it is, and how far it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Label {
+    format: String,
+    node: NodeId,
+    replica: ReplicaId,
+    sequence: u64,
+}
+
+/// The record.
+#[derive(Debug)]
+pub struct Record {
+    data: PathBuf,
+    database: Database,
+    files: Table<Text<FileName>, Recorded>,
+    admissions: Table<Text<FileName>, String>,
+    /// As it is on disk. Held while it is written.
+    label: Mutex<Label>,
+}
+
+impl Record {
+    /// Makes an empty record in the directory `data`. One of the same replica that is there already stays as it is.
+    pub fn init(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<(), RecordError> {
+        directory::make(data)?;
+        if Label::read(data)?.is_some() {
+            return Self::open(data, node, replica).map(|_| ());
+        }
+        AppendFile::open(&removed(data))?.sync()?;
+        directory::sync(data)?;
+        let database = open(data, 0)?;
+        let label = Label {
+            format: FORMAT.to_owned(),
+            node: node.clone(),
+            replica: replica.clone(),
+            sequence: database.sequence(),
+        };
+        label.write(data)
+    }
+
+    /// Opens the record of this replica in the directory `data`.
+    pub fn open(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<Self, RecordError> {
+        let label = Label::read(data)?.ok_or_else(|| RecordError::Absent(data.to_owned()))?;
+        if label.node != *node || label.replica != *replica {
+            let whose = |node: &NodeId, replica: &ReplicaId| format!("{node} of {replica}");
+            return Err(RecordError::Foreign {
+                path: label_path(data),
+                found: whose(&label.node, &label.replica),
+                own: whose(node, replica),
+            });
+        }
+        let database = open(data, label.sequence)?;
+        let table = |error| failed(data, error);
+        Ok(Self {
+            data: data.to_owned(),
+            files: database.table("files").map_err(table)?,
+            admissions: database.table("admissions").map_err(table)?,
+            database,
+            label: Mutex::new(label),
+        })
+    }
+
+    /// What is recorded of a file.
+    pub fn file(&self, name: &FileName) -> Result<Option<Recorded>, RecordError> {
+        self.done(self.files.get(&Text(name.clone())))
+    }
+
+    /// The signed admission of a file, a DSSE envelope in JSON.
+    pub fn admission(&self, name: &FileName) -> Result<Option<String>, RecordError> {
+        self.done(self.admissions.get(&Text(name.clone())))
+    }
+
+    /// Every file after the name `after`, sorted by name. Damage ends it with an error.
+    pub fn files(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<impl Iterator<Item = Result<(FileName, Recorded), RecordError>> + '_, RecordError>
+    {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let rows = match after {
+            None => self.files.scan(),
+            Some(after) => self.files.range((Excluded(Text(after.clone())), Unbounded)),
+        };
+        let rows = self.done(rows)?;
+        Ok(rows.map(|row| self.done(row.map(|(Text(name), recorded)| (name, recorded)))))
+    }
+
+    /// Adds a file, synced. Whoever calls it holds the name. A row that is there stays: what is kept is returned.
+    pub fn add(
+        &self,
+        name: &FileName,
+        recorded: Recorded,
+        admission: &str,
+    ) -> Result<Recorded, RecordError> {
+        if let Some(found) = self.file(name)? {
+            return Ok(found);
+        }
+        let key = Text(name.clone());
+        let mut batch = self.database.batch();
+        self.done(batch.put(&self.files, &key, &recorded))?;
+        self.done(batch.put(&self.admissions, &key, &admission.to_owned()))?;
+        self.done(batch.commit())?;
+        Ok(recorded)
+    }
+
+    /// Takes a row away, synced. Whoever calls it holds the name, and has written down that it goes.
+    pub(super) fn remove(&self, name: &FileName) -> Result<(), RecordError> {
+        let key = Text(name.clone());
+        let mut batch = self.database.batch();
+        self.done(batch.delete(&self.files, &key))?;
+        self.done(batch.delete(&self.admissions, &key))?;
+        self.done(batch.commit()).map(|_| ())
+    }
+
+    /// Keeps in the label how far the table has come, so that a log that vanishes is noticed. Called now and then.
+    pub fn stamp(&self) -> Result<(), RecordError> {
+        let mut label = self.label.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequence = self.database.sequence();
+        if label.sequence != sequence {
+            let new = Label {
+                sequence,
+                ..label.clone()
+            };
+            new.write(&self.data)?;
+            *label = new;
+        }
+        Ok(())
+    }
+
+    fn done<T>(&self, result: Result<T, DbError>) -> Result<T, RecordError> {
+        result.map_err(|error| failed(&self.data, error))
+    }
+}
+
+impl Label {
+    fn read(data: &Path) -> Result<Option<Self>, RecordError> {
+        let path = label_path(data);
+        let wrong = |why: String| RecordError::Label {
+            path: path.clone(),
+            why,
+        };
+        let Some(text) = read_state(&path)? else {
+            return Ok(None);
+        };
+        let label: Self =
+            serde_json::from_slice(&text).map_err(|error| wrong(format!("no label: {error}")))?;
+        if label.format == FORMAT {
+            Ok(Some(label))
+        } else {
+            Err(wrong(format!(
+                "it is {}, and this build reads {FORMAT}",
+                label.format
+            )))
+        }
+    }
+
+    fn write(&self, data: &Path) -> Result<(), RecordError> {
+        let path = label_path(data);
+        let text = serde_json::to_string(self).map_err(|error| RecordError::Label {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        Ok(replace(&path, format!("{text}\n").as_bytes())?)
+    }
+}
+
+fn label_path(data: &Path) -> PathBuf {
+    data.join("holdfast-checksum-replica.json")
+}
+
+/// Where removed rows leave a line each.
+pub(super) fn removed(data: &Path) -> PathBuf {
+    data.join("removed.jsonl")
+}
+
+fn open(data: &Path, at_least: u64) -> Result<Database, RecordError> {
+    let options = archive_db::Options::new("checksums", 1, TABLES).at_least(at_least);
+    Database::open(&data.join("table"), &options).map_err(|error| failed(data, error))
+}
+
+fn failed(data: &Path, error: DbError) -> RecordError {
+    let error = Box::new(error);
+    if error.is_damage() {
+        RecordError::Damaged {
+            data: data.to_owned(),
+            error,
+        }
+    } else {
+        RecordError::Database(error)
+    }
+}

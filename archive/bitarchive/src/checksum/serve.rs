@@ -1,0 +1,92 @@
+//! Brings a checksum replica up.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Daemon, Step, Worker, WorkerError};
+use archive_rpc::{Limits, Role};
+use tokio::task::spawn_blocking;
+
+use super::{ChecksumReplica, Options, Settings};
+use crate::heartbeat::Reload;
+use crate::rpc::checksum::{Door, services};
+use crate::serve::{StartError, offer, trust};
+
+/// How often the label follows the table.
+const STAMP: Duration = Duration::from_secs(1);
+
+/// Opens the record, listens, and returns the address. It lives in the daemon's tasks until their stop.
+pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
+    let own = settings.checksum_replica;
+    let credentials = settings.rpc.credentials(daemon.clock.now().into())?;
+    let identity = credentials.identity();
+    let is_whole = identity.is(Role::Monitor, own.replica.as_str())
+        && identity.is(Role::Node, own.node.as_str());
+    if !is_whole {
+        return Err(StartError::BothIdentities {
+            found: identity.to_string(),
+            replica: own.replica,
+            node: own.node,
+        });
+    }
+    let options = Options {
+        node: own.node,
+        replica: own.replica,
+        data: own.data,
+        reserve: own.reserve.bytes(),
+        removals_per_hour: own.removals_per_hour,
+        trust: trust("checksum_replica.trust", own.trust)?,
+    };
+    let opened = spawn_blocking(move || ChecksumReplica::open(options)).await?;
+    let replica = Arc::new(opened?);
+
+    let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
+    let limits = Limits {
+        drain: settings.daemon.drain.duration() / 2,
+        ..Limits::default()
+    };
+    let stamp = Stamp(Arc::clone(&replica));
+    let instance = replica.replica().as_str();
+    daemon.workers.spawn_instance(instance, stamp)?;
+    let reload = Reload {
+        credentials: credentials.clone(),
+        clock: daemon.clock.clone(),
+    };
+    daemon.workers.spawn_instance(instance, reload)?;
+
+    let door = Door {
+        replica: Arc::clone(&replica),
+        clock: daemon.clock.clone(),
+        tasks: daemon.tasks.clone(),
+        idle: own.idle.duration(),
+        endpoint: own.endpoint.unwrap_or_else(|| address.to_string()),
+    };
+    tracing::info!(replica = %replica.replica(), %address, "the checksum replica listens");
+    let offered = offer(
+        listener,
+        services(door),
+        credentials,
+        limits,
+        daemon.tasks.stop().cancelled_owned(),
+    );
+    daemon.tasks.spawn("rpc", async move {
+        offered.await?;
+        spawn_blocking(move || replica.record().stamp()).await??;
+        Ok::<(), WorkerError>(())
+    });
+    Ok(address)
+}
+
+/// Keeps how far the table has come in the label beside it.
+struct Stamp(Arc<ChecksumReplica>);
+
+impl Worker for Stamp {
+    const NAME: &'static str = "stamp";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let replica = Arc::clone(&self.0);
+        spawn_blocking(move || replica.record().stamp()).await??;
+        Ok(Step::Idle(STAMP))
+    }
+}

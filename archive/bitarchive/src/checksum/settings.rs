@@ -1,0 +1,59 @@
+//! The settings of a checksum replica.
+
+use std::path::PathBuf;
+
+use archive_daemon::{ByteSize, DaemonSettings, Period};
+use archive_model::{NodeId, ReplicaId};
+use archive_rpc::RpcSettings;
+use serde::{Deserialize, Serialize};
+
+/// Everything in the settings file of a checksum replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Logs, metrics, stop.
+    #[serde(default)]
+    pub daemon: DaemonSettings,
+    /// Where it listens, and its certificate, which says both: `monitor/<replica>` and `node/<node>`.
+    pub rpc: RpcSettings,
+    /// The replica itself.
+    pub checksum_replica: ChecksumReplicaSettings,
+}
+
+/// The section `[checksum_replica]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChecksumReplicaSettings {
+    /// Who it is, as a node; the same for ever.
+    pub node: NodeId,
+    /// The replica that it is.
+    pub replica: ReplicaId,
+    /// Where its record lies.
+    pub data: PathBuf,
+    /// The keys whose admissions it believes: a trust file.
+    pub trust: PathBuf,
+    /// Where the repository reaches it, `host:port`; as it listens, where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// How long the sender of a file may be silent.
+    #[serde(default = "idle")]
+    pub idle: Period,
+    /// What stays free on its disk.
+    #[serde(default = "reserve")]
+    pub reserve: ByteSize,
+    /// How many rows may be removed within an hour, whoever asks.
+    #[serde(default = "removals_per_hour")]
+    pub removals_per_hour: usize,
+}
+
+const fn idle() -> Period {
+    Period::from_secs(60)
+}
+
+const fn reserve() -> ByteSize {
+    ByteSize::from_bytes(100_000_000)
+}
+
+const fn removals_per_hour() -> usize {
+    20
+}

@@ -1,0 +1,193 @@
+//! The doors of a checksum replica: it is its own monitor, and its only node. To the repository it is a replica like any.
+//!
+//! What wants bytes is answered by what it is; nothing is pretended. See [`crate::checksum`].
+
+mod node;
+mod replica;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Tasks};
+use archive_model::{FileName, Root, UploadId};
+use archive_proof::Envelope;
+use archive_rpc::{InvalidMessage, Kind, Services};
+use jiff::Timestamp;
+use proto_archive::wire;
+use proto_archive::wire::node_server::NodeServer;
+use proto_archive::wire::replica_server::ReplicaServer;
+use tonic::service::Routes;
+use tonic::{Response, Status};
+
+use super::upload::{Incoming, Intake};
+use super::{AnswerStream, Answers, convert, listing};
+use crate::catalog::Entry;
+use crate::checksum::{ChecksumReplica, PutAsideError, Receiving, RecordError, VOLUME};
+use crate::error::NodeError;
+
+/// Both services.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) replica: Arc<ChecksumReplica>,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: Tasks,
+    pub(crate) idle: Duration,
+    pub(crate) endpoint: String,
+}
+
+/// What its server offers, and to whom.
+pub(crate) fn services(door: Door) -> Services {
+    let routes = Routes::new(NodeServer::new(door.clone())).add_service(ReplicaServer::new(door));
+    Services {
+        routes,
+        rules: proto_archive::rules::rules(),
+        descriptors: vec![proto_archive::DESCRIPTORS],
+    }
+}
+
+impl Door {
+    fn answer<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&ChecksumReplica, &Answers<T>) -> Result<(), Status> + Send + 'static,
+    ) -> Response<AnswerStream<T>> {
+        super::answer(&self.tasks, &self.replica, name, work)
+    }
+
+    /// Runs `work` on a thread that may block, and waits for its answer.
+    async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ChecksumReplica) -> Result<T, Status> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        let replica = Arc::clone(&self.replica);
+        let answer = tokio::task::spawn_blocking(move || work(&replica)).await;
+        answer
+            .map_err(|error| Kind::Internal.status(error.to_string()))?
+            .map(Response::new)
+    }
+
+    /// Where a file is; the same for the node and for the replica.
+    async fn find(&self, name: FileName) -> Result<Response<wire::FindResponse>, Status> {
+        self.ask(move |replica| {
+            let found = replica.find(&name).map_err(|error| failed(&error))?;
+            let receiving = replica.receiving(&name);
+            let gap = receiving
+                .map(|upload| convert::being_received(replica.replica(), replica.node(), &upload));
+            Ok(wire::FindResponse {
+                entries: found
+                    .into_iter()
+                    .map(|found| replica.entry(found))
+                    .collect(),
+                gaps: gap.into_iter().collect(),
+            })
+        })
+        .await
+    }
+
+    /// Every file; the same for the node and for the replica.
+    fn files(
+        &self,
+        request: &wire::FilesRequest,
+    ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
+        let after = proto_archive::convert::after(&request.after)?;
+        // A row is right, or it is not there: a checksum replica has no findings.
+        let is_wanted = !request.only_findings;
+        Ok(self.answer("files", move |replica, answers| {
+            let rows = replica
+                .list(after.as_ref())
+                .map_err(|error| failed(&error))?;
+            let entries = rows.take_while(|_| is_wanted).map(|row| {
+                row.map(|entry| replica.entry(entry))
+                    .map_err(|error| failed(&error))
+            });
+            listing::send_all(entries, Vec::new, answers)
+        }))
+    }
+}
+
+/// The volume that a request names: none, or the one that there is.
+fn table(name: &str, volume: &str) -> Result<(), Status> {
+    if volume.is_empty() || volume == VOLUME {
+        return Ok(());
+    }
+    Err(Kind::NotFound.status(format!(
+        "{name} is not on volume {volume}; this replica has none"
+    )))
+}
+
+/// What cannot be asked of a replica without bytes and disks.
+fn has_none(what: &str) -> Status {
+    Kind::NotFound.status(format!("this replica keeps checksums only, and has {what}"))
+}
+
+fn failed(error: &RecordError) -> Status {
+    tracing::error!(%error, "the record cannot be read");
+    Kind::Storage.status(error.to_string())
+}
+
+fn stays(error: &PutAsideError) -> Status {
+    let kind = match error {
+        PutAsideError::NotFound(_) => Kind::NotFound,
+        PutAsideError::Differs(_) => Kind::Mismatch,
+        PutAsideError::TooMany(_) => Kind::Refused,
+        PutAsideError::Node(error) => return convert::status(error),
+    };
+    kind.status(error.to_string())
+}
+
+fn required(field: &'static str, value: String) -> Result<String, InvalidMessage> {
+    if value.is_empty() {
+        return Err(InvalidMessage::missing(field));
+    }
+    Ok(value)
+}
+
+impl Intake for ChecksumReplica {
+    type Incoming<'a> = Receiving<'a>;
+
+    /// Of a stream that was cut nothing is kept, so every one begins anew.
+    fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        _from_start: bool,
+    ) -> Result<Receiving<'_>, NodeError> {
+        Self::begin(self, upload, name, size)
+    }
+
+    fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError> {
+        Ok(self.find(name)?)
+    }
+
+    fn entry(&self, entry: Entry) -> wire::FileEntry {
+        convert::entry_of(self.node(), entry)
+    }
+}
+
+impl Incoming for Receiving<'_> {
+    fn name(&self) -> &FileName {
+        self.name()
+    }
+
+    fn received(&self) -> u64 {
+        self.received()
+    }
+
+    fn root_so_far(&self) -> Root {
+        self.root_so_far()
+    }
+
+    /// Never asked for less than nothing.
+    fn keep(self, _length: u64) -> Result<Self, NodeError> {
+        Ok(self)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
+        self.write_all(bytes)
+    }
+
+    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+        Self::commit(self, admission, now)
+    }
+}

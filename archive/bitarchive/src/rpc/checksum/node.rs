@@ -1,0 +1,176 @@
+//! The service `Node` of a checksum replica: it takes files as a node does, and has none to give.
+
+use archive_model::FileName;
+use archive_rpc::Kind;
+use proto_archive::wire::node_server::Node;
+use proto_archive::{convert as fields, wire};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::super::{AnswerStream, listing, send, upload};
+use super::{ChecksumReplica, Door, failed, has_none, replica, required, stays, table};
+use crate::checksum::VOLUME;
+use crate::rpc::upload::Intake;
+
+type Answer<T> = Result<Response<T>, Status>;
+type Stream<T> = Answer<AnswerStream<T>>;
+
+/// The one entry of a file; `NOT_FOUND` where there is none.
+fn the_entry(replica: &ChecksumReplica, name: &FileName) -> Result<wire::FileEntry, Status> {
+    let found = replica.find(name).map_err(|error| failed(&error))?;
+    let unknown = || Kind::NotFound.status(format!("this replica has no file {name}"));
+    Ok(replica.entry(found.ok_or_else(unknown)?))
+}
+
+#[tonic::async_trait]
+impl Node for Door {
+    async fn upload(
+        &self,
+        request: Request<Streaming<wire::UploadRequest>>,
+    ) -> Stream<wire::UploadResponse> {
+        let mut steps = upload::Steps::new(request.into_inner(), self.idle);
+        let clock = self.clock.clone();
+        Ok(self.answer("upload", move |replica, answers| {
+            upload::receive(replica, &mut steps, answers, &clock)
+        }))
+    }
+
+    async fn read(&self, request: Request<wire::ReadRequest>) -> Stream<wire::Segment> {
+        let name = fields::file_name("name", &request.into_inner().name)?;
+        Err(has_none(&format!("no bytes of {name}; ask another one")))
+    }
+
+    async fn find(&self, request: Request<wire::FindRequest>) -> Answer<wire::FindResponse> {
+        let name = fields::file_name("name", &request.into_inner().name)?;
+        Self::find(self, name).await
+    }
+
+    async fn files(&self, request: Request<wire::FilesRequest>) -> Stream<wire::FilesResponse> {
+        Self::files(self, &request.into_inner())
+    }
+
+    async fn node_state(&self, _: Request<wire::NodeStateRequest>) -> Answer<wire::NodeStatus> {
+        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now().to_string());
+        self.ask(move |replica| {
+            Ok(wire::NodeStatus {
+                endpoint,
+                seen,
+                ..replica::report(replica)
+            })
+        })
+        .await
+    }
+
+    /// Says what is recorded: there is nothing to read.
+    async fn verify(&self, request: Request<wire::VerifyRequest>) -> Stream<wire::VerifyResponse> {
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        table(&request.name, &request.volume)?;
+        Ok(self.answer("verify", move |replica, answers| {
+            let entry = Some(the_entry(replica, &name)?);
+            send(answers, wire::VerifyResponse { bytes: 0, entry })
+        }))
+    }
+
+    async fn mend(&self, _: Request<Streaming<wire::MendRequest>>) -> Stream<wire::MendResponse> {
+        Err(has_none("no groups to mend"))
+    }
+
+    /// There is nothing to read again, so it is idle for ever.
+    async fn scrub(&self, request: Request<wire::ScrubRequest>) -> Answer<wire::ScrubState> {
+        match request.into_inner().order() {
+            wire::scrub_request::Order::Unspecified => Ok(Response::new(wire::ScrubState {
+                node: self.replica.node().to_string(),
+                state: "idle".to_owned(),
+                ..wire::ScrubState::default()
+            })),
+            wire::scrub_request::Order::Pause
+            | wire::scrub_request::Order::Resume
+            | wire::scrub_request::Order::Throttle => Err(has_none("nothing to scrub")),
+        }
+    }
+
+    async fn set_volume(&self, _: Request<wire::SetVolumeRequest>) -> Answer<wire::NodeStatus> {
+        Err(has_none("no volumes"))
+    }
+
+    async fn set_mode(&self, _: Request<wire::SetModeRequest>) -> Answer<wire::NodeStatus> {
+        Err(has_none("no other node to take its place"))
+    }
+
+    /// Always empty: a row that went has a line in `removed.jsonl`.
+    async fn attic(&self, request: Request<wire::AtticRequest>) -> Stream<wire::AtticResponse> {
+        let name = request.into_inner().name;
+        if !name.is_empty() {
+            fields::file_name("name", &name)?;
+        }
+        Ok(self.answer("attic", |_, answers| {
+            let end = Some(wire::files_response::End::default());
+            let items = Vec::new();
+            send(answers, wire::AtticResponse { items, end })
+        }))
+    }
+
+    async fn put_aside(&self, request: Request<wire::PutAsideRequest>) -> Answer<wire::AtticItem> {
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        table(&request.name, &request.volume)?;
+        let root = fields::root("checksum", &request.checksum)?;
+        let (who, why) = (required("who", request.who)?, required("why", request.why)?);
+        let now = self.clock.now();
+        self.ask(move |replica| {
+            let removed = replica.put_aside(&name, &root, (&who, &why), now);
+            let removed = removed.map_err(|error| stays(&error))?;
+            Ok(wire::AtticItem {
+                node: replica.node().to_string(),
+                volume: VOLUME.to_owned(),
+                id: String::new(),
+                name: removed.name.to_string(),
+                at: removed.at.to_string(),
+                who: removed.who,
+                why: removed.why,
+                kind: "file".to_owned(),
+                bytes: 0,
+            })
+        })
+        .await
+    }
+
+    async fn take_back(&self, _: Request<wire::AtticRef>) -> Answer<wire::FileEntry> {
+        Err(has_none(
+            "no attic; store the file there again from another replica",
+        ))
+    }
+
+    async fn purge(&self, _: Request<wire::AtticRef>) -> Answer<wire::PurgeResponse> {
+        Err(has_none("no attic"))
+    }
+
+    async fn adopt(&self, _: Request<wire::AdoptRequest>) -> Answer<wire::FileEntry> {
+        Err(has_none("no file without an admission"))
+    }
+
+    async fn admissions(
+        &self,
+        request: Request<wire::FilesRequest>,
+    ) -> Stream<wire::AdmissionsResponse> {
+        let request = request.into_inner();
+        let after = fields::after(&request.after)?;
+        let is_wanted = !request.only_findings;
+        Ok(self.answer("admissions", move |replica, answers| {
+            let rows = replica.list(after.as_ref());
+            let rows = rows.map_err(|error| failed(&error))?;
+            let all = rows.take_while(|_| is_wanted).map(|row| {
+                let entry = row.map_err(|error| failed(&error))?;
+                let admission = replica.record().admission(&entry.name);
+                Ok(wire::admissions_response::One {
+                    // Empty only where the row went while it was listed.
+                    admission: admission
+                        .map_err(|error| failed(&error))?
+                        .unwrap_or_default(),
+                    entry: Some(replica.entry(entry)),
+                })
+            });
+            listing::send_admissions(all, Vec::new, answers)
+        }))
+    }
+}

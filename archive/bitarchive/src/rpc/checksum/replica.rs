@@ -1,0 +1,100 @@
+//! The service `Replica` of a checksum replica: every question about nodes has one answer, itself.
+
+use archive_rpc::Kind;
+use proto_archive::wire::replica_server::Replica;
+use proto_archive::{convert as fields, wire};
+use tonic::{Request, Response, Status};
+
+use super::super::AnswerStream;
+use super::{ChecksumReplica, Door, VOLUME};
+
+type Answer<T> = Result<Response<T>, Status>;
+type Stream<T> = Answer<AnswerStream<T>>;
+
+#[tonic::async_trait]
+impl Replica for Door {
+    async fn heartbeat(
+        &self,
+        _request: Request<wire::HeartbeatRequest>,
+    ) -> Answer<wire::HeartbeatResponse> {
+        let replica = self.replica.replica();
+        Err(Kind::Invalid.status(format!(
+            "replica {replica} keeps checksums only and has no other nodes; correct the setting `monitor` of that node"
+        )))
+    }
+
+    /// Always itself: to avoid its only node would hide why that one could not.
+    async fn place(&self, request: Request<wire::PlaceRequest>) -> Answer<wire::PlaceResponse> {
+        let request = request.into_inner();
+        fields::file_name("name", &request.name)?;
+        fields::upload_id(&request.upload)?;
+        Ok(Response::new(wire::PlaceResponse {
+            node: self.replica.node().to_string(),
+            endpoint: self.endpoint.clone(),
+        }))
+    }
+
+    async fn locate(&self, request: Request<wire::FindRequest>) -> Answer<wire::FindResponse> {
+        let name = fields::file_name("name", &request.into_inner().name)?;
+        self.find(name).await
+    }
+
+    async fn listing(&self, request: Request<wire::FilesRequest>) -> Stream<wire::FilesResponse> {
+        self.files(&request.into_inner())
+    }
+
+    async fn replica_state(
+        &self,
+        request: Request<wire::ReplicaStateRequest>,
+    ) -> Answer<wire::ReplicaStateResponse> {
+        let known = request.into_inner().known;
+        let mut others = Vec::new();
+        for node in known {
+            let node = fields::node_id(&node)?;
+            if node != *self.replica.node() {
+                others.push(wire::NodeStatus {
+                    node: node.to_string(),
+                    ..wire::NodeStatus::default()
+                });
+            }
+        }
+        let (endpoint, seen) = (self.endpoint.clone(), self.clock.now().to_string());
+        self.ask(move |replica| {
+            let own = wire::NodeStatus {
+                endpoint,
+                seen,
+                ..report(replica)
+            };
+            Ok(wire::ReplicaStateResponse {
+                replica: replica.replica().to_string(),
+                nodes: std::iter::once(own).chain(others).collect(),
+            })
+        })
+        .await
+    }
+}
+
+/// How it is now, in the terms of a node with one volume.
+pub(super) fn report(replica: &ChecksumReplica) -> wire::NodeStatus {
+    let (space, problem) = match replica.space() {
+        Ok(space) => (Some(space), String::new()),
+        Err(error) => (None, error.to_string()),
+    };
+    let volume = wire::VolumeStatus {
+        volume: VOLUME.to_owned(),
+        path: replica.data().display().to_string(),
+        problem,
+        mode: "read-write".to_owned(),
+        total: space.map(|(space, _)| space.total).unwrap_or_default(),
+        free: space.map(|(space, _)| space.free).unwrap_or_default(),
+        retired: false,
+    };
+    wire::NodeStatus {
+        node: replica.node().to_string(),
+        volumes: vec![volume],
+        usable: space.map(|(_, usable)| usable).unwrap_or_default(),
+        alive: true,
+        mode: "read-write".to_owned(),
+        ..wire::NodeStatus::default()
+    }
+}

@@ -1,0 +1,7 @@
+//! A checksum replica as the repository meets it: over real TLS, with senders that break off, err and lie.
+#![expect(clippy::expect_used, reason = "helpers of the tests")]
+
+mod answers;
+mod life;
+mod uploads;
+mod world;

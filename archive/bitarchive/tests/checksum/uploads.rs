@@ -1,0 +1,217 @@
+//! What may be sent, and what becomes of what may not.
+
+use archive_rpc::Kind;
+use proto_archive::wire::FindRequest;
+use proto_archive::wire::upload_request::Step;
+
+use crate::world::{PATIENCE, TRUSTED, World, admission, noise, root, say, signed};
+
+const SIZE: usize = 1_000_003;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_sent_is_recorded_with_the_root_that_was_computed() {
+    let world = World::new();
+    let running = world.start().await;
+    for (n, size) in [0, 1, 16 * 1024, 16 * 1024 + 1, SIZE]
+        .into_iter()
+        .enumerate()
+    {
+        let (name, bytes) = (format!("f-{n}"), noise(size, n as u64));
+        let entry = world.store(&running, &name, &bytes).await.unwrap();
+        assert_eq!(entry.root, root(&bytes).as_bytes()[..]);
+        assert_eq!((entry.size, entry.volume.as_str()), (size as u64, "table"));
+        assert_eq!((entry.node.as_str(), entry.condition), ("three-1", 1));
+    }
+    assert_eq!(running.names().await, ["f-0", "f-1", "f-2", "f-3", "f-4"]);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_again_is_success_and_other_content_never_replaces() {
+    let world = World::new();
+    let running = world.start().await;
+    let (bytes, other) = (noise(SIZE, 1), noise(SIZE, 2));
+    let first = world.store(&running, "a", &bytes).await.unwrap();
+    let again = world.store(&running, "a", &bytes).await.unwrap();
+    assert_eq!(again, first);
+    // As every node does, it says at once what it has: the sender sees that it is not the same.
+    let said = world.store(&running, "a", &other).await.unwrap();
+    assert_eq!(said.root, root(&bytes).as_bytes()[..]);
+    assert_eq!(world.store(&running, "a", &bytes).await.unwrap(), first);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_what_was_admitted_is_refused_and_leaves_nothing() {
+    let world = World::new();
+    let running = world.start().await;
+    let bytes = noise(SIZE, 1);
+    let shorter = &bytes[..SIZE - 1];
+    let upload = world.upload();
+    let right = admission("a", &upload, &bytes);
+    let foreign = signed(&right, [2; 32]);
+    let mut flipped = bytes.clone();
+    flipped[SIZE / 2] ^= 1;
+    let elsewhere = |name, upload| signed(&admission(name, upload, &bytes), TRUSTED);
+    let right = signed(&right, TRUSTED);
+    for (why, sent, envelope) in [
+        ("a byte is missing", shorter, right.clone()),
+        ("a bit has flipped", &flipped, right.clone()),
+        ("a key that is not trusted", &bytes, foreign),
+        ("another name", &bytes, elsewhere("b", &upload)),
+        ("another upload", &bytes, elsewhere("a", "u-of-others")),
+    ] {
+        let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
+        let sending = sending.expect(why);
+        let error = sending.send(sent, envelope).await.unwrap_err();
+        assert_eq!(Kind::of(&error), Kind::Mismatch, "{why}: {error}");
+        assert!(running.names().await.is_empty(), "{why}");
+    }
+    for envelope in ["", "{}", "admitted"] {
+        let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
+        let sending = sending.expect("ready");
+        let error = sending.send(&bytes, envelope.to_owned()).await.unwrap_err();
+        assert_eq!(Kind::of(&error), Kind::Invalid, "{error}");
+    }
+    let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
+    let entry = sending.expect("ready").send(&bytes, right).await;
+    assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_announced_is_stopped_at_the_first_byte_too_many() {
+    let world = World::new();
+    let running = world.start().await;
+    let upload = world.upload();
+    let sending = running.open(&upload, "a", 10).await.unwrap();
+    let sending = sending.expect("ready");
+    say(&sending.steps, Step::Data(vec![0; 11].into())).await;
+    let error = sending.refusal().await;
+    assert_eq!(Kind::of(&error), Kind::Mismatch, "{error}");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
+    let world = World::new();
+    let running = world.start().await;
+    let bytes = noise(SIZE, 1);
+    let upload = world.upload();
+    let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
+    let sending = sending.expect("ready");
+    say(
+        &sending.steps,
+        Step::Data(bytes[..SIZE / 2].to_vec().into()),
+    )
+    .await;
+
+    let busy = world.store(&running, "a", &bytes).await.unwrap_err();
+    assert_eq!(Kind::of(&busy), Kind::Busy, "{busy}");
+    let find = FindRequest {
+        name: "a".to_owned(),
+    };
+    let found = running.replica.clone().locate(find.clone()).await.unwrap();
+    let found = found.into_inner();
+    assert!(found.entries.is_empty());
+    assert!(found.gaps[0].reason.contains("being received"), "{found:?}");
+
+    drop(sending);
+    let again = async {
+        loop {
+            match world.store(&running, "a", &bytes).await {
+                Err(busy) if Kind::of(&busy) == Kind::Busy => {}
+                other => return other,
+            }
+        }
+    };
+    let entry = tokio::time::timeout(PATIENCE, again).await.unwrap();
+    assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
+    let found = running.replica.clone().locate(find).await.unwrap();
+    assert_eq!(found.into_inner().gaps, []);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_sender_is_not_waited_for() {
+    let world = World::new();
+    let running = world.start().await;
+    let sending = running.open(&world.upload(), "a", 10).await.unwrap();
+    let error = sending.expect("ready").refusal().await;
+    assert_eq!(Kind::of(&error), Kind::TimedOut, "{error}");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_come_at_once() {
+    let world = World::new();
+    let running = world.start().await;
+    let bytes = noise(200_000, 1);
+    let names: Vec<String> = (0..24).map(|n| format!("f-{n:02}")).collect();
+    let stores = names.iter().map(|name| world.store(&running, name, &bytes));
+    let mut done = 0;
+    for entry in futures(stores).await {
+        assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
+        done += 1;
+    }
+    assert_eq!((done, running.names().await), (24, names));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_never_held() {
+    let world = World::new();
+    let running = world.start().await;
+    let (chunk, count): (bytes::Bytes, u64) = (noise(1 << 20, 1).into(), 1024);
+    let mut hasher = blake3::Hasher::new();
+    (0..count).for_each(|_| {
+        hasher.update(&chunk);
+    });
+    let upload = world.upload();
+    let admitted = archive_proof::Admission {
+        size: count << 20,
+        root: archive_model::Root::from_bytes(*hasher.finalize().as_bytes()),
+        ..admission("a", &upload, b"")
+    };
+    let sending = running.open(&upload, "a", count << 20).await.unwrap();
+    let sending = sending.expect("ready");
+    for _ in 0..count {
+        say(&sending.steps, Step::Data(chunk.clone())).await;
+    }
+    let entry = sending.send(b"", signed(&admitted, TRUSTED)).await.unwrap();
+    assert_eq!(entry.size, count << 20);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak
+        .and_then(|text| text.split_whitespace().next())
+        .unwrap();
+    let peak: u64 = peak.parse().unwrap();
+    assert!(peak < 600 << 10, "{peak} KiB at most");
+    running.stop().await;
+}
+
+/// All at once.
+async fn futures<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut waiting: Vec<_> = all.map(|one| (Box::pin(one), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut is_done = true;
+        for (future, result) in &mut waiting {
+            if result.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(value) => *result = Some(value),
+                    std::task::Poll::Pending => is_done = false,
+                }
+            }
+        }
+        if is_done {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    waiting
+        .into_iter()
+        .filter_map(|(_, result)| result)
+        .collect()
+}

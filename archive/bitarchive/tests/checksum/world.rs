@@ -1,0 +1,331 @@
+//! An environment with its authority and its signing key, a checksum replica in it, and hands for calls.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use archive_bitarchive::StartError;
+use archive_bitarchive::checksum::{ChecksumReplicaSettings, Record, Settings, serve};
+use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
+use archive_model::{Digests, FileName, Root};
+use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, RpcSettings, Validity,
+    connect_lazy,
+};
+use jiff::Timestamp;
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::replica_client::ReplicaClient;
+use proto_archive::wire::upload_request::{Close, Open, Start, Step};
+use proto_archive::wire::upload_response::Step as Answer;
+use proto_archive::wire::{FileEntry, FilesRequest, FilesResponse, UploadRequest, UploadResponse};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+/// Longer than anything here should take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a sender may be silent.
+pub(crate) const IDLE: Period = Period::from_secs(2);
+
+/// The key whose admissions are believed.
+pub(crate) const TRUSTED: [u8; 32] = [1; 32];
+
+pub(crate) struct World {
+    authority: Authority,
+    files: TempDir,
+    uploads: AtomicU64,
+}
+
+/// A replica that runs, and the way to both of its doors.
+pub(crate) struct Running {
+    daemon: Daemon,
+    pub(crate) node: NodeClient<Channel>,
+    pub(crate) replica: ReplicaClient<Channel>,
+}
+
+/// An upload that the replica is ready for.
+pub(crate) struct Sending {
+    pub(crate) steps: mpsc::Sender<UploadRequest>,
+    pub(crate) answers: Streaming<UploadResponse>,
+}
+
+/// Bytes that are the same for the same seed.
+pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new()
+        .update(&seed.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+pub(crate) fn root(bytes: &[u8]) -> Root {
+    Root::from_bytes(*blake3::hash(bytes).as_bytes())
+}
+
+/// What the repository would admit these bytes as.
+pub(crate) fn admission(name: &str, upload: &str, bytes: &[u8]) -> Admission {
+    Admission {
+        archive: "kb".to_owned(),
+        name: FileName::new(name).expect("name"),
+        size: bytes.len() as u64,
+        root: root(bytes),
+        digests: Digests::default(),
+        depositor: "harvester/h".to_owned(),
+        admitted: Timestamp::UNIX_EPOCH,
+        upload: upload.parse().expect("upload"),
+    }
+}
+
+pub(crate) fn signed(admission: &Admission, seed: [u8; 32]) -> String {
+    let envelope = admission
+        .sign(&SigningKey::from_seed(seed))
+        .expect("signed");
+    envelope.as_str().to_owned()
+}
+
+/// From an hour ago, for so many hours: an authority lives longer than what it issues.
+fn validity(hours: u64) -> Validity {
+    let not_before = SystemTime::from(Clock::system().now()) - Duration::from_hours(1);
+    Validity {
+        not_before,
+        not_after: not_before + Duration::from_hours(hours),
+    }
+}
+
+fn write(path: &std::path::Path, bytes: &[u8]) {
+    archive_durable::replace(path, bytes).expect("written");
+}
+
+impl World {
+    /// With an empty record that was made as an operator would make it.
+    pub(crate) fn new() -> Self {
+        let world = Self {
+            authority: Authority::create("lab", validity(4)).expect("authority"),
+            files: TempDir::new().expect("directory"),
+            uploads: AtomicU64::new(0),
+        };
+        world.init();
+        let trust = TrustFile::new(vec![TrustedKey {
+            archive: "kb".to_owned(),
+            public_key: SigningKey::from_seed(TRUSTED).public_key(),
+            from: Timestamp::UNIX_EPOCH,
+            until: None,
+        }]);
+        let trust = trust.and_then(|trust| trust.to_json()).expect("trust file");
+        write(&world.path("trust.json"), trust.as_bytes());
+        world
+    }
+
+    pub(crate) fn init(&self) {
+        let (node, replica) = ("three-1".parse(), "three".parse());
+        Record::init(&self.data(), &node.expect("id"), &replica.expect("id")).expect("a record");
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    /// An upload id that was not used before.
+    pub(crate) fn upload(&self) -> String {
+        format!("u-{}", self.uploads.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn pem(&self, grants: &[&str]) -> CredentialPem {
+        let parse = |grant: &&str| grant.parse().expect("grant");
+        let grants: Vec<Grant> = grants.iter().map(parse).collect();
+        let issued = self
+            .authority
+            .issue(&grants, &["127.0.0.1"], validity(2))
+            .expect("issue");
+        CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: self.authority.certificate().to_owned(),
+            revoked: None,
+        }
+    }
+
+    pub(crate) fn settings(&self, grants: &[&str]) -> Settings {
+        let pem = self.pem(grants);
+        write(&self.path("own.pem"), pem.certificate.as_bytes());
+        write(&self.path("own.key"), pem.key.as_bytes());
+        write(&self.path("authority.pem"), pem.authorities.as_bytes());
+        Settings {
+            daemon: DaemonSettings::default(),
+            rpc: RpcSettings {
+                listen: "127.0.0.1:0".to_owned(),
+                certificate: self.path("own.pem"),
+                key: self.path("own.key"),
+                authorities: self.path("authority.pem"),
+                revoked: None,
+            },
+            checksum_replica: ChecksumReplicaSettings {
+                node: "three-1".parse().expect("id"),
+                replica: "three".parse().expect("id"),
+                data: self.data(),
+                trust: self.path("trust.json"),
+                endpoint: None,
+                idle: IDLE,
+                reserve: ByteSize::from_bytes(1_000_000),
+                removals_per_hour: 2,
+            },
+        }
+    }
+
+    pub(crate) async fn try_start(&self, settings: Settings) -> Result<Running, StartError> {
+        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let address = serve(settings, daemon.clone()).await?.to_string();
+        let now = Clock::system().now().into();
+        let own = Credentials::from_pem(&self.pem(&["repository/kb", "node/n"]), now);
+        let own = own.expect("credentials");
+        let channel = |role, name| {
+            let expected = Expected::named(&Grant::new(role, name).expect("grant"));
+            connect_lazy(&address, &own, &expected, &Limits::default()).expect("channel")
+        };
+        Ok(Running {
+            daemon,
+            node: NodeClient::new(channel(Role::Node, "three-1")),
+            replica: ReplicaClient::new(channel(Role::Monitor, "three")),
+        })
+    }
+
+    pub(crate) async fn start(&self) -> Running {
+        let settings = self.settings(&["monitor/three", "node/three-1"]);
+        self.try_start(settings).await.expect("it starts")
+    }
+
+    /// Stores a file whole, as the repository would.
+    pub(crate) async fn store(
+        &self,
+        running: &Running,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<FileEntry, Status> {
+        let upload = self.upload();
+        let envelope = signed(&admission(name, &upload, bytes), TRUSTED);
+        match running.open(&upload, name, bytes.len() as u64).await? {
+            Err(entry) => Ok(entry),
+            Ok(sending) => sending.send(bytes, envelope).await,
+        }
+    }
+}
+
+impl Running {
+    /// Every task must have ended well.
+    pub(crate) async fn stop(self) {
+        drop((self.node, self.replica));
+        self.daemon.tasks.stop_all();
+        self.daemon.tasks.join(PATIENCE).await.expect("a good end");
+    }
+
+    /// Opens an upload: it is ready, or the file is there already.
+    pub(crate) async fn open(
+        &self,
+        upload: &str,
+        name: &str,
+        size: u64,
+    ) -> Result<Result<Sending, FileEntry>, Status> {
+        let (steps, requests) = mpsc::channel(4);
+        let open = Open {
+            upload: upload.to_owned(),
+            name: name.to_owned(),
+            size,
+            from_start: false,
+        };
+        say(&steps, Step::Open(open)).await;
+        let mut node = self.node.clone();
+        let answers = node.upload(ReceiverStream::new(requests)).await?;
+        let mut sending = Sending {
+            steps,
+            answers: answers.into_inner(),
+        };
+        match sending.next().await? {
+            Answer::Stored(entry) => Ok(Err(entry)),
+            Answer::Ready(ready) => {
+                assert_eq!(ready.offset, 0, "of a stream that was cut nothing is kept");
+                say(&sending.steps, Step::Start(Start { offset: 0 })).await;
+                Ok(Ok(sending))
+            }
+        }
+    }
+
+    pub(crate) async fn list(&self, after: &str) -> Vec<FilesResponse> {
+        let request = FilesRequest {
+            after: after.to_owned(),
+            only_findings: false,
+        };
+        let mut replica = self.replica.clone();
+        let mut stream = replica
+            .listing(request)
+            .await
+            .expect("listing")
+            .into_inner();
+        let mut messages = Vec::new();
+        while let Some(message) = stream.message().await.expect("a message") {
+            messages.push(message);
+        }
+        messages
+    }
+
+    /// The names that are listed, of a listing that says that it is whole.
+    pub(crate) async fn names(&self) -> Vec<String> {
+        let messages = self.list("").await;
+        let end = messages
+            .last()
+            .and_then(|last| last.end.clone())
+            .expect("an end");
+        let entries = messages.into_iter().flat_map(|message| message.entries);
+        let names: Vec<String> = entries.map(|entry| entry.name).collect();
+        assert_eq!((end.count, end.gaps.len()), (names.len() as u64, 0));
+        names
+    }
+}
+
+/// What a stream that has ended is told is of no matter: its answer says why.
+pub(crate) async fn say(steps: &mpsc::Sender<UploadRequest>, step: Step) {
+    drop(steps.send(UploadRequest { step: Some(step) }).await);
+}
+
+impl Sending {
+    async fn next(&mut self) -> Result<Answer, Status> {
+        let message = timeout(PATIENCE, self.answers.message()).await;
+        let message = message.expect("an answer in time")?;
+        Ok(message.and_then(|one| one.step).expect("an answer"))
+    }
+
+    pub(crate) async fn send(
+        mut self,
+        bytes: &[u8],
+        envelope: String,
+    ) -> Result<FileEntry, Status> {
+        for chunk in bytes.chunks(100_000) {
+            say(&self.steps, Step::Data(chunk.to_vec().into())).await;
+        }
+        say(
+            &self.steps,
+            Step::Close(Close {
+                admission: envelope,
+            }),
+        )
+        .await;
+        match self.next().await? {
+            Answer::Stored(entry) => Ok(entry),
+            Answer::Ready(_) => Err(Status::internal("ready, to `close`")),
+        }
+    }
+
+    /// The reason why nothing more is taken.
+    pub(crate) async fn refusal(mut self) -> Status {
+        self.next().await.expect_err("a refusal")
+    }
+}

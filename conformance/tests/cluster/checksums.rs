@@ -1,0 +1,177 @@
+//! The checksum replica of a running archive: a store waits for it, it is made good unasked, and it gives no bytes.
+
+use std::time::Duration;
+
+use archive_client::{Access, Class, ClientError, Ingest, Progress, Wanted};
+use archive_model::ReplicaKind;
+use archive_rpc::{Expected, Limits, Role, connect_lazy, rpc_paths};
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::{FilesRequest, PutAsideRequest};
+use proto_archive::{DESCRIPTORS, rules};
+
+use tokio::time::timeout;
+use tonic::Code;
+
+use super::doors::{SOON, call, grant};
+use super::visits::{get, list, name, noise, root, store};
+use super::world::{CHECKSUMS, Cluster, eventually, on_a_cluster};
+use super::{SIZE, completed};
+
+#[test]
+fn it_is_a_replica_like_any_but_for_the_bytes() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 1));
+        let stored = store(cluster, &name, &bytes).await.unwrap();
+        let third = stored
+            .receipt
+            .replicas
+            .iter()
+            .find(|custody| custody.replica.as_str() == "three")
+            .unwrap();
+        assert_eq!(third.kind, ReplicaKind::Checksum);
+        assert_eq!(third.volume.as_ref().unwrap().as_str(), "table");
+
+        let wanted = Wanted {
+            replica: Some("three".parse().unwrap()),
+            ..Wanted::whole(name.clone())
+        };
+        let (read, end) = get(cluster, &wanted).await;
+        let error = end.unwrap_err();
+        assert!(read.is_empty());
+        assert!(error.to_string().contains("checksums only"), "{error}");
+
+        let status = cluster.reader().status().await.unwrap();
+        let third = status
+            .replicas
+            .iter()
+            .find(|replica| replica.replica.as_str() == "three")
+            .unwrap();
+        assert_eq!((third.kind, third.required), (ReplicaKind::Checksum, true));
+        assert_eq!(third.problem, None);
+        let [node] = third.nodes.as_slice() else {
+            panic!("{third:?}")
+        };
+        assert!(node.alive && node.node.as_str() == "three-1", "{node:?}");
+
+        // What it was given outlives it.
+        cluster.stop(CHECKSUMS).await;
+        cluster.start(CHECKSUMS).await;
+        let (entries, end) = list(&cluster.reader(), Some("three")).await.unwrap();
+        assert_eq!(entries[0].root, Some(root(&bytes)));
+        assert_eq!((end.count, end.gaps), (1, vec![]));
+    });
+}
+
+#[test]
+fn while_it_is_away_a_store_says_so_and_later_it_is_made_good_unasked() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("during"), noise(SIZE, 2));
+        cluster.stop(CHECKSUMS).await;
+        let error = store(cluster, &name, &bytes).await.unwrap_err();
+        let said = error.to_string();
+        assert!(matches!(error, ClientError::NotEnoughReplicas(_)), "{said}");
+        let (_, reasons) = said.split_once(": ").unwrap();
+        assert!(reasons.contains("three"), "{said}");
+        assert!(
+            !reasons.contains("one:") && !reasons.contains("two:"),
+            "{said}"
+        );
+        let reader = cluster.reader();
+        let error = list(&reader, Some("three")).await.unwrap_err();
+        assert_eq!(error.class(), Class::Unreachable, "{error}");
+        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        end.unwrap();
+        assert!(read == bytes, "the bytes are in two places");
+
+        cluster.start(CHECKSUMS).await;
+        let depositor = cluster.depositor();
+        eventually("in all, unasked", Duration::from_secs(100), async || {
+            let status = depositor.stat(&name).await.unwrap();
+            (completed(&status) == 3).then_some(())
+        })
+        .await;
+        let (entries, _) = list(&reader, Some("three")).await.unwrap();
+        assert_eq!(entries[0].root, Some(root(&bytes)));
+        let again = store(cluster, &name, &bytes).await.unwrap();
+        assert!(again.already);
+        assert_eq!(again.receipt.replicas.len(), 3);
+    });
+}
+
+#[test]
+fn its_admissions_say_again_what_was_decided() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let mut admitted = Vec::new();
+        for n in 0..3 {
+            let stored = store(cluster, &name(&format!("f-{n}")), &noise(1000, n)).await;
+            admitted.push(stored.unwrap().admission);
+        }
+        let status = cluster.depositor().stat(&name("f-0")).await.unwrap();
+        let is_there = |progress| progress == Progress::UploadCompleted;
+        assert!(status.replicas.iter().all(|one| is_there(one.progress)));
+
+        let channel = connect_lazy(
+            &cluster.address(CHECKSUMS),
+            &cluster.credentials("repository/kb"),
+            &Expected::role(Role::Node),
+            &Limits::default(),
+        );
+        let mut node = NodeClient::new(channel.unwrap());
+        let mut messages = node
+            .admissions(FilesRequest::default())
+            .await
+            .unwrap()
+            .into_inner();
+        let (mut found, mut count) = (Vec::new(), None);
+        while let Some(message) = messages.message().await.unwrap() {
+            for one in message.admissions {
+                let envelope = archive_proof::Envelope::parse(one.admission.as_bytes()).unwrap();
+                found.push(archive_proof::Admission::verify(&envelope, cluster.trust()).unwrap());
+            }
+            count = message.end.map(|end| end.count);
+        }
+        assert_eq!((found, count), (admitted, Some(3)));
+
+        let put_aside = PutAsideRequest {
+            name: "f-1".to_owned(),
+            checksum: root(&noise(1000, 1)).as_bytes().to_vec().into(),
+            who: "officer/anna".to_owned(),
+            why: "a test".to_owned(),
+            ..PutAsideRequest::default()
+        };
+        node.put_aside(put_aside).await.unwrap();
+        let (entries, _) = list(&cluster.reader(), Some("three")).await.unwrap();
+        let left: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(left, ["f-0", "f-2"]);
+    });
+}
+
+#[test]
+fn at_its_doors_every_call_is_answered_and_only_for_the_roles_in_the_rules() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let mut wrong = Vec::new();
+        for role in Role::ALL {
+            let credentials = cluster.credentials(&grant(role));
+            for (expected, service) in [(Role::Node, ".Node/"), (Role::Monitor, ".Replica/")] {
+                let channel = connect_lazy(
+                    &cluster.address(CHECKSUMS),
+                    &credentials,
+                    &Expected::role(expected),
+                    &Limits::default(),
+                )
+                .unwrap();
+                let paths = rpc_paths(DESCRIPTORS).unwrap();
+                for path in paths.iter().filter(|path| path.contains(service)) {
+                    let may = rules::rules().check(path, &credentials.identity()).is_ok();
+                    let ended = timeout(SOON, call(channel.clone(), path)).await;
+                    let ended = ended.unwrap_or_else(|_| panic!("{role} at {path}: no answer"));
+                    let code = ended.err().map_or(Code::Ok, |status| status.code());
+                    if (code == Code::PermissionDenied) == may || code == Code::Unimplemented {
+                        wrong.push(format!("{role} at {path}: {code:?}"));
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    });
+}
