@@ -191,6 +191,7 @@ mod tests {
                 volumes: vec![wire::VolumeStatus::default()],
                 ..wire::NodeStatus::default()
             }],
+            ..Default::default()
         };
         let overview = ReplicaOverview::try_from(state.clone()).unwrap();
         assert_eq!(overview.kind, ReplicaKind::Checksum);

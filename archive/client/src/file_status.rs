@@ -60,6 +60,8 @@ pub enum Progress {
     UploadCompleted,
     /// Not there.
     UploadFailed,
+    /// Taken out of this replica by people.
+    Withdrawn,
 }
 
 impl Progress {
@@ -70,6 +72,7 @@ impl Progress {
             Self::DataUploaded => "data uploaded",
             Self::UploadCompleted => "completed",
             Self::UploadFailed => "failed",
+            Self::Withdrawn => "withdrawn",
         }
     }
 }
@@ -109,6 +112,7 @@ impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
             wire::ReplicaProgress::DataUploaded => Progress::DataUploaded,
             wire::ReplicaProgress::UploadCompleted => Progress::UploadCompleted,
             wire::ReplicaProgress::UploadFailed => Progress::UploadFailed,
+            wire::ReplicaProgress::Withdrawn => Progress::Withdrawn,
             wire::ReplicaProgress::Unspecified => {
                 return Err(unknown("progress", message.progress));
             }

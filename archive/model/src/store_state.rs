@@ -18,12 +18,24 @@ pub enum ReplicaState {
     UploadCompleted,
     /// Not stored there, and why. A later completion still counts.
     UploadFailed(StoreFailure),
+    /// Taken out of this replica by people, and why: neither missing nor brought back.
+    Withdrawn(String),
 }
 
 impl ReplicaState {
     /// Whether this copy counts.
     pub const fn is_completed(&self) -> bool {
         matches!(self, Self::UploadCompleted)
+    }
+
+    /// Whether people took the copy out of this replica: it is not there, and shall not be.
+    pub const fn is_withdrawn(&self) -> bool {
+        matches!(self, Self::Withdrawn(_))
+    }
+
+    /// Whether it is not there yet, and shall be.
+    pub const fn is_open(&self) -> bool {
+        !self.is_completed() && !self.is_withdrawn()
     }
 }
 
@@ -34,6 +46,7 @@ impl fmt::Display for ReplicaState {
             Self::DataUploaded => f.write_str("data uploaded"),
             Self::UploadCompleted => f.write_str("upload completed"),
             Self::UploadFailed(reason) => write!(f, "upload failed: {reason}"),
+            Self::Withdrawn(why) => write!(f, "withdrawn: {why}"),
         }
     }
 }
@@ -66,4 +79,7 @@ pub enum StoreFailure {
     /// The node refuses to take files (read-only, draining).
     #[error("not accepting files: {0}")]
     NotAccepting(String),
+    /// It was there: its disk, node or copy was given up.
+    #[error("no longer there: {0}")]
+    Gone(String),
 }

@@ -9,7 +9,7 @@ use crate::nodes::{Life, Standing};
 /// The instruments of one monitor; every one bears the label `replica`.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruments {
-    nodes: [(Life, Gauge); 4],
+    nodes: [(Life, Gauge); 5],
     /// Signs of life that were believed.
     pub(crate) heartbeats: Counter,
     /// Signs of life that were not: not their own, or not understood.
@@ -58,6 +58,7 @@ impl Instruments {
                 nodes(Life::Silent)?,
                 nodes(Life::Contested)?,
                 nodes(Life::Unheard)?,
+                nodes(Life::Retired)?,
             ],
             heartbeats: counter(heartbeats.0, heartbeats.1, "taken")?,
             heartbeats_refused: counter(heartbeats.0, heartbeats.1, "refused")?,

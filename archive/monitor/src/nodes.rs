@@ -41,6 +41,8 @@ pub enum Life {
     Contested,
     /// The repository knows it; it was not heard of since the start.
     Unheard,
+    /// It says that it lives, and people took it out of service: it is asked nothing, and nobody misses it.
+    Retired,
 }
 
 /// What is new about a sign of life.
@@ -102,6 +104,7 @@ pub struct Nodes {
     silent_after: Duration,
     heard: BTreeMap<NodeId, Heard>,
     expected: Option<BTreeSet<NodeId>>,
+    retired: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Debug)]
@@ -123,6 +126,7 @@ impl Nodes {
             silent_after,
             heard: BTreeMap::new(),
             expected: None,
+            retired: BTreeSet::new(),
         }
     }
 
@@ -172,6 +176,11 @@ impl Nodes {
         self.expected = Some(known);
     }
 
+    /// The repository says which nodes people took out of service, in place of those it said before.
+    pub fn retire(&mut self, retired: BTreeSet<NodeId>) {
+        self.retired = retired;
+    }
+
     /// Every node that was heard of or is expected, sorted by id.
     pub fn list(&self, now: Instant) -> Vec<Standing<'_>> {
         let known: BTreeSet<&NodeId> = self
@@ -182,7 +191,7 @@ impl Nodes {
         let standing = |node| match self.heard.get(node) {
             Some(heard) => Standing {
                 node,
-                life: heard.life(now, self.silent_after),
+                life: self.life(node, heard, now),
                 last: Some((heard.last.time, &heard.report)),
             },
             None => Standing {
@@ -219,6 +228,7 @@ impl Nodes {
                     );
                     survey.gaps.push(Gap::node(node, &reason));
                 }
+                Life::Retired => {}
                 Life::Unheard => survey
                     .gaps
                     .push(Gap::node(node, &"not heard of since the monitor started")),
@@ -232,7 +242,7 @@ impl Nodes {
         let alive = self
             .heard
             .iter()
-            .filter(|(_, heard)| heard.life(now, self.silent_after) == Life::Alive);
+            .filter(|(node, heard)| self.life(node, heard, now) == Life::Alive);
         let candidate = |(node, heard): (&NodeId, &Heard)| Candidate {
             node: node.clone(),
             endpoint: heard.report.endpoint.clone(),
@@ -240,6 +250,14 @@ impl Nodes {
             room: heard.report.usable.saturating_sub(heard.promised),
         };
         alive.map(candidate).collect()
+    }
+
+    fn life(&self, node: &NodeId, heard: &Heard, now: Instant) -> Life {
+        if self.retired.contains(node) {
+            Life::Retired
+        } else {
+            heard.life(now, self.silent_after)
+        }
     }
 
     /// A file of so many bytes is on its way there. Until the next sign of life that room counts as taken.
@@ -269,7 +287,13 @@ impl Heard {
 
 impl Life {
     /// Every state.
-    pub const ALL: [Self; 4] = [Self::Alive, Self::Silent, Self::Contested, Self::Unheard];
+    pub const ALL: [Self; 5] = [
+        Self::Alive,
+        Self::Silent,
+        Self::Contested,
+        Self::Unheard,
+        Self::Retired,
+    ];
 
     /// The state in one word, as in metrics.
     pub const fn word(self) -> &'static str {
@@ -278,6 +302,7 @@ impl Life {
             Self::Silent => "silent",
             Self::Contested => "contested",
             Self::Unheard => "unheard",
+            Self::Retired => "retired",
         }
     }
 }

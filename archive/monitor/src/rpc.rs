@@ -234,10 +234,13 @@ impl Replica for Door {
         &self,
         request: Request<wire::ReplicaStateRequest>,
     ) -> Answer<wire::ReplicaStateResponse> {
-        let known = convert::node_ids("known", &request.into_inner().known)?;
+        let request = request.into_inner();
+        let known = convert::node_ids("known", &request.known)?;
+        let retired = convert::node_ids("retired", &request.retired)?;
         let now = self.clock.instant();
         let mut nodes = lock(&self.nodes);
         nodes.expect(known);
+        nodes.retire(retired);
         let all = nodes.list(now);
         self.instruments.show(&all);
         Ok(Response::new(wire::ReplicaStateResponse {

@@ -6,12 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive_db::{Batch, Database, DbError, Key, Options, Table, Text, Value};
+use archive_db::value::decode_body;
+use archive_db::{Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, Value};
 use archive_durable::{DiskError, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::standing::Retired;
 use crate::store::FileRecord;
 
 /// Every table of the admin data.
@@ -56,13 +58,35 @@ pub struct AuditLine {
 
 impl Value for AuditLine {}
 
+/// What is remembered of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Whether people took it out of service, when and why.
+    pub retired: Option<Retired>,
+}
+
+impl Value for NodeRow {
+    const VERSION: u8 = 2;
+
+    /// In version 1 there was nothing to say of a node.
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+        match version {
+            1 => decode_body(body).map(|()| Self::default()),
+            _ => Err(InvalidValue::Version {
+                found: version,
+                written: Self::VERSION,
+            }),
+        }
+    }
+}
+
 /// The admin data.
 #[derive(Clone, Debug)]
 pub struct Admin {
     database: Database,
     files: Table<Text<FileName>, AdminRow>,
     audit: Table<u64, AuditLine>,
-    nodes: Table<(Text<ReplicaId>, Text<NodeId>), ()>,
+    nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
@@ -159,22 +183,26 @@ impl Admin {
         Ok(self.audit.scan()?.map(|row| row.map(|(_, line)| line)))
     }
 
-    /// The nodes that belong to a replica, heard of or not.
+    /// The nodes that belong to a replica, heard of or not; those that were retired do not any more.
     pub fn nodes(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, DbError> {
-        let rows = self.nodes.prefix(&Text(replica.clone()))?;
-        rows.map(|row| row.map(|((_, Text(node)), ())| node))
-            .collect()
+        let mut nodes = Vec::new();
+        for row in self.nodes.prefix(&Text(replica.clone()))? {
+            let ((_, Text(node)), row) = row?;
+            if row.retired.is_none() {
+                nodes.push(node);
+            }
+        }
+        Ok(nodes)
     }
 
-    /// Remembers nodes of a replica.
+    /// Remembers nodes of a replica; what is known of one stays.
     pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         for node in nodes {
-            batch.put(
-                &self.nodes,
-                &(Text(replica.clone()), Text(node.clone())),
-                &(),
-            )?;
+            let key = (Text(replica.clone()), Text(node.clone()));
+            if self.nodes.get(&key)?.is_none() {
+                batch.put(&self.nodes, &key, &NodeRow::default())?;
+            }
         }
         batch.commit().map(|_| ())
     }

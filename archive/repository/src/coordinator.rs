@@ -14,11 +14,12 @@ use archive_model::{FileName, UploadId};
 use archive_proof::SigningKey;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{Admin, AdminError, AdminRow};
 use crate::depositor::Depositor;
 use crate::heal::Healer;
+use crate::standing::Standing;
 use crate::store::{Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester};
 use crate::transfer::{Seal, Transfers};
 
@@ -42,6 +43,15 @@ pub(crate) enum Letter {
     },
     /// Something happened to a file.
     Happened { name: FileName, event: Event },
+    /// People have decided something about a file.
+    Ordered {
+        name: FileName,
+        event: Event,
+        /// Who, as `role/name`.
+        who: String,
+        /// Told once it is remembered.
+        done: oneshot::Sender<()>,
+    },
 }
 
 impl Mail {
@@ -53,6 +63,18 @@ impl Mail {
     /// Reports an event. A coordinator that has stopped needs no reports.
     pub(crate) async fn happened(&self, name: FileName, event: Event) {
         drop(self.0.send(Letter::Happened { name, event }).await);
+    }
+
+    /// Reports what people have decided about a file, and waits until it is remembered; `false`: the repository stops.
+    pub(crate) async fn order(&self, name: FileName, event: Event, who: String) -> bool {
+        let (done, is_done) = oneshot::channel();
+        let letter = Letter::Ordered {
+            name,
+            event,
+            who,
+            done,
+        };
+        self.0.send(letter).await.is_ok() && is_done.await.is_ok()
     }
 
     /// Asks for a file to be stored; `false`: the repository is stopping.
@@ -73,6 +95,7 @@ pub(crate) struct Coordinator {
     pub(crate) archive: String,
     pub(crate) key: SigningKey,
     pub(crate) specs: Vec<ReplicaSpec>,
+    pub(crate) standing: Arc<Standing>,
     pub(crate) limits: Limits,
     pub(crate) admin: Admin,
     pub(crate) transfers: Transfers,
@@ -84,12 +107,16 @@ pub(crate) struct Coordinator {
     pub(crate) timers: BTreeSet<(Timestamp, FileName)>,
     pub(crate) depositors: HashMap<Requester, Depositor>,
     pub(crate) last_requester: u64,
+    /// Who waits until what they decided is remembered.
+    pub(crate) ordered: Vec<oneshot::Sender<()>>,
 }
 
 /// A file that is on its way.
 pub(crate) struct Active {
     state: FileState,
     depositor: String,
+    /// Who decided what is remembered next, where it was people.
+    by: Option<String>,
     admission: Option<Arc<str>>,
     seal: Option<Seal>,
     source: Option<Requester>,
@@ -140,6 +167,10 @@ impl Coordinator {
                 self.decide(wake, &mut effects)?;
             }
             self.act(effects)?;
+            for done in self.ordered.drain(..) {
+                // One that does not wait any more need not know.
+                done.send(()).unwrap_or_default();
+            }
             if self.clock.instant().saturating_duration_since(stamped) >= STAMP {
                 self.admin.stamp().map_err(AdminError::from)?;
                 stamped = self.clock.instant();
@@ -190,6 +221,7 @@ impl Coordinator {
 
     fn decide(&mut self, wake: Wake, effects: &mut Vec<(FileName, Vec<Effect>)>) -> Step<()> {
         let now = self.clock.now();
+        let mut by = None;
         let (name, event) = match wake {
             Wake::Letter(Letter::Ask {
                 name,
@@ -197,6 +229,16 @@ impl Coordinator {
                 depositor,
             }) => self.welcome(name, claim, depositor)?,
             Wake::Letter(Letter::Happened { name, event }) => (name, event),
+            Wake::Letter(Letter::Ordered {
+                name,
+                event,
+                who,
+                done,
+            }) => {
+                self.ordered.push(done);
+                by = Some(who);
+                (name, event)
+            }
             Wake::Timer(name) => (name, Event::Tick),
         };
         if !self.files.contains_key(&name) {
@@ -211,6 +253,9 @@ impl Coordinator {
         let Some(active) = self.files.get_mut(&name) else {
             return Ok(());
         };
+        if by.is_some() {
+            active.by.clone_from(&by);
+        }
         if event == Event::Tick && active.timer.is_none_or(|at| at > now) {
             // Rung already in this round, or too early, because the clock was set back: it rings again.
             return Ok(());
@@ -260,9 +305,21 @@ impl Coordinator {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
-            | Event::Failed { .. } => false,
+            | Event::Failed { .. }
+            | Event::Wanted { .. }
+            | Event::Replacing { .. }
+            | Event::Withdrawn { .. }
+            | Event::Restored { .. }
+            | Event::Readmitted { .. } => false,
         };
+        let is_readmission = matches!(event, Event::Readmitted { .. });
         let decided = active.state.apply(event, now, &self.limits);
+        let is_persisted = decided.first() == Some(&Effect::Persist);
+        if let (true, Some(who)) = (is_readmission && is_persisted, by) {
+            // Signed anew, in the name of those who decided.
+            active.depositor = who;
+            active.admission = None;
+        }
         if is_source_end && !decided.contains(&Effect::Seal) {
             // No admission will come for this stream: its uploads give up, and the nodes their claims.
             active.seal = None;
@@ -283,7 +340,8 @@ impl Coordinator {
         match self.admin.file(name).map_err(AdminError::from)? {
             Some(row) => Ok(Some(Active::restore(row, now, &self.limits))),
             None if is_asked => {
-                let record = FileRecord::free(name.clone(), &self.specs)?;
+                let specs = self.standing.in_service(&self.specs);
+                let record = FileRecord::free(name.clone(), &specs)?;
                 let row = AdminRow {
                     record,
                     depositor: String::new(),
@@ -343,6 +401,7 @@ impl Active {
         let active = Self {
             state,
             depositor: row.depositor,
+            by: None,
             admission: row.admission.map(Into::into),
             seal: None,
             source: None,

@@ -7,16 +7,20 @@
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;
+mod bootstrap;
 pub mod check;
 pub mod coordinator;
 mod depositor;
 mod heal;
 mod membership;
+mod people;
 pub mod repair;
 mod replicas;
+pub mod requests;
 mod rpc;
 pub mod serve;
 pub mod settings;
+pub mod standing;
 pub mod store;
 mod transfer;
 pub mod vote;

@@ -1,7 +1,8 @@
 //! Which nodes belong to which replica: learnt from the monitors, remembered for ever.
 //!
 //! A monitor remembers nothing. It is told after each of its starts which nodes to miss; until then each of its answers
-//! has a gap. So a monitor that was restarted never makes a node, or its files, disappear.
+//! has a gap. So a monitor that was restarted never makes a node, or its files, disappear. Only people do, by an act:
+//! what they have retired is told to the monitors, and to the nodes once they can be reached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::task::spawn_blocking;
 use crate::admin::Admin;
 use crate::replicas::Replicas;
 use crate::settings::ReplicaSettings;
+use crate::standing::Standing;
 
 /// How often each monitor is told and asked.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -21,14 +23,21 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Membership {
     admin: Admin,
     replicas: Arc<Replicas>,
+    standing: Arc<Standing>,
     ids: Vec<ReplicaId>,
 }
 
 impl Membership {
-    pub(crate) fn new(admin: Admin, replicas: Arc<Replicas>, settings: &[ReplicaSettings]) -> Self {
+    pub(crate) fn new(
+        admin: Admin,
+        replicas: Arc<Replicas>,
+        standing: Arc<Standing>,
+        settings: &[ReplicaSettings],
+    ) -> Self {
         Self {
             admin,
             replicas,
+            standing,
             ids: settings.iter().map(|replica| replica.id.clone()).collect(),
         }
     }
@@ -41,10 +50,10 @@ impl Membership {
         let Ok(heard) = self.replicas.nodes_heard(replica).await else {
             return Ok(());
         };
-        let new: Vec<NodeId> = heard
-            .into_iter()
-            .filter(|node| !known.contains(node))
-            .collect();
+        self.tell_retired(replica).await;
+        let now = self.standing.now();
+        let is_new = |node: &NodeId| !known.contains(node) && !now.is_retired_node(replica, node);
+        let new: Vec<NodeId> = heard.into_iter().filter(is_new).collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -52,6 +61,29 @@ impl Membership {
         let (admin, id) = (self.admin.clone(), replica.clone());
         spawn_blocking(move || admin.add_nodes(&id, &new)).await??;
         Ok(())
+    }
+}
+
+impl Membership {
+    /// A volume that was retired while its node could not be reached is retired there too, once it can be.
+    async fn tell_retired(&self, replica: &ReplicaId) {
+        let now = self.standing.now();
+        if !now.volumes.values().any(|row| row.replica == *replica) {
+            return;
+        }
+        let Ok(volumes) = self.replicas.volumes_in_service(replica).await else {
+            return;
+        };
+        for (node, volume) in volumes {
+            if now.volumes.contains_key(&volume) {
+                match self.replicas.tell_retired(replica, &node, &volume).await {
+                    Ok(()) => tracing::info!(%replica, %node, %volume, "a node retires a volume"),
+                    Err(status) => {
+                        tracing::debug!(%replica, %node, %volume, %status, "a node does not retire a volume yet");
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! A door: wire types end here. A node is dialled under its own name, so that nobody else answers for it.
 
+mod people;
+
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_model::{FileName, NodeId, ReplicaId, Root, StoreFailure, UploadId, VolumeId};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
@@ -20,6 +22,8 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::settings::ReplicaSettings;
+use crate::standing::{Now, Standing};
+pub(crate) use people::{Aside, Cause, Found, How, Listing, Verified};
 
 /// The replicas of the archive, as the repository calls them.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub(crate) struct Replicas {
     nodes: Mutex<BTreeMap<NodeId, (String, NodeClient<Channel>)>>,
     /// Which nodes belong to which replica: each monitor is told with every question about its state.
     members: Mutex<BTreeMap<ReplicaId, Vec<NodeId>>>,
+    /// What is out of service is not asked, and what it says is not heard.
+    standing: Arc<Standing>,
 }
 
 /// A copy that a node says it has.
@@ -79,6 +85,7 @@ impl Replicas {
         replicas: &[ReplicaSettings],
         credentials: Credentials,
         limits: Limits,
+        standing: Arc<Standing>,
     ) -> Result<Self, ConnectError> {
         let mut monitors = BTreeMap::new();
         for replica in replicas {
@@ -92,11 +99,15 @@ impl Replicas {
             limits,
             nodes: Mutex::default(),
             members: Mutex::default(),
+            standing,
         })
     }
 
     fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
         let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
+        if self.standing.now().is_retired(replica) {
+            return Err(Kind::NotFound.status(format!("replica {replica} is retired")));
+        }
         self.monitors.get(replica).cloned().ok_or_else(unknown)
     }
 
@@ -146,21 +157,16 @@ impl Replicas {
             name: name.to_string(),
         };
         let found = self.monitor(replica)?.locate(request).await?.into_inner();
+        let now = self.standing.now();
         // What a volume holds that nobody can look at now is no copy, whatever its node remembers of it.
         let is_seen = |entry: &&wire::FileEntry| {
-            !found
-                .gaps
-                .iter()
-                .any(|gap| gap.node == entry.node && gap.volume == entry.volume)
+            let is_silent = |gap: &wire::Gap| gap.node == entry.node && gap.volume == entry.volume;
+            !is_given_up(&now, &entry.volume) && !found.gaps.iter().any(is_silent)
         };
         let seen = found.entries.iter().filter(is_seen);
         let copies = seen.map(copy).collect::<Result<_, _>>()?;
-        let silent = found
-            .gaps
-            .iter()
-            .map(describe)
-            .collect::<Vec<_>>()
-            .join("; ");
+        let gaps = found.gaps.iter().filter(|gap| !is_given_up(&now, &gap.volume));
+        let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
         Ok(Located {
             copies,
             silent: (!silent.is_empty()).then_some(silent),
@@ -175,6 +181,15 @@ impl Replicas {
 
     /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
     pub(crate) async fn state(&self, replica: &ReplicaId) -> Result<Vec<wire::NodeStatus>, Status> {
+        let (mut nodes, now) = (self.heard(replica).await?, self.standing.now());
+        for node in &mut nodes {
+            people::mark_retired(&now, replica, node);
+        }
+        Ok(nodes)
+    }
+
+    /// The same, in the nodes' own words.
+    async fn heard(&self, replica: &ReplicaId) -> Result<Vec<wire::NodeStatus>, Status> {
         let members = self
             .members
             .lock()
@@ -188,13 +203,12 @@ impl Replicas {
             .iter()
             .map(NodeId::to_string)
             .collect();
-        let request = wire::ReplicaStateRequest { known };
-        Ok(self
-            .monitor(replica)?
-            .replica_state(request)
-            .await?
-            .into_inner()
-            .nodes)
+        let now = self.standing.now();
+        let retired = now.retired_nodes(replica);
+        let retired = retired.iter().map(NodeId::to_string).collect();
+        let request = wire::ReplicaStateRequest { known, retired };
+        let answer = self.monitor(replica)?.replica_state(request).await?;
+        Ok(answer.into_inner().nodes)
     }
 
     /// Tells a monitor which nodes it has; gives those it has heard of.
@@ -211,14 +225,15 @@ impl Replicas {
         &self,
         replica: &ReplicaId,
         after: &str,
-    ) -> Result<Streaming<wire::FilesResponse>, Status> {
+    ) -> Result<Listing, Status> {
         let request = wire::FilesRequest {
             after: after.to_owned(),
             only_findings: false,
         };
         let monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
         let mut monitor = monitor;
-        Ok(monitor.listing(request).await?.into_inner())
+        let messages = monitor.listing(request).await?.into_inner();
+        Ok(Listing::new(messages, self.standing.now()))
     }
 
     /// The bytes of a file, in segments that prove themselves.
@@ -354,6 +369,11 @@ fn copy(entry: &wire::FileEntry) -> Result<Copy, Status> {
         stored: fields::time("stored", &entry.stored)?,
         is_present: entry.condition() == wire::Condition::Present,
     })
+}
+
+/// Whether a volume that was named is out of service: nothing on it counts, and nobody misses it.
+fn is_given_up(now: &Now, volume: &str) -> bool {
+    VolumeId::new(volume).is_ok_and(|volume| now.volumes.contains_key(&volume))
 }
 
 fn describe(gap: &wire::Gap) -> String {

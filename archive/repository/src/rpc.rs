@@ -24,6 +24,7 @@ use tonic::service::Routes;
 
 use crate::admin::Admin;
 use crate::coordinator::Mail;
+use crate::people::People;
 use crate::replicas::Replicas;
 use crate::settings::{ReplicaSettings, RepositorySettings};
 
@@ -36,6 +37,7 @@ pub(crate) struct Door {
     pub(crate) admin: Admin,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
+    pub(crate) people: Arc<People>,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
 }

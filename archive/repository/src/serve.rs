@@ -14,12 +14,16 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::{Admin, AdminError};
+use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Mail};
 use crate::heal::Healer;
 use crate::membership::Membership;
+use crate::people::{Expire, NoAnomalies, People};
 use crate::replicas::Replicas;
+use crate::requests::table::Requests;
 use crate::rpc::{Door, services};
 use crate::settings::{InvalidSettings, Settings};
+use crate::standing::Standing;
 use crate::transfer::Transfers;
 
 /// Why the repository does not start.
@@ -85,6 +89,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     })?;
     let data = own.data.clone();
     let admin = spawn_blocking(move || Admin::open(&data)).await??;
+    let standing = Arc::new(Standing::open(admin.clone()).map_err(AdminError::from)?);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let limits = Limits {
@@ -95,6 +100,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         &settings.replicas,
         credentials.clone(),
         limits,
+        Arc::clone(&standing),
     )?);
     // Before anybody asks: a monitor that is told of no nodes would miss none.
     for spec in &settings.replicas {
@@ -113,13 +119,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let coordinator = Coordinator {
         archive: own.archive.clone(),
         key,
-        specs,
+        specs: specs.clone(),
+        standing: Arc::clone(&standing),
         limits: crate::store::Limits::default(),
         admin: admin.clone(),
         healer: Healer {
             transfers: transfers.clone(),
         },
-        transfers,
+        transfers: transfers.clone(),
         clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
         letters,
@@ -127,9 +134,29 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         timers: BTreeSet::new(),
         depositors: HashMap::new(),
         last_requester: 0,
+        ordered: Vec::new(),
     };
-    let membership = Membership::new(admin.clone(), Arc::clone(&replicas), &settings.replicas);
+    let membership = Membership::new(
+        admin.clone(),
+        Arc::clone(&replicas),
+        Arc::clone(&standing),
+        &settings.replicas,
+    );
     daemon.workers.spawn(membership)?;
+    let people = Arc::new(People {
+        requests: Requests::new(admin.clone()).map_err(AdminError::from)?,
+        admin: admin.clone(),
+        standing: Arc::clone(&standing),
+        transfers,
+        chance: daemon.chance.clone(),
+        specs: specs.clone(),
+        spool: own.data.join("spool"),
+        acceptor: Arc::new(NoAnomalies),
+        acting: tokio::sync::Mutex::default(),
+    });
+    people.begin().await?;
+    daemon.workers.spawn(Expire(Arc::clone(&people)))?;
+    daemon.workers.spawn(Bring::new(Arc::clone(&people)))?;
     daemon.workers.spawn(Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
@@ -146,6 +173,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         admin,
         replicas,
         mail,
+        people,
         tasks: daemon.tasks.clone(),
         clock: daemon.clock.clone(),
     };

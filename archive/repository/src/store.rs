@@ -13,6 +13,7 @@
 mod claim;
 mod depositor;
 mod message;
+mod people;
 mod record;
 mod replicas;
 #[cfg(test)]
@@ -161,30 +162,53 @@ impl FileState {
             }
             Event::Absent { replica } => self.absent(&replica, turn),
             Event::Failed { replica, reason } => self.fail(&replica, reason, turn),
+            Event::Wanted {
+                replica,
+                kind,
+                required,
+                gone,
+            } => self.wanted(replica, (kind, required), gone, turn),
+            Event::Replacing { replica, why } => self.replacing(&replica, why, turn),
+            Event::Withdrawn { replica, why } => self.withdrawn(&replica, why, turn),
+            Event::Restored {
+                replica,
+                node,
+                volume,
+                root,
+                at,
+            } => {
+                let copy = Completion {
+                    node,
+                    volume,
+                    root,
+                    at,
+                };
+                self.restored(&replica, copy, turn);
+            }
+            Event::Readmitted { upload, content } => self.readmitted(upload, content, turn),
         }
     }
 
     // What follows from what is known now.
 
     fn settle(&mut self, turn: &mut Turn<'_>) {
+        let mut replicas = self.record.replicas.values();
         if self.record.open().next().is_none() {
             self.record.phase = Phase::Complete;
-        } else if self
-            .record
-            .replicas
-            .values()
-            .any(|replica| replica.state.is_completed())
+        } else if self.record.phase == Phase::Complete
+            || replicas.any(|replica| replica.state.is_completed())
         {
             self.record.phase = Phase::Bound;
         }
         if self.record.is_acknowledged() {
             self.answer_all(&Ok(()), turn);
         }
+        if self.record.is_withdrawn() {
+            let error = self.removed();
+            self.answer_all(&Err(error), turn);
+        }
         self.take_source(turn);
-        let required = |(id, replica): (&ReplicaId, &ReplicaRecord)| {
-            replica.required && self.doing(id).is_under_way()
-        };
-        if !self.waiting.is_empty() && !self.record.open().any(required) {
+        if !self.waiting.is_empty() && !self.awaited().any(Doing::is_under_way) {
             let failures = self
                 .record
                 .open()
@@ -192,7 +216,8 @@ impl FileState {
                     ReplicaState::UploadFailed(reason) => Some((id.clone(), reason.clone())),
                     ReplicaState::UploadStarted
                     | ReplicaState::DataUploaded
-                    | ReplicaState::UploadCompleted => None,
+                    | ReplicaState::UploadCompleted
+                    | ReplicaState::Withdrawn(_) => None,
                 });
             let failures = failures.collect();
             let error = ArchiveError::NotEnoughReplicas {
@@ -210,6 +235,10 @@ impl FileState {
         }
         // Nobody was given an admission yet: no probe can find anything, so none is waited for.
         let unfixed = self.record.content.is_none();
+        // Whether a replica that must have the file has it is about to be known: it is not left out of the transfer.
+        if !unfixed && self.awaited().any(|doing| matches!(doing, Doing::Probing(_))) {
+            return;
+        }
         let is_target = |id: &ReplicaId| match self.doing(id) {
             Doing::Idle | Doing::Resting(_) => true,
             Doing::Probing(_) => unfixed,
@@ -241,6 +270,16 @@ impl FileState {
             self.begin(&id, Doing::Uploading(turn.later(turn.limits.idle)));
             turn.effects.push(Effect::BeginUpload { replica: id, node });
         }
+    }
+
+    /// What is under way with the replicas that an answer waits for. Where people have withdrawn every required copy,
+    /// and none is left, any replica will do.
+    fn awaited(&self) -> impl Iterator<Item = Doing> {
+        let any_will_do = !self.record.open().any(|(_, replica)| replica.required);
+        let awaited = self.record.open();
+        awaited
+            .filter(move |(_, replica)| replica.required || any_will_do)
+            .map(|(id, _)| self.doing(id))
     }
 
     fn answer_all(&mut self, result: &Result<(), ArchiveError>, turn: &mut Turn<'_>) {

@@ -79,6 +79,28 @@ fn a_node_lives_until_the_limit_and_comes_back() {
     assert_eq!(world.asked(30), (vec!["a@h:2".to_owned()], vec![]));
 }
 
+/// Kills: a node that is dead for ever and keeps every answer partial; one that lives on and is still asked or filled.
+#[test]
+fn what_was_retired_is_neither_asked_nor_missed() {
+    let mut world = World::new();
+    world.nodes.expect([id("b")].into());
+    for node in ["a", "b"] {
+        world.beat(node, "h:1", 0);
+    }
+    world.nodes.retire([id("a"), id("c")].into());
+    for second in [0, 1000] {
+        let (asked, gaps) = world.asked(second);
+        assert!(!format!("{asked:?} {gaps:?}").contains("a@"), "{second}");
+        assert!(!gaps.iter().any(|gap| gap.contains("node a")), "{gaps:?}");
+    }
+    assert_eq!(world.life("a", 0), Life::Retired, "still shown");
+    let candidates = world.nodes.candidates(world.at(0));
+    let candidates: Vec<_> = candidates.iter().map(|one| one.node.as_str()).collect();
+    assert_eq!(candidates, ["b"]);
+    let listed: Vec<_> = world.nodes.list(world.at(0)).iter().map(|one| one.node.to_string()).collect();
+    assert_eq!(listed, ["a", "b"], "one that was never heard of is forgotten");
+}
+
 #[test]
 fn what_the_repository_knows_is_a_gap_until_it_is_heard_of() {
     let mut world = World::new();

@@ -242,7 +242,10 @@ impl Caller {
 
     pub(crate) async fn state(&mut self, known: &[&str]) -> Vec<NodeStatus> {
         let known = known.iter().map(|node| (*node).to_owned()).collect();
-        let answer = in_time(self.0.replica_state(ReplicaStateRequest { known }))
+        let answer = in_time(self.0.replica_state(ReplicaStateRequest {
+            known,
+            retired: Vec::new(),
+        }))
             .await
             .expect("a state")
             .into_inner();

@@ -105,7 +105,7 @@ impl Coordinator {
         let what = what.collect::<Vec<_>>().join("; ");
         let line = AuditLine {
             at: now,
-            who: active.depositor.clone(),
+            who: active.by.take().unwrap_or_else(|| active.depositor.clone()),
             file: Some(name.clone()),
             what,
         };

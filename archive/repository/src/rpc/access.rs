@@ -1,5 +1,7 @@
 //! The service `Access`.
 
+use std::sync::Arc;
+
 use archive_model::ArchiveError;
 use archive_rpc::Kind;
 use proto_archive::wire::access_server::Access;
@@ -55,7 +57,8 @@ impl Access for Door {
         &self,
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
-        let admin = self.admin.clone();
+        let (admin, standing) = (self.admin.clone(), self.people.standing.now());
+        let now = Arc::clone(&standing);
         let counted = tokio::task::spawn_blocking(move || {
             let (mut files, mut bytes, mut below_required) = (0_u64, 0_u64, 0_u64);
             for row in admin.files(None)? {
@@ -65,13 +68,15 @@ impl Access for Door {
                 };
                 files += 1;
                 bytes = bytes.saturating_add(content.size);
-                below_required += u64::from(!record.is_acknowledged());
+                below_required += u64::from(now.is_below_required(&record));
             }
             Ok::<_, archive_db::DbError>((files, bytes, below_required))
         });
         let mut replicas = Vec::new();
         for spec in self.specs.iter() {
+            let retired = standing.is_retired(&spec.id);
             let (nodes, problem) = match self.replicas.state(&spec.id).await {
+                Err(_) if retired => (Vec::new(), String::new()),
                 Ok(nodes) => (nodes, String::new()),
                 Err(status) => (Vec::new(), status.message().to_owned()),
             };
@@ -81,6 +86,8 @@ impl Access for Door {
                 required: spec.required,
                 problem,
                 nodes,
+                filling: standing.is_filling(&spec.id),
+                retired,
             });
         }
         let counted = counted

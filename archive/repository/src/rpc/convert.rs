@@ -20,6 +20,7 @@ pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
             ReplicaState::UploadFailed(reason) => {
                 (wire::ReplicaProgress::UploadFailed, reason.to_string())
             }
+            ReplicaState::Withdrawn(why) => (wire::ReplicaProgress::Withdrawn, why.clone()),
         };
         let is_completed = copy.state.is_completed();
         let node = copy.node.as_ref().filter(|_| is_completed);

@@ -30,6 +30,10 @@ impl FileState {
                 }
             }
             (Phase::Bound | Phase::Complete, Some(content)) => match agreement {
+                Agreement::Same | Agreement::Unknown if self.record.is_withdrawn() => {
+                    let error = self.removed();
+                    return turn.answer(requester, Err(error));
+                }
                 Agreement::Same => return self.wait_for_rest(requester, true, turn),
                 Agreement::Unknown => {
                     self.comparing

@@ -1,6 +1,8 @@
 //! What can happen to a file that is being stored, and what is to be done about it.
 
-use archive_model::{ArchiveError, NodeId, ReplicaId, Root, StoreFailure, UploadId, VolumeId};
+use archive_model::{
+    ArchiveError, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Claim, Content};
@@ -74,6 +76,52 @@ pub enum Event {
         replica: ReplicaId,
         /// Why.
         reason: StoreFailure,
+    },
+    /// The replica shall have the file, and may not: it is new, or what it had is gone. It is asked, and then given it.
+    /// Nothing for a copy that was withdrawn, or before the name is bound.
+    Wanted {
+        /// The replica.
+        replica: ReplicaId,
+        /// Bytes, or names and checksums only.
+        kind: ReplicaKind,
+        /// Whether the answer to a depositor waits for it.
+        required: bool,
+        /// The place that does not count any more, and why; a copy that is recorded elsewhere stays.
+        gone: Option<(NodeId, VolumeId, String)>,
+    },
+    /// The copy of this replica was put aside, and people bring other bytes in its place.
+    Replacing {
+        /// The replica.
+        replica: ReplicaId,
+        /// Why.
+        why: String,
+    },
+    /// People have taken the copy out of this replica. Nothing before the name is bound.
+    Withdrawn {
+        /// The replica.
+        replica: ReplicaId,
+        /// Who and why.
+        why: String,
+    },
+    /// People have put a copy there: a withdrawn one is one again.
+    Restored {
+        /// The replica.
+        replica: ReplicaId,
+        /// The node.
+        node: NodeId,
+        /// The volume of that node.
+        volume: VolumeId,
+        /// The root that the node read back.
+        root: Root,
+        /// When the node completed it.
+        at: Timestamp,
+    },
+    /// Two persons have decided that the name means other content from now on: no copy of the old one is left.
+    Readmitted {
+        /// The upload id of the new admission.
+        upload: UploadId,
+        /// What the name means now.
+        content: Content,
     },
     /// The timer rang.
     Tick,

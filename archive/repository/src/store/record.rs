@@ -47,7 +47,7 @@ pub enum Phase {
     },
     /// A replica has committed: the name means this content for ever, and the other replicas get it too.
     Bound,
-    /// Every replica has it. Nothing is left to do.
+    /// Every replica has it, but for those from which people have withdrawn it. Nothing is left to do.
     Complete,
 }
 
@@ -114,14 +114,22 @@ impl FileRecord {
         })
     }
 
-    /// Whether every required replica has the bytes, verified: the only state in which a store is acknowledged.
+    /// Whether every required replica has the bytes, verified: the only state in which a store is acknowledged. A
+    /// replica whose copy people have withdrawn is not waited for.
     pub fn is_acknowledged(&self) -> bool {
         self.content.is_some()
             && self.donors().next().is_some()
             && self
                 .replicas
                 .values()
-                .all(|replica| !replica.required || replica.state.is_completed())
+                .all(|replica| !replica.required || !replica.state.is_open())
+    }
+
+    /// Whether people have taken the file out of every replica: its name stays taken, and nothing is brought back.
+    pub fn is_withdrawn(&self) -> bool {
+        self.replicas
+            .values()
+            .all(|replica| replica.state.is_withdrawn())
     }
 
     /// Whether nothing is left to wait for.
@@ -139,11 +147,11 @@ impl FileRecord {
             .map(|(id, _)| id)
     }
 
-    /// The replicas that do not have it yet.
+    /// The replicas that do not have it yet, and shall.
     pub fn open(&self) -> impl Iterator<Item = (&ReplicaId, &ReplicaRecord)> {
         self.replicas
             .iter()
-            .filter(|(_, replica)| !replica.state.is_completed())
+            .filter(|(_, replica)| replica.state.is_open())
     }
 }
 

@@ -110,7 +110,7 @@ impl FileState {
             .record
             .replicas
             .get_mut(id)
-            .filter(|replica| !replica.state.is_completed())
+            .filter(|replica| replica.state.is_open())
         {
             replica.state = ReplicaState::UploadCompleted;
             replica.since = copy.at;
@@ -158,7 +158,7 @@ impl FileState {
             .record
             .replicas
             .get_mut(id)
-            .filter(|replica| !replica.state.is_completed())
+            .filter(|replica| replica.state.is_open())
         {
             if !replica.sealed {
                 replica.node = None;

@@ -83,6 +83,82 @@ fn every_short_sequence_after_the_bytes_have_passed() {
     assert!(tried > 200_000);
 }
 
+const ORDERS: &[fn(usize) -> Step] = &[
+    Step::Wanted,
+    Step::WantedElsewhere,
+    Step::Replacing,
+    Step::Withdrawn,
+    Step::Restored,
+    Step::RestoredOther,
+];
+
+/// What people do to a file that is there, in every order, between all that can happen by itself.
+#[test]
+fn every_short_sequence_of_what_people_do() {
+    use Step::{AskOther, AskSame, Completed, Joins, Minutes, Readmitted, ReceivedSame, Restart};
+    let mut tried = 0;
+    for (set, depth) in [("B", 5), ("BB", 4), ("Bb", 4), ("BC", 4), ("BBb", 3)] {
+        let mut prefix = vec![AskSame, ReceivedSame];
+        prefix.extend((0..set.len()).map(Completed));
+        let other: fn(usize) -> Step = Step::CompletedOther;
+        let replies: Vec<_> = [REPLIES, ORDERS, &[other]].concat();
+        let each = |replicas| {
+            let common = [AskSame, AskOther, Minutes(6), Restart, Readmitted];
+            let of = (0..replicas).flat_map(|r| replies.iter().map(move |step| step(r)));
+            common.into_iter().chain(of).collect::<Vec<_>>()
+        };
+        tried += explore(&after(set, &prefix), &each(set.len()), depth);
+        prefix.push(Joins);
+        tried += explore(&after(set, &prefix), &each(set.len() + 1), depth - 1);
+        tried += explore(&after(set, &prefix[..3]), &each(set.len()), depth - 1);
+    }
+    println!("{tried} sequences of what people do");
+    assert!(tried > 300_000);
+}
+
+#[test]
+fn a_copy_that_was_removed_is_neither_missing_nor_brought_back() {
+    use Step::{AskSame, Completed, Joins, ReceivedSame, Restart, Restored, Wanted, Withdrawn};
+    let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Completed(1), Withdrawn(0)]);
+    let one = world.ids[0].clone();
+    let state = |world: &World| world.state.record.replicas[&one].state.clone();
+    for step in [Wanted(0), Restart, Joins, Step::Minutes(1500), Step::Absent(0), Completed(0)] {
+        world.step(step);
+        assert!(state(&world).is_withdrawn(), "{step:?}");
+    }
+    world.step(Step::Absent(2));
+    assert_eq!(world.state.donor(&world.ids[2]), Some(world.ids[1].clone()), "never from there");
+    world.step(Completed(2));
+    assert!(world.state.record.is_acknowledged() && world.state.is_idle(), "not below required");
+    world.step(AskSame);
+    assert!(world.unanswered.is_empty() && world.state.is_idle());
+    for step in [Withdrawn(1), Withdrawn(2), AskSame, Step::AskBare] {
+        world.step(step);
+        assert!(world.unanswered.is_empty() && world.state.is_idle(), "{step:?}");
+        assert_eq!(world.state.record.phase, Phase::Complete, "the name stays taken");
+    }
+    world.step(Restored(0));
+    assert!(world.state.record.is_acknowledged());
+}
+
+/// The whole story of a new replica, and of one whose disk was given up.
+#[test]
+fn a_replica_that_is_wanted_gets_the_file_from_another() {
+    use Step::{Absent, AskSame, Completed, Joins, ReceivedSame, Wanted, WantedElsewhere};
+    let whole = [AskSame, ReceivedSame, Completed(0), Completed(1)];
+    let mut world = after("BB", &whole);
+    world.step(WantedElsewhere(0));
+    assert!(world.state.is_idle(), "it is recorded on another volume");
+    for (wanted, id) in [(Wanted(0), 0), (Joins, 2)] {
+        assert!(world.step(wanted));
+        world.step(Absent(id));
+        assert!(matches!(world.state.doing(&world.ids[id]), Doing::Healing(_)), "{wanted:?}");
+        world.step(Completed(id));
+        assert!(world.state.is_idle() && world.state.record.is_acknowledged());
+    }
+    assert_eq!(world.state.record.replicas.len(), 3);
+}
+
 /// Kills: a lost reply that nobody asks for again, a retry that never comes, an intent that never ends; a heal, a probe
 /// or a verification that is begun again and again while a depositor waits.
 #[test]
@@ -90,6 +166,7 @@ fn long_random_walks_end_well_once_the_network_works() {
     let all: Vec<fn(usize) -> Step> = [
         REPLIES,
         &[Step::Placed, Step::Progress, Step::CompletedOther],
+        ORDERS,
     ]
     .concat();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;

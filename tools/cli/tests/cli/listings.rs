@@ -208,6 +208,7 @@ async fn the_status_says_what_to_look_at() {
                 alive: true,
                 ..NodeStatus::default()
             }],
+            ..Default::default()
         }],
         ..StatusResponse::default()
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::*;
-use super::world::{Depositor, World};
+use super::world::{ADMITTED, Depositor, OTHER, Step, World};
 
 impl World {
     pub(super) fn check(&mut self, ticked: bool, before: &FileState, effects: &[Effect]) {
@@ -49,17 +49,13 @@ impl World {
                     self.check_answer(before, depositor, result, effects, &story);
                 }
                 Effect::HealFrom { replica, donor } => {
-                    // Kills: a checksum replica, an unverified copy or the patient as donor.
+                    // Kills: a checksum replica, an unverified copy or the patient as donor; healing what was withdrawn.
                     assert!(
                         record.donors().any(|id| id == donor) && donor != replica,
                         "{}",
                         story()
                     );
-                    assert!(
-                        !record.replicas[replica].state.is_completed(),
-                        "{}",
-                        story()
-                    );
+                    assert!(record.replicas[replica].state.is_open(), "{}", story());
                 }
                 Effect::Seal => {
                     let sealed = |id| matches!(self.state.doing(id), Doing::Verifying(_));
@@ -78,12 +74,8 @@ impl World {
                     assert!(self.state.comparing.contains_key(requester), "{}", story());
                 }
                 Effect::BeginUpload { replica, .. } | Effect::Probe { replica } => {
-                    // Kills: bothering a replica that has the file.
-                    assert!(
-                        !record.replicas[replica].state.is_completed(),
-                        "{}",
-                        story()
-                    );
+                    // Kills: bothering a replica that has the file, or shall not have it.
+                    assert!(record.replicas[replica].state.is_open(), "{}", story());
                 }
             }
         }
@@ -119,10 +111,17 @@ impl World {
         }
         // Kills: waiting for a replica that is not required, or for one with which nothing is under way.
         if !self.state.waiting.is_empty() {
+            let any_will_do = !record.open().any(|(_, replica)| replica.required);
             let awaited = |(id, replica): (&ReplicaId, &ReplicaRecord)| {
-                replica.required && self.state.doing(id).is_under_way()
+                (replica.required || any_will_do) && self.state.doing(id).is_under_way()
             };
             assert!(record.open().any(awaited), "{}", story());
+        }
+        if self.order == Some(Step::Readmitted) && before.record != *record {
+            // Kills: counting a copy of the old content as one of the new.
+            let is_counted = |replica: &ReplicaRecord| replica.state.is_completed();
+            assert!(!record.replicas.values().any(is_counted), "{}", story());
+            self.bound_to = record.content.as_ref().map(|content| content.root);
         }
         // Kills: two contents under one name, a binding undone, a copy uncounted.
         if let Some(root) = self.bound_to {
@@ -133,9 +132,24 @@ impl World {
                 story()
             );
         }
+        let is_content = |byte: u8| {
+            let content = record.content.as_ref();
+            content.is_some_and(|content| content.root.as_bytes()[0] == byte)
+        };
         for (id, replica) in &before.record.replicas {
+            // Kills: a copy that is given up, or a withdrawn one brought back, without people; a wrong one; an order
+            // that touches another replica.
+            let may_change = match self.order {
+                Some(Step::Readmitted) => !replica.state.is_withdrawn(),
+                Some(Step::Wanted(r)) => *id == self.ids[r] && !replica.state.is_withdrawn(),
+                Some(Step::Replacing(r)) => *id == self.ids[r] && !replica.state.is_withdrawn(),
+                Some(Step::Withdrawn(r)) => *id == self.ids[r],
+                Some(Step::Restored(r)) => *id == self.ids[r] && is_content(ADMITTED),
+                Some(Step::RestoredOther(r)) => *id == self.ids[r] && is_content(OTHER),
+                _ => false,
+            };
             assert!(
-                !replica.state.is_completed() || record.replicas[id] == *replica,
+                replica.state.is_open() || may_change || record.replicas[id] == *replica,
                 "{}",
                 story()
             );
@@ -154,12 +168,20 @@ impl World {
             .values()
             .filter(|replica| replica.state.is_completed())
             .count();
-        let phase = match (completed, record.replicas.len() - completed) {
-            (0, _) => matches!(record.phase, Phase::Free | Phase::Intent { .. }),
+        // Kills: a name that becomes free because its copies are withdrawn or lost; a file of which nothing is left to
+        // do that is kept, or one with work left that is forgotten.
+        let phase = match (completed, record.open().count()) {
             (_, 0) => record.phase == Phase::Complete,
+            (0, _) if self.bound_to.is_none() => {
+                matches!(record.phase, Phase::Free | Phase::Intent { .. })
+            }
             _ => record.phase == Phase::Bound,
         };
         assert!(phase, "{}", story());
+        // Kills: work on what people have withdrawn.
+        for (id, _) in record.replicas.iter().filter(|(_, replica)| replica.state.is_withdrawn()) {
+            assert_eq!(self.state.doing(id), Doing::Idle, "{}", story());
+        }
         if completed > 0 {
             self.bound_to = record.content.as_ref().map(|content| content.root);
             assert!(self.bound_to.is_some(), "{}", story());
@@ -179,7 +201,7 @@ impl World {
             record
                 .replicas
                 .iter()
-                .filter(|(_, replica)| replica.required && !replica.state.is_completed())
+                .filter(|(_, replica)| replica.required && replica.state.is_open())
         };
         match result {
             // Kills: acknowledging with a required replica open, with checksums only, or to a depositor of other bytes.
@@ -200,15 +222,20 @@ impl World {
                     story()
                 );
             }
+            // Kills: a removed file that is taken in again, or refused while a copy is left.
+            Err(ArchiveError::Refused(_)) => assert!(record.is_withdrawn(), "{}", story()),
             // Kills: a failure without its reason.
             Err(ArchiveError::NotEnoughReplicas { failures, .. }) => {
-                assert!(open().next().is_some(), "{}", story());
+                let is_copy = || record.donors().next().is_some();
+                assert!(open().next().is_some() || !is_copy(), "{}", story());
                 assert!(
                     open().all(|(id, _)| failures.iter().any(|(failed, _)| failed == id)),
                     "{}",
                     story()
                 );
             }
+            // People have decided anew what the name means: whoever waited did so for the old content.
+            Err(ArchiveError::Busy(_)) if self.order == Some(Step::Readmitted) => {}
             // Kills: a refusal that disturbs the running upload. Only a depositor compared until now leaves a trace.
             Err(ArchiveError::Exists { .. } | ArchiveError::Busy(_)) => {
                 let mut undisturbed = before.clone();

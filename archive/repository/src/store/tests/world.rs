@@ -72,6 +72,16 @@ pub(super) enum Step {
     CompletedOther(usize),
     Absent(usize),
     Failed(usize),
+    /// Wanted again from where it is recorded; from a place where it is not recorded.
+    Wanted(usize),
+    WantedElsewhere(usize),
+    Replacing(usize),
+    Withdrawn(usize),
+    Restored(usize),
+    RestoredOther(usize),
+    /// A replica that the file does not know is wanted: bytes, required.
+    Joins,
+    Readmitted,
 }
 
 pub(super) fn depositor_steps() -> Vec<Step> {
@@ -103,6 +113,26 @@ pub(super) struct Depositor {
     pub(super) sent: Option<u8>,
 }
 
+const fn is_order(event: &Event) -> bool {
+    match event {
+        Event::Wanted { .. }
+        | Event::Replacing { .. }
+        | Event::Withdrawn { .. }
+        | Event::Restored { .. }
+        | Event::Readmitted { .. } => true,
+        Event::Asked { .. }
+        | Event::Received { .. }
+        | Event::SourceGone { .. }
+        | Event::Placed { .. }
+        | Event::Progress { .. }
+        | Event::DataUploaded { .. }
+        | Event::Completed { .. }
+        | Event::Absent { .. }
+        | Event::Failed { .. }
+        | Event::Tick => false,
+    }
+}
+
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) state: FileState,
@@ -116,6 +146,8 @@ pub(super) struct World {
     pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
     pub(super) trail: Vec<Step>,
+    /// What people do at this moment; none: something happens by itself.
+    pub(super) order: Option<Step>,
 }
 
 impl World {
@@ -132,6 +164,7 @@ impl World {
             unanswered: BTreeMap::new(),
             bound_to: None,
             trail: Vec::new(),
+            order: None,
         }
     }
 
@@ -191,6 +224,65 @@ impl World {
                 replica: replica(r),
                 reason: StoreFailure::NoSpace,
             },
+            Step::Wanted(r) => self.wanted(replica(r), "volume"),
+            Step::WantedElsewhere(r) => self.wanted(replica(r), "volume-2"),
+            Step::Joins => {
+                let joins = ReplicaId::new("zero").unwrap();
+                if self.state.record.phase != Phase::Free && !self.ids.contains(&joins) {
+                    self.ids.push(joins.clone());
+                }
+                self.wanted(joins, "volume")
+            }
+            Step::Replacing(r) => Event::Replacing {
+                replica: replica(r),
+                why: "replaced".to_owned(),
+            },
+            Step::Withdrawn(r) => Event::Withdrawn {
+                replica: replica(r),
+                why: "removed".to_owned(),
+            },
+            Step::Restored(r) => self.restoration(replica(r), ADMITTED),
+            Step::RestoredOther(r) => self.restoration(replica(r), OTHER),
+            Step::Readmitted => {
+                self.asked += 1;
+                let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
+                Event::Readmitted {
+                    upload,
+                    content: content(OTHER),
+                }
+            }
+        }
+    }
+
+    fn wanted(&self, replica: ReplicaId, volume: &str) -> Event {
+        let (node, volume) = (
+            NodeId::new("node").unwrap(),
+            VolumeId::new(volume).unwrap(),
+        );
+        Event::Wanted {
+            replica,
+            kind: ReplicaKind::Bitarchive,
+            required: true,
+            gone: Some((node, volume, "retired".to_owned())),
+        }
+    }
+
+    fn restoration(&self, replica: ReplicaId, byte: u8) -> Event {
+        match self.completion(replica, byte) {
+            Event::Completed {
+                replica,
+                node,
+                volume,
+                root,
+                at,
+            } => Event::Restored {
+                replica,
+                node,
+                volume,
+                root,
+                at,
+            },
+            other => other,
         }
     }
 
@@ -220,7 +312,9 @@ impl World {
         let before = self.state.clone();
         let event = self.event(step);
         let asked = matches!(event, Event::Asked { .. });
+        self.order = is_order(&event).then_some(step);
         self.apply(event);
+        self.order = None;
         asked || self.state != before
     }
 

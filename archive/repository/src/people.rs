@@ -1,0 +1,351 @@
+//! What people have the archive do: requests are remembered, approved acts are done, and what came of them is told.
+//!
+//! Owns the order of things. An act is done once it is approved and remembered; acts are done one after another, so that
+//! two of them cannot each believe that the other leaves a copy. What a restart interrupts goes on.
+//!
+//! Not promised: that an act succeeds. What has changed since it was asked for makes it fail, and it says why.
+
+mod acts;
+pub(crate) mod replace;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Chance, Step, Worker, WorkerError};
+use archive_db::DbError;
+use archive_durable::{DiskError, directory};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_rpc::Kind;
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+
+use crate::admin::{Admin, AdminRow, AuditLine};
+use crate::requests::table::{RequestError, Requests};
+use crate::requests::{Act, Person, Request};
+use crate::standing::Standing;
+use crate::store::{Event, ReplicaSpec};
+use crate::transfer::Transfers;
+
+/// How long an act that was just approved is tried while a part does not answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same after a start, when the other parts may be starting too.
+const PATIENCE_AT_START: Duration = Duration::from_mins(10);
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often requests that nobody approved are looked for.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// Whoever keeps the anomalies: an approved one is accepted there.
+pub(crate) trait Acceptor: Send + Sync + std::fmt::Debug {
+    /// Whether there is an open anomaly of that id; else why not. Blocks.
+    fn check(&self, anomaly: &str) -> Result<(), Status>;
+
+    /// Makes an open anomaly an accepted one, and says what it is. Accepting it again is no error. Blocks.
+    fn accept(&self, anomaly: &str, by: &str, why: &str, now: Timestamp) -> Result<String, Status>;
+}
+
+/// An archive that keeps no anomalies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoAnomalies;
+
+impl Acceptor for NoAnomalies {
+    fn check(&self, anomaly: &str) -> Result<(), Status> {
+        Err(Kind::NotFound.status(format!("there is no open anomaly `{anomaly}`")))
+    }
+
+    fn accept(&self, anomaly: &str, _by: &str, _why: &str, _now: Timestamp) -> Result<String, Status> {
+        self.check(anomaly).map(|()| String::new())
+    }
+}
+
+/// What people need of the repository.
+#[derive(Debug)]
+pub(crate) struct People {
+    pub(crate) requests: Requests,
+    pub(crate) admin: Admin,
+    pub(crate) standing: Arc<Standing>,
+    /// Replicas, mail, tasks and the clock are those of the transfers.
+    pub(crate) transfers: Transfers,
+    pub(crate) chance: Chance,
+    pub(crate) specs: Vec<ReplicaSpec>,
+    /// Where bytes lie that people bring, until they are proven.
+    pub(crate) spool: PathBuf,
+    pub(crate) acceptor: Arc<dyn Acceptor>,
+    /// Held while an act is done.
+    pub(crate) acting: tokio::sync::Mutex<()>,
+}
+
+impl People {
+    /// After a start: what was approved is done, and what was brought and not proven is forgotten.
+    pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), DiskError> {
+        let spool = self.spool.clone();
+        let emptied = spawn_blocking(move || {
+            directory::make(&spool)?;
+            for entry in directory::list(&spool)? {
+                directory::remove_name(&spool.join(&entry.name))?;
+            }
+            Ok(())
+        });
+        if let Ok(emptied) = emptied.await {
+            emptied?;
+        }
+        let people = Arc::clone(self);
+        self.spawn("acts", async move {
+            let requests = people.requests.clone();
+            let due = blocking(move || requests.due()).await?;
+            for request in due.map_err(|error| failed_db(&error))? {
+                tracing::info!(request = request.id(), act = %request.act, "an approved act goes on");
+                people.finish(request, PATIENCE_AT_START).await?;
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Somebody asks for an act.
+    pub(crate) async fn ask(
+        &self,
+        act: Act,
+        reason: String,
+        person: Person,
+    ) -> Result<Request, Status> {
+        // Who may not ask is not told what there is.
+        let now = self.now();
+        Request::ask(0, act.clone(), &reason, &person, now).map_err(not_allowed)?;
+        if let Err(status) = self.possible(&act).await {
+            if Kind::of(&status) == Kind::Mismatch {
+                tracing::warn!(%act, %status, "an act was refused");
+                let who = person.acting(act.askers()).unwrap_or_default();
+                self.note(who, act.file().cloned(), format!("refused: {act}: {}", status.message()))
+                    .await?;
+            }
+            return Err(status);
+        }
+        let requests = self.requests.clone();
+        let asked = blocking(move || requests.ask(act, &reason, &person, now)).await?;
+        asked.map_err(|error| failed(&error))
+    }
+
+    /// A second person approves: the act is done, also when the caller does not wait for it.
+    pub(crate) async fn approve(
+        self: &Arc<Self>,
+        id: String,
+        person: Person,
+    ) -> Result<Request, Status> {
+        let (requests, now) = (self.requests.clone(), self.now());
+        let approved = blocking(move || requests.approve(&id, &person, now)).await?;
+        let request = approved.map_err(|error| failed(&error))?;
+        let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
+        self.spawn("act", async move {
+            let ended = people.finish(request, PATIENCE).await?;
+            // A caller that is gone finds it among the requests.
+            drop(tell.send(ended));
+            Ok(())
+        });
+        told.await
+            .map_err(|_stopped| Kind::Unavailable.status("the repository is stopping; the act goes on when it starts"))
+    }
+
+    /// Who asked takes the request back.
+    pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, Status> {
+        let (requests, now) = (self.requests.clone(), self.now());
+        let withdrawn = blocking(move || requests.withdraw(&id, &person, now)).await?;
+        withdrawn.map_err(|error| failed(&error))
+    }
+
+    /// Every request.
+    pub(crate) async fn all(&self) -> Result<Vec<Request>, Status> {
+        let (requests, now) = (self.requests.clone(), self.now());
+        let all = blocking(move || requests.all(now)).await?;
+        all.map_err(|error| failed(&error))
+    }
+
+    /// Does an approved act and remembers what came of it.
+    async fn finish(&self, request: Request, patience: Duration) -> Result<Request, Status> {
+        let _acting = self.acting.lock().await;
+        let until = self.transfers.clock.instant() + patience;
+        let result = loop {
+            match self.perform(&request).await {
+                Ok(done) => break Ok(done),
+                Err(status) => {
+                    let passes = matches!(
+                        Kind::of(&status),
+                        Kind::Unavailable | Kind::TimedOut | Kind::Busy
+                    );
+                    if !passes || self.transfers.clock.instant() >= until {
+                        tracing::warn!(request = request.id(), act = %request.act, %status, "an approved act failed");
+                        break Err(status.message().to_owned());
+                    }
+                    self.transfers.clock.sleep(PAUSE).await;
+                }
+            }
+        };
+        let (requests, now) = (self.requests.clone(), self.now());
+        let ended = blocking(move || requests.end(request.number, result, now)).await?;
+        ended.map_err(|error| failed(&error))
+    }
+
+    /// Runs until it is done or the repository stops.
+    fn spawn(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<(), Status>> + Send + 'static,
+    ) {
+        let stop = self.transfers.tasks.stop();
+        self.transfers.tasks.spawn_once(name, async move {
+            tokio::select! {
+                () = stop.cancelled() => Ok(()),
+                done = work => done,
+            }
+        });
+    }
+
+    /// Adds a line to the audit trail.
+    pub(crate) async fn note(
+        &self,
+        who: String,
+        file: Option<FileName>,
+        what: String,
+    ) -> Result<(), Status> {
+        let line = AuditLine {
+            at: self.now(),
+            who,
+            file,
+            what,
+        };
+        let admin = self.admin.clone();
+        let noted = blocking(move || {
+            let mut changes = admin.change();
+            changes.note(line);
+            admin.commit(changes)
+        });
+        noted.await?.map_err(|error| failed_db(&error))
+    }
+
+    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
+        let (admin, name) = (self.admin.clone(), name.clone());
+        let row = blocking(move || admin.file(&name)).await?;
+        row.map_err(|error| failed_db(&error))
+    }
+
+    /// Tells the coordinator what people have decided, and waits until it is remembered.
+    pub(crate) async fn order(
+        &self,
+        name: &FileName,
+        event: Event,
+        who: &str,
+    ) -> Result<(), Status> {
+        let mail = &self.transfers.mail;
+        if mail.order(name.clone(), event, who.to_owned()).await {
+            Ok(())
+        } else {
+            Err(Kind::Unavailable.status("the repository is stopping"))
+        }
+    }
+
+    /// Which replica a node belongs to: it was heard there, or is retired.
+    pub(crate) async fn replica_of(&self, node: &NodeId) -> Result<ReplicaId, Status> {
+        let (admin, specs, wanted) = (self.admin.clone(), self.specs.clone(), node.clone());
+        let found = blocking(move || {
+            let mut found = Vec::new();
+            for spec in specs {
+                if admin.nodes(&spec.id)?.contains(&wanted) {
+                    found.push(spec.id);
+                }
+            }
+            Ok::<_, DbError>(found)
+        });
+        let found = found.await?.map_err(|error| failed_db(&error))?;
+        match found.as_slice() {
+            [replica] => Ok(replica.clone()),
+            [] => Err(Kind::NotFound.status(format!("no replica has a node {node}"))),
+            _ => Err(Kind::Mismatch.status(format!("more than one replica has a node {node}"))),
+        }
+    }
+
+    /// Which node a volume is on: as the nodes say, else as the admin data remembers.
+    pub(crate) async fn place_of(
+        &self,
+        volume: &VolumeId,
+    ) -> Result<(ReplicaId, NodeId), Status> {
+        for spec in &self.specs {
+            let Ok(nodes) = self.transfers.replicas.volumes_in_service(&spec.id).await else {
+                continue;
+            };
+            if let Some((node, _)) = nodes.into_iter().find(|(_, id)| id == volume) {
+                return Ok((spec.id.clone(), node));
+            }
+        }
+        let (admin, wanted) = (self.admin.clone(), volume.clone());
+        let found = blocking(move || {
+            for row in admin.files(None)? {
+                for (id, copy) in row?.record.replicas {
+                    if let (Some(node), true) = (copy.node, copy.volume.as_ref() == Some(&wanted)) {
+                        return Ok(Some((id, node)));
+                    }
+                }
+            }
+            Ok::<_, DbError>(None)
+        });
+        let found = found.await?.map_err(|error| failed_db(&error))?;
+        let unknown = || Kind::NotFound.status(format!("no node and no file knows a volume {volume}"));
+        found.ok_or_else(unknown)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.transfers.clock.now()
+    }
+}
+
+/// Requests that nobody has approved in time expire, whether anybody looks or not.
+pub(crate) struct Expire(pub(crate) Arc<People>);
+
+impl Worker for Expire {
+    const NAME: &'static str = "requests";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        self.0.all().await?;
+        Ok(Step::Idle(LOOK))
+    }
+}
+
+/// Work that blocks, on a thread for that.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Status> {
+    spawn_blocking(work)
+        .await
+        .map_err(|error| Kind::Internal.status(error.to_string()))
+}
+
+pub(crate) fn not_allowed(error: crate::requests::NotAllowed) -> Status {
+    failed(&RequestError::NotAllowed(error))
+}
+
+fn failed(error: &RequestError) -> Status {
+    use crate::requests::NotAllowed;
+    match error {
+        RequestError::NotAllowed(NotAllowed::Reason) => Kind::Invalid,
+        RequestError::NotAllowed(NotAllowed::NotOpen(_)) => Kind::Mismatch,
+        RequestError::NotAllowed(
+            NotAllowed::Nobody
+            | NotAllowed::Role { .. }
+            | NotAllowed::SamePerson(_)
+            | NotAllowed::NotTheirs(_),
+        ) => Kind::Refused,
+        RequestError::Unknown(_) => Kind::NotFound,
+        RequestError::Admin(error) => return failed_db(error),
+    }
+    .status(error.to_string())
+}
+
+pub(crate) fn failed_db(error: &DbError) -> Status {
+    tracing::error!(%error, "the admin data cannot be read or written");
+    Kind::Storage.status(error.to_string())
+}

@@ -1,0 +1,462 @@
+//! Approved acts, one function each: look whether the world is still as it was, do it, remember it.
+//!
+//! Each can be done again after a restart: what an earlier try did is found, not done twice. No error tells the checksum
+//! that a copy has: whoever destroys must know it.
+
+use std::time::Duration;
+
+use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::{People, blocking, failed_db};
+use crate::admin::{AdminRow, AuditLine};
+use crate::replicas::{Cause, Found, How};
+use crate::requests::{Act, Request, State};
+use crate::standing::{ReplicaRow, Retired, VolumeRow};
+use crate::store::{Content, Event, FileRecord};
+use crate::vote::{Authority, Ballot, Evidence, Verdict, decide};
+
+/// How long the node is waited for that reads a whole copy, beside the size-dependent part, and the slowest reading.
+const READING: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
+
+impl People {
+    /// Whether an act can be done as things stand; asked before a request is taken, and again before it is done.
+    pub(super) async fn possible(&self, act: &Act) -> Result<(), Status> {
+        match act {
+            Act::Remove {
+                name,
+                replica,
+                checksum,
+                last_copies,
+            } => {
+                let row = self.known(name).await?;
+                self.removable(&row, replica, checksum, *last_copies).map(drop)
+            }
+            Act::Purge { replica, .. } => self.configured(replica),
+            Act::RetireVolume(volume) => {
+                if self.standing.now().volumes.contains_key(volume) {
+                    return Err(changed(format!("volume {volume} is retired already")));
+                }
+                self.place_of(volume).await.map(drop)
+            }
+            Act::RetireNode(node) => {
+                if self.standing.now().nodes.keys().any(|(_, id)| id == node) {
+                    return Err(changed(format!("node {node} is retired already")));
+                }
+                self.replica_of(node).await.map(drop)
+            }
+            Act::RetireReplica(replica) => self.expendable(replica).await,
+            Act::Accept { anomaly } => {
+                let (acceptor, anomaly) = (self.acceptor.clone(), anomaly.clone());
+                blocking(move || acceptor.check(&anomaly)).await?
+            }
+            Act::NewRoot {
+                name,
+                replica,
+                root,
+            } => {
+                let row = self.known(name).await?;
+                self.configured(replica)?;
+                if content(&row.record)?.root == *root {
+                    return Err(changed(format!("{name} means that root already")));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Does an approved act; what was done, for people.
+    pub(super) async fn perform(&self, request: &Request) -> Result<String, Status> {
+        let State::Approved { by, .. } = &request.state else {
+            return Err(Kind::Internal.status("the request is not approved"));
+        };
+        let cause = Cause {
+            who: format!("{}, approved by {by}", request.asked_by),
+            why: format!("{}: {}", request.id(), request.reason),
+        };
+        match &request.act {
+            Act::Remove {
+                name,
+                replica,
+                checksum,
+                last_copies,
+            } => {
+                let last = *last_copies;
+                self.remove(request, &cause, (name, replica), (checksum, last)).await
+            }
+            Act::Purge {
+                replica,
+                node,
+                volume,
+                id,
+            } => {
+                let purging = self.transfers.replicas.purge(replica, (node, volume), id, &cause);
+                let bytes = self.within(0, purging).await?;
+                Ok(format!("{bytes} bytes were destroyed"))
+            }
+            Act::RetireVolume(volume) => self.retire_volume(volume, request, &cause).await,
+            Act::RetireNode(node) => self.retire_node(node, request, &cause).await,
+            Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
+            Act::Accept { anomaly } => {
+                let (acceptor, anomaly, now) = (self.acceptor.clone(), anomaly.clone(), self.now());
+                blocking(move || acceptor.accept(&anomaly, &cause.who, &cause.why, now)).await?
+            }
+            Act::NewRoot {
+                name,
+                replica,
+                root,
+            } => self.new_root(name, replica, root, &cause).await,
+        }
+    }
+
+    async fn remove(
+        &self,
+        request: &Request,
+        cause: &Cause,
+        (name, replica): (&FileName, &ReplicaId),
+        (checksum, last_copies): (&Root, bool),
+    ) -> Result<String, Status> {
+        let row = self.known(name).await?;
+        let mine = format!("{}:", request.id());
+        let copy = row.record.replicas.get(replica);
+        if copy.is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn()) {
+            return Ok("it is withdrawn".to_owned());
+        }
+        let (node, volume) = self.removable(&row, replica, checksum, last_copies)?;
+        let size = content(&row.record)?.size;
+        let moving = self.transfers.replicas.put_aside(replica, name, (&node, &volume), checksum, cause);
+        let place = match self.within(size, moving).await {
+            Ok(aside) => aside.0.id,
+            // An earlier try may have come so far: the attic tells.
+            Err(status) if Kind::of(&status) == Kind::NotFound => {
+                let found = self.set_aside_before(replica, &node, name, &mine).await?;
+                found.ok_or(status)?
+            }
+            Err(status) => return Err(status),
+        };
+        let withdrawn = Event::Withdrawn {
+            replica: replica.clone(),
+            why: cause.why.clone(),
+        };
+        self.order(name, withdrawn, &cause.who).await?;
+        Ok(format!("it lies in the attic of volume {volume} of node {node} as {place}"))
+    }
+
+    /// Where the copy is that shall be removed; else why it may not be.
+    fn removable(
+        &self,
+        row: &AdminRow,
+        replica: &ReplicaId,
+        checksum: &Root,
+        last_copies: bool,
+    ) -> Result<(NodeId, VolumeId), Status> {
+        let name = &row.record.name;
+        let copy = row.record.replicas.get(replica).filter(|copy| copy.state.is_completed());
+        let place = copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?)));
+        let place = place.ok_or_else(|| {
+            Kind::NotFound.status(format!("replica {replica} has no copy of {name}"))
+        })?;
+        if content(&row.record)?.root != *checksum {
+            let said = "the checksum is not that of the copy; read it again from the archive";
+            return Err(Kind::Mismatch.status(said));
+        }
+        if self.standing.now().other_copies(&row.record, replica) == 0 && !last_copies {
+            return Err(changed(format!(
+                "no other replica has {name}; say so (last copies) if it shall leave the archive"
+            )));
+        }
+        Ok(place)
+    }
+
+    /// What an earlier try of the same request put aside.
+    async fn set_aside_before(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        name: &FileName,
+        mine: &str,
+    ) -> Result<Option<String>, Status> {
+        let mut messages = self.transfers.replicas.attic(replica, node, name.as_str()).await?;
+        while let Some(message) = self.within(0, messages.message()).await? {
+            if let Some(item) = message.items.into_iter().find(|item| item.why.starts_with(mine)) {
+                return Ok(Some(item.id));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn retire_volume(
+        &self,
+        volume: &VolumeId,
+        request: &Request,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        let known = self.standing.now().volumes.get(volume).cloned();
+        let (replica, node) = match known {
+            Some(row) if row.retired.why == cause.why => (row.replica, row.node),
+            Some(_) => return Err(changed(format!("volume {volume} is retired already"))),
+            None => {
+                let (replica, node) = self.place_of(volume).await?;
+                let row = VolumeRow {
+                    replica: replica.clone(),
+                    node: node.clone(),
+                    retired: self.retired(request, cause),
+                };
+                let line = self.line(cause, format!("volume {volume} of node {node} is retired"));
+                let (standing, volume) = (self.standing.clone(), volume.clone());
+                let retired = blocking(move || standing.retire_volume(&volume, &row, Some(line)));
+                retired.await?.map_err(|error| failed_db(&error))?;
+                (replica, node)
+            }
+        };
+        let telling = self.transfers.replicas.tell_retired(&replica, &node, volume);
+        Ok(match self.within(0, telling).await {
+            Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
+            Err(status) => format!(
+                "it counts no more, and its files are brought elsewhere; node {node} is told when it can be ({})",
+                status.message()
+            ),
+        })
+    }
+
+    async fn retire_node(
+        &self,
+        node: &NodeId,
+        request: &Request,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        let now = self.standing.now();
+        match now.nodes.iter().find(|((_, id), _)| id == node) {
+            Some((_, retired)) if retired.why == cause.why => {}
+            Some(_) => return Err(changed(format!("node {node} is retired already"))),
+            None => {
+                let replica = self.replica_of(node).await?;
+                let line = self.line(cause, format!("node {node} of replica {replica} is retired"));
+                let (standing, node) = (self.standing.clone(), node.clone());
+                let row = self.retired(request, cause);
+                let of = replica.clone();
+                let retired =
+                    blocking(move || standing.retire_node(&of, &node, row, Some(line)));
+                retired.await?.map_err(|error| failed_db(&error))?;
+                let (admin, id) = (self.admin.clone(), replica.clone());
+                let left = blocking(move || admin.nodes(&id)).await?;
+                let left = left.map_err(|error| failed_db(&error))?;
+                self.transfers.replicas.set_members(&replica, left);
+            }
+        }
+        Ok("it is not asked and not missed any more; its files are brought elsewhere".to_owned())
+    }
+
+    async fn retire_replica(
+        &self,
+        replica: &ReplicaId,
+        request: &Request,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        match self.standing.now().replicas.get(replica) {
+            Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
+            Some(_) | None => {
+                self.expendable(replica).await?;
+                let row = ReplicaRow::Retired(self.retired(request, cause));
+                let line = self.line(cause, format!("replica {replica} is retired"));
+                let (standing, id) = (self.standing.clone(), replica.clone());
+                let retired = blocking(move || standing.set_replica(&id, Some(&row), Some(line)));
+                retired.await?.map_err(|error| failed_db(&error))?;
+            }
+        }
+        Ok("it is neither asked nor required any more; take it out of the settings when you like".to_owned())
+    }
+
+    /// Whether the archive can do without a replica.
+    async fn expendable(&self, replica: &ReplicaId) -> Result<(), Status> {
+        self.configured(replica)?;
+        let now = self.standing.now();
+        if now.is_retired(replica) {
+            return Err(changed(format!("replica {replica} is retired already")));
+        }
+        let mut left = self.standing.in_service(&self.specs);
+        left.retain(|spec| spec.id != *replica);
+        let probe = FileName::new("a").map_err(|error| Kind::Internal.status(error.to_string()))?;
+        FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
+        let (admin, id) = (self.admin.clone(), replica.clone());
+        let counting = blocking(move || {
+            let mut only = 0_u64;
+            for row in admin.files(None)? {
+                let record = row?.record;
+                let has = record.replicas.get(&id).is_some_and(|copy| now.counts(&id, copy));
+                only += u64::from(has && now.other_copies(&record, &id) == 0);
+            }
+            Ok::<_, archive_db::DbError>(only)
+        });
+        match counting.await?.map_err(|error| failed_db(&error))? {
+            0 => Ok(()),
+            only => Err(changed(format!(
+                "{only} file(s) are in replica {replica} only; bring them into another one first"
+            ))),
+        }
+    }
+
+    /// Lets a name mean other content: that of which most replicas have a copy, where none has the recorded one.
+    async fn new_root(
+        &self,
+        name: &FileName,
+        replica: &ReplicaId,
+        root: &Root,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        let row = self.known(name).await?;
+        let recorded = content(&row.record)?.root;
+        let mut holders = Vec::new();
+        let mut ballots = Vec::new();
+        let mut size = 0;
+        for (id, _) in row.record.replicas.iter().filter(|(_, copy)| !copy.state.is_withdrawn()) {
+            let copies = self.transfers.replicas.copies(id, name).await?;
+            for copy in copies.iter().filter(|copy| copy.how != How::Missing) {
+                let verified = self.verified(id, name, copy).await?;
+                let Some(found) = verified.root else {
+                    let said = format!("the copy of replica {id} cannot be read whole: it may be right");
+                    return Err(Kind::Unavailable.status(said));
+                };
+                ballots.push(Ballot {
+                    replica: id.clone(),
+                    root: found,
+                });
+                if found == *root {
+                    size = verified.size;
+                    holders.push((id.clone(), copy.node.clone(), copy.volume.clone()));
+                }
+            }
+        }
+        if recorded != *root && ballots.iter().any(|ballot| ballot.root == recorded) {
+            return Err(changed(format!("a copy of {name} is what was admitted: repair from it")));
+        }
+        if !holders.iter().any(|(id, _, _)| id == replica) {
+            return Err(changed(format!("replica {replica} has no copy of that root")));
+        }
+        let evidence = Evidence {
+            ballots,
+            ..Evidence::default()
+        };
+        if decide(&evidence) != Verdict::Right(*root, Authority::Vote) {
+            return Err(changed("no majority of the replicas has that root".to_owned()));
+        }
+        if recorded != *root {
+            let upload = self.upload_id()?;
+            let content = Content {
+                root: *root,
+                size,
+                digests: Digests::default(),
+            };
+            let event = Event::Readmitted { upload, content };
+            self.order(name, event, &cause.who).await?;
+        }
+        let row = self.known(name).await?;
+        let admission = row.admission.filter(|_| {
+            row.record.content.as_ref().is_some_and(|content| content.root == *root)
+        });
+        let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
+        let mut adopted = Vec::new();
+        for (id, node, volume) in holders {
+            let adopting = self.transfers.replicas.adopt(&id, name, (&node, &volume), &admission);
+            let copy = self.within(size, adopting).await?;
+            self.restored(name, &id, &copy, &cause.who).await?;
+            adopted.push(id.to_string());
+        }
+        Ok(format!("it was signed anew, and adopted in {}", adopted.join(", ")))
+    }
+
+    /// Reads a copy again, past the page cache.
+    pub(super) async fn verified(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        copy: &Found,
+    ) -> Result<crate::replicas::Verified, Status> {
+        let limits = (&self.transfers.clock, self.transfers.stall);
+        self.transfers
+            .replicas
+            .verify(replica, name, (&copy.node, &copy.volume), limits)
+            .await
+    }
+
+    /// Tells the coordinator of a copy that people have put there.
+    pub(crate) async fn restored(
+        &self,
+        name: &FileName,
+        replica: &ReplicaId,
+        copy: &Found,
+        who: &str,
+    ) -> Result<(), Status> {
+        let (root, at) = copy.admitted()?;
+        let event = Event::Restored {
+            replica: replica.clone(),
+            node: copy.node.clone(),
+            volume: copy.volume.clone(),
+            root,
+            at,
+        };
+        self.order(name, event, who).await
+    }
+
+    /// A call that reads `size` bytes from a disk; it must end.
+    pub(crate) async fn within<T>(
+        &self,
+        size: u64,
+        call: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let (least, rate) = READING;
+        let limit = least.saturating_add(Duration::from_secs(size / rate));
+        match self.transfers.clock.timeout(limit, call).await {
+            Ok(answer) => answer,
+            Err(late) => Err(Kind::TimedOut.status(late.to_string())),
+        }
+    }
+
+    /// A file that the archive has, or had.
+    pub(crate) async fn known(&self, name: &FileName) -> Result<AdminRow, Status> {
+        let row = self.row(name).await?;
+        let row = row.filter(|row| row.record.content.is_some());
+        row.ok_or_else(|| Kind::NotFound.status(format!("{name} is not in the archive")))
+    }
+
+    pub(crate) fn configured(&self, replica: &ReplicaId) -> Result<(), Status> {
+        let is_known = self.specs.iter().any(|spec| spec.id == *replica);
+        let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
+        is_known.then_some(()).ok_or_else(unknown)
+    }
+
+    pub(crate) fn upload_id(&self) -> Result<UploadId, Status> {
+        let failed = |why: String| Kind::Internal.status(why);
+        let bytes = self.chance.bytes::<16>().map_err(|error| failed(error.to_string()))?;
+        UploadId::new(&hex::encode(bytes)).map_err(|error| failed(error.to_string()))
+    }
+
+    fn retired(&self, request: &Request, cause: &Cause) -> Retired {
+        Retired {
+            at: self.now(),
+            by: request.asked_by.clone(),
+            why: cause.why.clone(),
+            emptied: false,
+        }
+    }
+
+    fn line(&self, cause: &Cause, what: String) -> AuditLine {
+        AuditLine {
+            at: self.now(),
+            who: cause.who.clone(),
+            file: None,
+            what,
+        }
+    }
+}
+
+pub(crate) fn content(record: &FileRecord) -> Result<&Content, Status> {
+    let unknown = || Kind::NotFound.status(format!("{} is not in the archive", record.name));
+    record.content.as_ref().ok_or_else(unknown)
+}
+
+/// The world is not as it must be for the act.
+fn changed(why: String) -> Status {
+    Kind::Mismatch.status(why)
+}

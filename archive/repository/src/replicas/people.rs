@@ -1,0 +1,327 @@
+//! What people have nodes do: put a copy aside, bring it back, destroy it, adopt it, verify it; disks and modes.
+//!
+//! A door: wire types end here, but for the answers that are handed on as they are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_rpc::Kind;
+use jiff::Timestamp;
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::{convert as fields, wire};
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::{Replicas, describe, is_given_up};
+use crate::standing::Now;
+
+/// How a copy is, as far as its node has looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// There, and good when it was last read.
+    Present,
+    /// Known, and not there.
+    Missing,
+    /// There, and not what was admitted.
+    Damaged,
+    /// There without a readable sidecar.
+    Unexpected,
+}
+
+/// One copy of a file in a replica, of whichever condition.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) node: NodeId,
+    pub(crate) volume: VolumeId,
+    pub(crate) how: How,
+    pub(crate) entry: wire::FileEntry,
+}
+
+/// What was put aside.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside(pub(crate) wire::AtticItem);
+
+/// A copy as it was read just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verified {
+    pub(crate) how: How,
+    pub(crate) size: u64,
+    /// The root of its bytes; none where they could not all be read.
+    pub(crate) root: Option<Root>,
+}
+
+impl Found {
+    /// The root that its sidecar admits, and when it was stored.
+    pub(crate) fn admitted(&self) -> Result<(Root, Timestamp), Status> {
+        let root = fields::root("root", &self.entry.root)?;
+        Ok((root, fields::time("stored", &self.entry.stored)?))
+    }
+}
+
+/// In whose name something is done, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub(crate) who: String,
+    pub(crate) why: String,
+}
+
+/// Everything that a replica has, without what is out of service.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    messages: Streaming<wire::FilesResponse>,
+    now: Arc<Now>,
+    dropped: u64,
+}
+
+impl Listing {
+    pub(super) const fn new(messages: Streaming<wire::FilesResponse>, now: Arc<Now>) -> Self {
+        Self {
+            messages,
+            now,
+            dropped: 0,
+        }
+    }
+
+    /// The next message; the last has its `end`.
+    pub(crate) async fn message(&mut self) -> Result<Option<wire::FilesResponse>, Status> {
+        let Some(mut message) = self.messages.message().await? else {
+            return Ok(None);
+        };
+        let count = message.entries.len();
+        message
+            .entries
+            .retain(|entry| !is_given_up(&self.now, &entry.volume));
+        let dropped = count.saturating_sub(message.entries.len());
+        self.dropped += u64::try_from(dropped).unwrap_or(u64::MAX);
+        if let Some(end) = &mut message.end {
+            end.count = end.count.saturating_sub(self.dropped);
+            end.gaps.retain(|gap| !is_given_up(&self.now, &gap.volume));
+        }
+        Ok(Some(message))
+    }
+}
+
+/// Shows what is out of service as that.
+pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::NodeStatus) {
+    if NodeId::new(&node.node).is_ok_and(|id| now.is_retired_node(replica, &id)) {
+        "retired".clone_into(&mut node.mode);
+    }
+    for volume in &mut node.volumes {
+        volume.retired |= is_given_up(now, &volume.volume);
+    }
+}
+
+impl Replicas {
+    /// Every copy of a file that the replica knows; or who did not answer, and why.
+    pub(crate) async fn copies(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<Vec<Found>, Status> {
+        let request = wire::FindRequest {
+            name: name.to_string(),
+        };
+        let answer = self.monitor(replica)?.locate(request).await?.into_inner();
+        let now = self.standing.now();
+        let gaps = answer.gaps.iter();
+        let gaps = gaps.filter(|gap| !is_given_up(&now, &gap.volume));
+        let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
+        if !silent.is_empty() {
+            let said = format!("not every volume of replica {replica} answered: {silent}");
+            return Err(Kind::Unavailable.status(said));
+        }
+        let counted = |entry: &wire::FileEntry| !is_given_up(&now, &entry.volume);
+        let entries = answer.entries.into_iter().filter(counted);
+        entries.map(found).collect()
+    }
+
+    /// A client of a node, at the address that it last gave.
+    pub(crate) async fn client(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<NodeClient<Channel>, Status> {
+        let nodes = self.state(replica).await?;
+        let silent = || Kind::Unavailable.status(format!("node {node} of replica {replica} is silent"));
+        let found = nodes
+            .iter()
+            .find(|status| status.node == node.as_str() && status.alive)
+            .filter(|status| !status.endpoint.is_empty())
+            .ok_or_else(silent)?;
+        self.node(node, &found.endpoint)
+    }
+
+    /// Reads a copy again, past the page cache.
+    pub(crate) async fn verify(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        (node, volume): (&NodeId, &VolumeId),
+        (clock, idle): (&Clock, Duration),
+    ) -> Result<Verified, Status> {
+        let request = wire::VerifyRequest {
+            name: name.to_string(),
+            volume: volume.to_string(),
+        };
+        let mut client = self.client(replica, node).await?;
+        let mut messages = client.verify(request).await?.into_inner();
+        loop {
+            let ended = || Kind::Unavailable.status(format!("node {node} ended before it had verified"));
+            let message = clock.timeout(idle, messages.message()).await;
+            let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+            let message = message.ok_or_else(ended)?;
+            let Some(entry) = message.entry else {
+                continue;
+            };
+            let how = found(entry.clone())?.how;
+            let said = fields::optional_root("found", &message.found)?;
+            let admitted = fields::optional_root("root", &entry.root)?;
+            return Ok(Verified {
+                how,
+                size: entry.size,
+                root: said.or(admitted.filter(|_| how == How::Present)),
+            });
+        }
+    }
+
+    /// Moves a copy into the attic of its volume.
+    pub(crate) async fn put_aside(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        (node, volume): (&NodeId, &VolumeId),
+        checksum: &Root,
+        cause: &Cause,
+    ) -> Result<Aside, Status> {
+        let request = wire::PutAsideRequest {
+            name: name.to_string(),
+            volume: volume.to_string(),
+            checksum: fields::root_bytes(checksum),
+            who: cause.who.clone(),
+            why: cause.why.clone(),
+        };
+        let mut client = self.client(replica, node).await?;
+        let item = client.put_aside(request).await?.into_inner();
+        Ok(Aside(item))
+    }
+
+    /// Brings a file back from an attic.
+    pub(crate) async fn take_back(
+        &self,
+        replica: &ReplicaId,
+        (node, volume): (&NodeId, &VolumeId),
+        id: &str,
+        cause: &Cause,
+    ) -> Result<Found, Status> {
+        let mut client = self.client(replica, node).await?;
+        let entry = client.take_back(attic_ref(volume, id, cause)).await?;
+        found(entry.into_inner())
+    }
+
+    /// Destroys what lies in an attic; how many bytes it had.
+    pub(crate) async fn purge(
+        &self,
+        replica: &ReplicaId,
+        (node, volume): (&NodeId, &VolumeId),
+        id: &str,
+        cause: &Cause,
+    ) -> Result<u64, Status> {
+        let mut client = self.client(replica, node).await?;
+        let purged = client.purge(attic_ref(volume, id, cause)).await?;
+        Ok(purged.into_inner().bytes)
+    }
+
+    /// Gives a file its admission.
+    pub(crate) async fn adopt(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        (node, volume): (&NodeId, &VolumeId),
+        admission: &str,
+    ) -> Result<Found, Status> {
+        let request = wire::AdoptRequest {
+            name: name.to_string(),
+            volume: volume.to_string(),
+            admission: admission.to_owned(),
+        };
+        let mut client = self.client(replica, node).await?;
+        found(client.adopt(request).await?.into_inner())
+    }
+
+    /// What lies in the attics of a node, message by message.
+    pub(crate) async fn attic(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        name: &str,
+    ) -> Result<Streaming<wire::AtticResponse>, Status> {
+        let request = wire::AtticRequest {
+            name: name.to_owned(),
+        };
+        let mut client = self.client(replica, node).await?;
+        Ok(client.attic(request).await?.into_inner())
+    }
+
+    /// Tells a node that a volume is out of service.
+    pub(crate) async fn tell_retired(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        volume: &VolumeId,
+    ) -> Result<(), Status> {
+        let request = wire::SetVolumeRequest {
+            order: wire::set_volume_request::Order::Retire.into(),
+            volume: volume.to_string(),
+            path: String::new(),
+        };
+        let mut client = self.client(replica, node).await?;
+        client.set_volume(request).await.map(drop)
+    }
+
+    /// The volumes that live nodes of a replica still have in service, with their nodes.
+    pub(crate) async fn volumes_in_service(
+        &self,
+        replica: &ReplicaId,
+    ) -> Result<Vec<(NodeId, VolumeId)>, Status> {
+        let mut volumes = Vec::new();
+        for node in self.heard(replica).await? {
+            let id = fields::node_id(&node.node)?;
+            for volume in node.volumes {
+                if !volume.retired && !volume.volume.is_empty() && node.alive {
+                    volumes.push((id.clone(), fields::volume_id(&volume.volume)?));
+                }
+            }
+        }
+        Ok(volumes)
+    }
+}
+
+fn attic_ref(volume: &VolumeId, id: &str, cause: &Cause) -> wire::AtticRef {
+    wire::AtticRef {
+        volume: volume.to_string(),
+        id: id.to_owned(),
+        who: cause.who.clone(),
+        why: cause.why.clone(),
+    }
+}
+
+fn found(entry: wire::FileEntry) -> Result<Found, Status> {
+    let how = match entry.condition() {
+        wire::Condition::Present => How::Present,
+        wire::Condition::Missing => How::Missing,
+        wire::Condition::Damaged => How::Damaged,
+        wire::Condition::Unexpected => How::Unexpected,
+        wire::Condition::Unspecified => {
+            let said = format!("field `condition`: {} is none", entry.condition);
+            return Err(Kind::Internal.status(said));
+        }
+    };
+    Ok(Found {
+        node: fields::node_id(&entry.node)?,
+        volume: fields::volume_id(&entry.volume)?,
+        how,
+        entry,
+    })
+}

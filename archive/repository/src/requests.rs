@@ -1,0 +1,405 @@
+//! Acts that destroy, and the second person that each of them wants: who may ask, who may approve, until when.
+//!
+//! Owns the rule of blueprint §3, *Destruction*: a request is bound to its act and its reason, is approved only by
+//! another *name* (another role of the same name is the same person), lives for seven days and is done once.
+//!
+//! Not promised: that the world is still as it was when somebody asked. Whoever does the act compares, and reports what
+//! came of it: a changed world makes it fail.
+
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_rpc::{Identity, Role};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// How long a request may be approved.
+pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// The longest reason, in bytes.
+const LONGEST_REASON: usize = 4096;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Moves the copy of one replica into the attic; it is withdrawn from then on.
+    Remove {
+        /// The file.
+        name: FileName,
+        /// The replica.
+        replica: ReplicaId,
+        /// The root of the copy.
+        checksum: Root,
+        /// Whether the caller knows that this leaves no copy.
+        last_copies: bool,
+    },
+    /// Destroys what lies in an attic.
+    Purge {
+        /// The replica.
+        replica: ReplicaId,
+        /// The node.
+        node: NodeId,
+        /// The volume.
+        volume: VolumeId,
+        /// The directory in its attic.
+        id: String,
+    },
+    /// Takes a disk out of service for good.
+    RetireVolume(VolumeId),
+    /// Takes a node out of service for good.
+    RetireNode(NodeId),
+    /// Takes a replica out of service for good.
+    RetireReplica(ReplicaId),
+    /// Lives with an anomaly.
+    Accept {
+        /// Its id.
+        anomaly: String,
+    },
+    /// Takes content of another root under a name that has no good copy left.
+    NewRoot {
+        /// The file.
+        name: FileName,
+        /// The replica that has the content.
+        replica: ReplicaId,
+        /// Its root.
+        root: Root,
+    },
+}
+
+/// One request, from when it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Names it, as `r12`.
+    pub number: u64,
+    /// What is asked for.
+    pub act: Act,
+    /// Why.
+    pub reason: String,
+    /// Who asked, as `role/name`.
+    pub asked_by: String,
+    /// When.
+    pub asked: Timestamp,
+    /// Until when it may be approved.
+    pub expires: Timestamp,
+    /// How it stands.
+    pub state: State,
+}
+
+/// How a request stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Nobody has approved it yet.
+    Open,
+    /// Approved, and not done yet.
+    Approved {
+        /// Who approved, as `role/name`.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Approved and done, or not.
+    Ended {
+        /// Who approved, as `role/name`.
+        by: String,
+        /// When it ended.
+        at: Timestamp,
+        /// Whether it was done.
+        done: bool,
+        /// What came of it.
+        outcome: String,
+    },
+    /// Taken back.
+    Withdrawn {
+        /// Who took it back, as `role/name`.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Nobody approved it in time.
+    Expired {
+        /// When that was seen.
+        at: Timestamp,
+    },
+}
+
+/// Somebody who calls: one name, and every role it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    name: String,
+    roles: Vec<Role>,
+}
+
+/// Why somebody may not do a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAllowed {
+    /// A part of the archive, not a person.
+    #[error("this wants the certificate of a person")]
+    Nobody,
+    /// A role is missing.
+    #[error("{doing} `{act}` wants a certificate with the role {}", words(.roles))]
+    Role {
+        /// The step.
+        doing: &'static str,
+        /// The act.
+        act: &'static str,
+        /// Which roles may.
+        roles: &'static [Role],
+    },
+    /// No reason, or a book.
+    #[error("say why, in 1 to {LONGEST_REASON} bytes")]
+    Reason,
+    /// The same person twice.
+    #[error("{0} asked for it; a second person must approve it")]
+    SamePerson(String),
+    /// Only who asked may take it back.
+    #[error("{0} asked for it; nobody else can take it back")]
+    NotTheirs(String),
+    /// It is not open any more.
+    #[error("the request is {0} and cannot be changed any more; ask again")]
+    NotOpen(&'static str),
+}
+
+impl Person {
+    /// Who a certificate names; none for a part of the archive.
+    pub fn of(identity: &Identity) -> Result<Self, NotAllowed> {
+        let name = identity.person().ok_or(NotAllowed::Nobody)?;
+        let personal = identity.grants().iter().map(archive_rpc::Grant::role);
+        Ok(Self::new(
+            name,
+            &personal
+                .filter(|role| role.is_personal())
+                .collect::<Vec<_>>(),
+        ))
+    }
+
+    /// A person of that name with those roles.
+    pub fn new(name: &str, roles: &[Role]) -> Self {
+        Self {
+            name: name.to_owned(),
+            roles: roles.to_vec(),
+        }
+    }
+
+    /// As `role/name`, in the first of `roles` that this person has.
+    pub fn acting(&self, roles: &[Role]) -> Option<String> {
+        let role = roles
+            .iter()
+            .find(|role| self.roles.iter().any(|own| own.includes(**role)))?;
+        Some(format!("{role}/{}", self.name))
+    }
+}
+
+impl Act {
+    /// The act in one word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Remove { .. } => "remove",
+            Self::Purge { .. } => "purge",
+            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => "retire",
+            Self::Accept { .. } => "accept",
+            Self::NewRoot { .. } => "new-root",
+        }
+    }
+
+    /// Which roles may ask for it.
+    pub const fn askers(&self) -> &'static [Role] {
+        match self {
+            Self::Remove { .. } | Self::Purge { .. } => &[Role::Custodian],
+            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => {
+                &[Role::Operator, Role::Custodian]
+            }
+            Self::Accept { .. } | Self::NewRoot { .. } => &[Role::Custodian, Role::Officer],
+        }
+    }
+
+    /// Which roles may approve it.
+    pub const fn approvers(&self) -> &'static [Role] {
+        match self {
+            Self::Remove { .. }
+            | Self::Purge { .. }
+            | Self::Accept { .. }
+            | Self::NewRoot { .. } => &[Role::Custodian],
+            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => {
+                &[Role::Custodian, Role::Officer]
+            }
+        }
+    }
+
+    /// The file that it is about.
+    pub const fn file(&self) -> Option<&FileName> {
+        match self {
+            Self::Remove { name, .. } | Self::NewRoot { name, .. } => Some(name),
+            Self::Purge { .. }
+            | Self::RetireVolume(_)
+            | Self::RetireNode(_)
+            | Self::RetireReplica(_)
+            | Self::Accept { .. } => None,
+        }
+    }
+}
+
+/// What exactly, for people.
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Remove {
+                name,
+                replica,
+                checksum,
+                last_copies,
+            } => {
+                let last = if *last_copies { ", also the last copy" } else { "" };
+                write!(f, "remove {name} from replica {replica}, checksum {checksum}{last}")
+            }
+            Self::Purge {
+                replica,
+                node,
+                volume,
+                id,
+            } => write!(
+                f,
+                "destroy {id} in the attic of volume {volume} of node {node}, replica {replica}"
+            ),
+            Self::RetireVolume(volume) => write!(f, "retire volume {volume}"),
+            Self::RetireNode(node) => write!(f, "retire node {node}"),
+            Self::RetireReplica(replica) => write!(f, "retire replica {replica}"),
+            Self::Accept { anomaly } => write!(f, "accept anomaly {anomaly}"),
+            Self::NewRoot {
+                name,
+                replica,
+                root,
+            } => write!(f, "let {name} mean what replica {replica} has, root {root}"),
+        }
+    }
+}
+
+impl Request {
+    /// Somebody asks.
+    pub fn ask(
+        number: u64,
+        act: Act,
+        reason: &str,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<Self, NotAllowed> {
+        let roles = act.askers();
+        let asked_by = person.acting(roles).ok_or(NotAllowed::Role {
+            doing: "asking for",
+            act: act.word(),
+            roles,
+        })?;
+        let reason = reason.trim();
+        if reason.is_empty() || reason.len() > LONGEST_REASON {
+            return Err(NotAllowed::Reason);
+        }
+        Ok(Self {
+            number,
+            act,
+            reason: reason.to_owned(),
+            asked_by,
+            asked: now,
+            expires: now.checked_add(LIFE).unwrap_or(Timestamp::MAX),
+            state: State::Open,
+        })
+    }
+
+    /// Names it for people.
+    pub fn id(&self) -> String {
+        format!("r{}", self.number)
+    }
+
+    /// Somebody else approves: the act is to be done now.
+    pub fn approve(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
+        let roles = self.act.approvers();
+        let by = person.acting(roles).ok_or(NotAllowed::Role {
+            doing: "approving",
+            act: self.act.word(),
+            roles,
+        })?;
+        if self.is_by(person) {
+            return Err(NotAllowed::SamePerson(self.asked_by.clone()));
+        }
+        self.tick(now);
+        self.must_be_open()?;
+        self.state = State::Approved { by, at: now };
+        Ok(())
+    }
+
+    /// Who asked takes it back.
+    pub fn withdraw(&mut self, person: &Person, now: Timestamp) -> Result<(), NotAllowed> {
+        if !self.is_by(person) {
+            return Err(NotAllowed::NotTheirs(self.asked_by.clone()));
+        }
+        self.tick(now);
+        self.must_be_open()?;
+        self.state = State::Withdrawn {
+            by: self.asked_by.clone(),
+            at: now,
+        };
+        Ok(())
+    }
+
+    /// Expires, if it is time; whether it did.
+    pub fn tick(&mut self, now: Timestamp) -> bool {
+        let expires = self.state == State::Open && self.expires <= now;
+        if expires {
+            self.state = State::Expired { at: now };
+        }
+        expires
+    }
+
+    /// What came of the act. Only what was approved ends, and only once.
+    pub fn end(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
+        let State::Approved { by, .. } = &self.state else {
+            return false;
+        };
+        let done = result.is_ok();
+        self.state = State::Ended {
+            by: by.clone(),
+            at: now,
+            done,
+            outcome: result.unwrap_or_else(|why| why),
+        };
+        true
+    }
+
+    /// Whether it is approved and waits to be done.
+    pub const fn is_due(&self) -> bool {
+        matches!(self.state, State::Approved { .. })
+    }
+
+    fn is_by(&self, person: &Person) -> bool {
+        let name = self.asked_by.split_once('/').map(|(_, name)| name);
+        name == Some(person.name.as_str())
+    }
+
+    fn must_be_open(&self) -> Result<(), NotAllowed> {
+        match &self.state {
+            State::Open => Ok(()),
+            other => Err(NotAllowed::NotOpen(other.word())),
+        }
+    }
+}
+
+impl State {
+    /// The state in one word, as on the wire.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approved { .. } => "approved",
+            Self::Ended { done: true, .. } => "done",
+            Self::Ended { done: false, .. } => "failed",
+            Self::Withdrawn { .. } => "withdrawn",
+            Self::Expired { .. } => "expired",
+        }
+    }
+}
+
+fn words(roles: &[Role]) -> String {
+    let words = roles.iter().map(|role| role.as_str());
+    words.collect::<Vec<_>>().join(" or ")
+}

@@ -1,0 +1,206 @@
+//! Every short sequence of what several people do with one request.
+
+use super::*;
+
+fn acts() -> Vec<Act> {
+    let (name, replica) = (
+        FileName::new("a.warc").unwrap(),
+        ReplicaId::new("one").unwrap(),
+    );
+    let (node, volume) = (NodeId::new("n").unwrap(), VolumeId::new("v").unwrap());
+    let root = Root::from_bytes([7; 32]);
+    vec![
+        Act::Remove {
+            name: name.clone(),
+            replica: replica.clone(),
+            checksum: root,
+            last_copies: false,
+        },
+        Act::Purge {
+            replica: replica.clone(),
+            node: node.clone(),
+            volume: volume.clone(),
+            id: "x".to_owned(),
+        },
+        Act::RetireVolume(volume),
+        Act::RetireNode(node),
+        Act::RetireReplica(replica.clone()),
+        Act::Accept {
+            anomaly: "a1".to_owned(),
+        },
+        Act::NewRoot {
+            name,
+            replica,
+            root,
+        },
+    ]
+}
+
+/// Anna has two certificates; Max has every role at once.
+fn people() -> Vec<Person> {
+    use Role::{Custodian, Harvester, Officer, Operator, Reader, Researcher};
+    vec![
+        Person::new("anna", &[Custodian]),
+        Person::new("anna", &[Officer, Operator]),
+        Person::new("bert", &[Custodian]),
+        Person::new("olga", &[Officer]),
+        Person::new("otto", &[Operator]),
+        Person::new("max", &[Harvester, Reader, Researcher, Officer, Custodian, Operator]),
+        Person::new("rita", &[Reader, Researcher, Harvester]),
+    ]
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Approve(usize),
+    Withdraw(usize),
+    Days(i64),
+    Done,
+    Fail,
+    Restart,
+}
+
+#[derive(Clone)]
+struct World {
+    request: Request,
+    asker: usize,
+    now: Timestamp,
+    approved: u32,
+    ended: u32,
+}
+
+impl World {
+    fn step(&mut self, step: Step) {
+        let before = self.request.clone();
+        let people = people();
+        let is_late = self.request.expires <= self.now;
+        let story = format!("{step:?} {before:#?}");
+        match step {
+            Step::Approve(who) => {
+                let result = self.request.approve(&people[who], self.now);
+                if result.is_ok() {
+                    // Kills: one person twice (also by another role), a role that may not, too late, twice.
+                    assert_ne!(people[who].name, people[self.asker].name, "{story}");
+                    let may = before.act.approvers().iter().any(|role| people[who].roles.contains(role));
+                    assert!(may && !is_late && before.state == State::Open, "{story}");
+                    self.approved += 1;
+                }
+            }
+            Step::Withdraw(who) => {
+                if self.request.withdraw(&people[who], self.now).is_ok() {
+                    assert_eq!(people[who].name, people[self.asker].name, "{story}");
+                    assert!(!is_late && before.state == State::Open, "{story}");
+                }
+            }
+            Step::Days(days) => {
+                self.now = self.now.checked_add(SignedDuration::from_hours(24 * days)).unwrap();
+                self.request.tick(self.now);
+            }
+            Step::Done | Step::Fail => {
+                let result = if matches!(step, Step::Done) { Ok("ok") } else { Err("no") };
+                let result = result.map(str::to_owned).map_err(str::to_owned);
+                if self.request.end(result, self.now) {
+                    // Kills: doing what nobody approved, doing it twice.
+                    assert!(before.is_due(), "{story}");
+                    self.ended += 1;
+                }
+            }
+            Step::Restart => {
+                let bytes = postcard::to_stdvec(&self.request).unwrap();
+                self.request = postcard::from_bytes(&bytes).unwrap();
+                assert_eq!(self.request, before);
+            }
+        }
+        assert!(self.approved <= 1 && self.ended <= self.approved, "{story}");
+        // Kills: a request that is about something else after a step.
+        let bound = |request: &Request| (request.act.clone(), request.reason.clone(), request.asked_by.clone());
+        assert_eq!(bound(&self.request), bound(&before), "{story}");
+        // Kills: a step after the end.
+        match before.state {
+            State::Open | State::Approved { .. } => {}
+            State::Ended { .. } | State::Withdrawn { .. } | State::Expired { .. } => {
+                assert_eq!(self.request, before, "{story}");
+            }
+        }
+        // Kills: an approved act that expires before it is done.
+        if before.is_due() {
+            assert!(matches!(self.request.state, State::Approved { .. } | State::Ended { .. }), "{story}");
+        }
+        // Kills: an open request that lives for ever.
+        if self.request.state == State::Open {
+            assert!(!is_late || !matches!(step, Step::Days(_)), "{story}");
+        }
+    }
+}
+
+fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
+    let mut tried = 0;
+    for step in steps {
+        let mut next = world.clone();
+        next.step(*step);
+        tried += 1;
+        if depth > 1 {
+            tried += explore(&next, steps, depth - 1);
+        }
+    }
+    tried
+}
+
+#[test]
+fn every_short_sequence_of_what_people_do_with_a_request() {
+    let people = people();
+    let mut steps = vec![Step::Days(3), Step::Days(4), Step::Done, Step::Fail, Step::Restart];
+    steps.extend((0..people.len()).map(Step::Approve));
+    steps.extend([0, 1, 2, 5].map(Step::Withdraw));
+    let (mut tried, mut asked) = (0, 0);
+    let now = Timestamp::UNIX_EPOCH;
+    for act in acts() {
+        for (asker, person) in people.iter().enumerate() {
+            let may = act.askers().iter().any(|role| person.roles.contains(role));
+            let request = Request::ask(3, act.clone(), " why ", person, now);
+            assert_eq!(request.is_ok(), may, "{person:?} asks for {act}");
+            let Ok(request) = request else { continue };
+            asked += 1;
+            let world = World {
+                request,
+                asker,
+                now,
+                approved: 0,
+                ended: 0,
+            };
+            tried += explore(&world, &steps, 4);
+        }
+    }
+    println!("{asked} requests, {tried} sequences");
+    assert!(tried > 1_000_000);
+}
+
+/// The table of the blueprint, written down a second time.
+#[test]
+fn who_asks_and_who_approves() {
+    for act in acts() {
+        let words = |roles: &[Role]| roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
+        let expected: (&[&str], &[&str]) = match act.word() {
+            "remove" | "purge" => (&["custodian"], &["custodian"]),
+            "accept" | "new-root" => (&["custodian", "officer"], &["custodian"]),
+            _ => (&["operator", "custodian"], &["custodian", "officer"]),
+        };
+        assert_eq!((&words(act.askers())[..], &words(act.approvers())[..]), expected, "{act}");
+    }
+}
+
+#[test]
+fn a_request_says_why_and_refusals_say_what_to_do() {
+    let (anna, now) = (Person::new("anna", &[Role::Custodian]), Timestamp::UNIX_EPOCH);
+    let ask = |reason: &str| Request::ask(1, acts().remove(0), reason, &anna, now);
+    for reason in ["", "  \n", &"x".repeat(5000)] {
+        assert_eq!(ask(reason), Err(NotAllowed::Reason));
+    }
+    let mut request = ask("a court order").unwrap();
+    let officer = Person::new("anna", &[Role::Officer]);
+    let said = request.approve(&officer, now).unwrap_err().to_string();
+    assert_eq!(said, "approving `remove` wants a certificate with the role custodian");
+    let said = request.approve(&anna, now).unwrap_err().to_string();
+    assert_eq!(said, "custodian/anna asked for it; a second person must approve it");
+    assert_eq!(request.expires, "1970-01-08T00:00:00Z".parse().unwrap());
+}

@@ -1,0 +1,431 @@
+//! The verbs of people: requests and their second person, attics, disks, nodes, and the filling of a replica.
+
+use std::sync::Arc;
+
+use archive_model::ReplicaId;
+use archive_rpc::{Identity, InvalidMessage, Kind, Role};
+use proto_archive::wire::ask_request::Act as AskedFor;
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::BoxStream;
+use tonic::{Request, Status};
+
+use super::super::{Answers, Door, send};
+use crate::bootstrap::lacking;
+use crate::people::{blocking, failed_db, not_allowed};
+use crate::replicas::{Cause, How};
+use crate::requests::{Act, NotAllowed, Person, Request as Asked, State};
+use crate::standing::ReplicaRow;
+use crate::store::Event;
+
+/// The roles under which an officer's verbs stand in the trail.
+pub(super) const OFFICER: &[Role] = &[Role::Officer];
+const OPERATOR: &[Role] = &[Role::Operator];
+
+/// The longest reason, and the longest id of something in an attic, in bytes.
+const LONGEST: usize = 4096;
+
+/// Who calls, as `role/name`.
+pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
+    let person = Person::of(&*Identity::of(request)?).map_err(not_allowed)?;
+    let refused = || not_allowed(NotAllowed::Nobody);
+    person.acting(roles).ok_or_else(refused)
+}
+
+/// A reason that was given.
+pub(super) fn reason(text: &str) -> Result<String, InvalidMessage> {
+    let text = text.trim();
+    match text.len() {
+        0 => Err(InvalidMessage::missing("reason")),
+        1..=LONGEST => Ok(text.to_owned()),
+        longer => Err(InvalidMessage::invalid("reason", format!("is {longer} bytes long; {LONGEST} are the most"))),
+    }
+}
+
+pub(super) async fn ask(
+    door: &Door,
+    request: Request<wire::AskRequest>,
+) -> Result<wire::RequestState, Status> {
+    let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
+    let request = request.into_inner();
+    let act = act(request.act.ok_or_else(|| InvalidMessage::missing("act"))?)?;
+    let asked = door.people.ask(act, request.reason, person).await?;
+    Ok(state(&asked))
+}
+
+pub(super) async fn approve(
+    door: &Door,
+    request: Request<wire::RequestRef>,
+) -> Result<wire::RequestState, Status> {
+    let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
+    let ended = door.people.approve(request.into_inner().id, person).await?;
+    Ok(state(&ended))
+}
+
+pub(super) async fn withdraw(
+    door: &Door,
+    request: Request<wire::RequestRef>,
+) -> Result<wire::RequestState, Status> {
+    let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
+    let withdrawn = door.people.withdraw(request.into_inner().id, person).await?;
+    Ok(state(&withdrawn))
+}
+
+pub(super) async fn requests(door: &Door, all: bool) -> Result<wire::RequestsResponse, Status> {
+    let requests = door.people.all().await?;
+    let is_shown = |request: &&Asked| {
+        all || matches!(request.state, State::Open | State::Approved { .. })
+    };
+    let requests = requests.iter().filter(is_shown).map(state).collect();
+    Ok(wire::RequestsResponse { requests })
+}
+
+fn act(asked: AskedFor) -> Result<Act, Status> {
+    Ok(match asked {
+        AskedFor::Remove(remove) => Act::Remove {
+            name: fields::file_name("name", &remove.name)?,
+            replica: fields::replica_id(&remove.replica)?,
+            checksum: fields::root("checksum", &remove.checksum)?,
+            last_copies: remove.last_copies,
+        },
+        AskedFor::Purge(purge) => Act::Purge {
+            replica: fields::replica_id(&purge.replica)?,
+            node: fields::node_id(&purge.node)?,
+            volume: fields::volume_id(&purge.volume)?,
+            id: item_id(purge.id)?,
+        },
+        AskedFor::RetireVolume(retire) => Act::RetireVolume(fields::volume_id(&retire.volume)?),
+        AskedFor::RetireNode(retire) => Act::RetireNode(fields::node_id(&retire.node)?),
+        AskedFor::RetireReplica(retire) => Act::RetireReplica(fields::replica_id(&retire.replica)?),
+        AskedFor::Accept(accept) => Act::Accept {
+            anomaly: item_id(accept.anomaly)?,
+        },
+        AskedFor::NewRoot(new) => Act::NewRoot {
+            name: fields::file_name("name", &new.name)?,
+            replica: fields::replica_id(&new.replica)?,
+            root: fields::root("root", &new.root)?,
+        },
+    })
+}
+
+/// The id of an anomaly or of something in an attic.
+fn item_id(id: String) -> Result<String, InvalidMessage> {
+    match id.len() {
+        0 => Err(InvalidMessage::missing("id")),
+        1..=LONGEST => Ok(id),
+        longer => Err(InvalidMessage::invalid("id", format!("is {longer} bytes long; {LONGEST} are the most"))),
+    }
+}
+
+fn state(request: &Asked) -> wire::RequestState {
+    let (ended_by, ended, outcome) = match &request.state {
+        State::Open => (String::new(), String::new(), String::new()),
+        State::Approved { by, at } | State::Withdrawn { by, at } => {
+            (by.clone(), at.to_string(), String::new())
+        }
+        State::Ended {
+            by, at, outcome, ..
+        } => (by.clone(), at.to_string(), outcome.clone()),
+        State::Expired { at } => (String::new(), at.to_string(), String::new()),
+    };
+    wire::RequestState {
+        id: request.id(),
+        act: request.act.word().to_owned(),
+        what: request.act.to_string(),
+        reason: request.reason.clone(),
+        asked_by: request.asked_by.clone(),
+        asked: request.asked.to_string(),
+        expires: request.expires.to_string(),
+        state: request.state.word().to_owned(),
+        ended_by,
+        ended,
+        outcome,
+        approvers: request.act.approvers().iter().map(ToString::to_string).collect(),
+    }
+}
+
+pub(super) async fn adopt(
+    door: &Door,
+    request: Request<wire::AdoptFileRequest>,
+) -> Result<wire::AdoptFileResponse, Status> {
+    let who = who(&request, OFFICER)?;
+    let request = request.into_inner();
+    let name = fields::file_name("name", &request.name)?;
+    let replica = fields::replica_id(&request.replica)?;
+    let people = &door.people;
+    people.configured(&replica)?;
+    let row = people.known(&name).await?;
+    let admission = row.admission.clone();
+    let admission = admission
+        .ok_or_else(|| Kind::NotFound.status(format!("nothing was admitted as {name}")))?;
+    let size = row.record.content.as_ref().map_or(0, |content| content.size);
+    let mut found = door.replicas.copies(&replica, &name).await?;
+    found.retain(|copy| copy.how == How::Unexpected);
+    let copy = match found.as_slice() {
+        [copy] => copy,
+        [] => {
+            let said = format!("replica {replica} has no unexpected file {name}");
+            return Err(Kind::NotFound.status(said));
+        }
+        _ => {
+            let said = format!("replica {replica} has {name} unexpectedly on several volumes");
+            return Err(Kind::Mismatch.status(said));
+        }
+    };
+    let adopting = door.replicas.adopt(&replica, &name, (&copy.node, &copy.volume), &admission);
+    let adopted = people.within(size, adopting).await?;
+    let what = format!("the file that {replica} had on volume {} is adopted", copy.volume);
+    people.note(who.clone(), Some(name.clone()), what).await?;
+    join(door, &row.record, &replica, &who).await?;
+    people.restored(&name, &replica, &adopted, &who).await?;
+    Ok(wire::AdoptFileResponse {
+        entry: Some(adopted.entry),
+    })
+}
+
+/// A replica that the file does not know yet becomes one of its own.
+async fn join(
+    door: &Door,
+    record: &crate::store::FileRecord,
+    replica: &ReplicaId,
+    who: &str,
+) -> Result<(), Status> {
+    let spec = door.specs.iter().find(|spec| spec.id == *replica);
+    let Some(spec) = spec.filter(|_| !record.replicas.contains_key(replica)) else {
+        return Ok(());
+    };
+    let event = Event::Wanted {
+        replica: replica.clone(),
+        kind: spec.kind,
+        required: spec.required,
+        gone: None,
+    };
+    door.people.order(&record.name, event, who).await
+}
+
+pub(super) async fn restore(
+    door: &Door,
+    request: Request<wire::AtticsRef>,
+) -> Result<wire::FileEntry, Status> {
+    let who = who(&request, OFFICER)?;
+    let request = request.into_inner();
+    let replica = fields::replica_id(&request.replica)?;
+    let node = fields::node_id(&request.node)?;
+    let volume = fields::volume_id(&request.volume)?;
+    let id = item_id(request.id)?;
+    let cause = Cause {
+        who: who.clone(),
+        why: reason(&request.reason)?,
+    };
+    let people = &door.people;
+    people.configured(&replica)?;
+    let taking = door.replicas.take_back(&replica, (&node, &volume), &id, &cause);
+    let copy = people.within(0, taking).await?;
+    let name = fields::file_name("name", &copy.entry.name)?;
+    let what = format!("{id} came back from the attic of volume {volume} of node {node}: {}", cause.why);
+    people.note(who.clone(), Some(name.clone()), what).await?;
+    let row = people.known(&name).await?;
+    join(door, &row.record, &replica, &who).await?;
+    people.restored(&name, &replica, &copy, &who).await?;
+    let root = row.record.content.as_ref().map(|content| content.root);
+    if root != Some(copy.admitted()?.0) {
+        let said = format!("{name} is back, and is not what the archive means by that name; remove or replace it");
+        return Err(Kind::Mismatch.status(said));
+    }
+    Ok(copy.entry)
+}
+
+pub(super) fn attics(
+    door: &Door,
+    request: &wire::AtticsRequest,
+) -> Result<BoxStream<wire::AtticsResponse>, Status> {
+    let replicas: Vec<ReplicaId> = match request.replica.as_str() {
+        "" => {
+            let now = door.people.standing.now();
+            let ids = door.specs.iter().map(|spec| spec.id.clone());
+            ids.filter(|id| !now.is_retired(id)).collect()
+        }
+        id => {
+            let id = fields::replica_id(id)?;
+            door.people.configured(&id)?;
+            vec![id]
+        }
+    };
+    let name = match request.name.as_str() {
+        "" => String::new(),
+        name => fields::file_name("name", name)?.to_string(),
+    };
+    let (answers, stream) = mpsc::channel(4);
+    let door = door.clone();
+    door.tasks.clone().spawn_once("attics", async move {
+        if let Err(status) = gather(&door, replicas, &name, &answers).await {
+            drop(answers.send(Err(status)).await);
+        }
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Ok(Box::pin(ReceiverStream::new(stream)))
+}
+
+/// Every node is asked; who cannot be is a gap.
+async fn gather(
+    door: &Door,
+    replicas: Vec<ReplicaId>,
+    name: &str,
+    answers: &Answers<wire::AtticsResponse>,
+) -> Result<(), Status> {
+    let mut gaps = Vec::new();
+    for replica in replicas {
+        let gap = |node: &str, reason: &str| wire::Gap {
+            replica: replica.to_string(),
+            node: node.to_owned(),
+            volume: String::new(),
+            reason: reason.to_owned(),
+        };
+        let nodes = match door.replicas.state(&replica).await {
+            Ok(nodes) => nodes,
+            Err(status) => {
+                gaps.push(gap("", status.message()));
+                continue;
+            }
+        };
+        for node in nodes.into_iter().filter(|node| node.mode != "retired") {
+            match one_attic(door, &replica, &node.node, name, answers).await? {
+                Ok(of_volumes) => gaps.extend(of_volumes),
+                Err(status) => gaps.push(gap(&node.node, status.message())),
+            }
+        }
+    }
+    let last = wire::AtticsResponse {
+        items: Vec::new(),
+        gaps,
+    };
+    send(answers, last).await
+}
+
+/// Hands on what one node says; the gaps in it, or why it could not say all.
+async fn one_attic(
+    door: &Door,
+    replica: &ReplicaId,
+    node: &str,
+    name: &str,
+    answers: &Answers<wire::AtticsResponse>,
+) -> Result<Result<Vec<wire::Gap>, Status>, Status> {
+    let idle = door.settings.stall.duration();
+    let id = fields::node_id(node)?;
+    let opening = door.replicas.attic(replica, &id, name);
+    let mut messages = match door.clock.timeout(idle, opening).await {
+        Ok(Ok(messages)) => messages,
+        Ok(Err(status)) => return Ok(Err(status)),
+        Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
+    };
+    loop {
+        let message = match door.clock.timeout(idle, messages.message()).await {
+            Ok(Ok(Some(message))) => message,
+            Ok(Ok(None)) => return Ok(Err(Kind::Unavailable.status("it ended before its end"))),
+            Ok(Err(status)) => return Ok(Err(status)),
+            Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
+        };
+        let of = |item| wire::attics_response::One {
+            replica: replica.to_string(),
+            item: Some(item),
+        };
+        let items: Vec<_> = message.items.into_iter().map(of).collect();
+        if !items.is_empty() {
+            let gaps = Vec::new();
+            send(answers, wire::AtticsResponse { items, gaps }).await?;
+        }
+        if let Some(end) = message.end {
+            let named = |gap| wire::Gap {
+                replica: replica.to_string(),
+                ..gap
+            };
+            return Ok(Ok(end.gaps.into_iter().map(named).collect()));
+        }
+    }
+}
+
+pub(super) async fn volume(
+    door: &Door,
+    request: Request<wire::VolumeRequest>,
+) -> Result<wire::NodeStatus, Status> {
+    use wire::set_volume_request::Order;
+    let who = who(&request, OPERATOR)?;
+    let request = request.into_inner();
+    let order = request.order.ok_or_else(|| InvalidMessage::missing("order"))?;
+    let word = match order.order() {
+        Order::Unspecified => return Err(InvalidMessage::missing("order").into()),
+        Order::Retire => {
+            let said = "retiring a volume wants a second person: ask for it";
+            return Err(Kind::Refused.status(said));
+        }
+        Order::Init => "labelled",
+        Order::Adopt => "taken over",
+        Order::Clear => "cleared",
+        Order::ReadWrite => "set to read and write",
+        Order::ReadOnly => "set to read only",
+        Order::Drain => "set to drain",
+    };
+    let (replica, node) = if request.node.is_empty() {
+        let volume = fields::volume_id(&order.volume)?;
+        door.people.place_of(&volume).await?
+    } else {
+        let node = fields::node_id(&request.node)?;
+        (door.people.replica_of(&node).await?, node)
+    };
+    let what = format!("volume {} {} on node {node}: {word}", order.volume, order.path);
+    let mut client = door.replicas.client(&replica, &node).await?;
+    let status = door.people.within(0, client.set_volume(order)).await?;
+    door.people.note(who, None, what).await?;
+    Ok(status.into_inner())
+}
+
+pub(super) async fn node(
+    door: &Door,
+    request: Request<wire::NodeRequest>,
+) -> Result<wire::NodeStatus, Status> {
+    let who = who(&request, OPERATOR)?;
+    let request = request.into_inner();
+    let node = fields::node_id(&request.node)?;
+    let order = request.order.ok_or_else(|| InvalidMessage::missing("order"))?;
+    let replica = door.people.replica_of(&node).await?;
+    let what = format!("node {node}: {}", order.mode);
+    let mut client = door.replicas.client(&replica, &node).await?;
+    let status = door.people.within(0, client.set_mode(order)).await?;
+    door.people.note(who, None, what).await?;
+    Ok(status.into_inner())
+}
+
+pub(super) async fn bootstrap(
+    door: &Door,
+    request: Request<wire::BootstrapRequest>,
+) -> Result<wire::BootstrapResponse, Status> {
+    let who = who(&request, OPERATOR)?;
+    let replica = fields::replica_id(&request.into_inner().replica)?;
+    door.people.configured(&replica)?;
+    let now = door.people.standing.now();
+    if now.is_retired(&replica) {
+        let said = format!("replica {replica} is retired; set up a new one under another id");
+        return Err(Kind::Mismatch.status(said));
+    }
+    if !now.is_filling(&replica) {
+        let at = door.clock.now();
+        let row = ReplicaRow::Filling {
+            since: at,
+            by: who.clone(),
+        };
+        let line = crate::admin::AuditLine {
+            at,
+            who,
+            file: None,
+            what: format!("replica {replica} is to be filled from the others"),
+        };
+        let (standing, id) = (Arc::clone(&door.people.standing), replica.clone());
+        let begun = blocking(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
+        begun.map_err(|error| failed_db(&error))?;
+    }
+    let admin = door.admin.clone();
+    let counted = blocking(move || lacking(&admin, &now, &replica)).await?;
+    let (files, bytes) = counted.map_err(|error| failed_db(&error))?;
+    Ok(wire::BootstrapResponse { files, bytes })
+}

@@ -1,0 +1,57 @@
+//! The door of `Replace`: what is to go, then the bytes that are to come.
+
+use archive_rpc::{Idle, InvalidMessage};
+use bytes::Bytes;
+use proto_archive::wire::replace_request::Step;
+use proto_archive::{convert as fields, wire};
+use tokio_stream::StreamExt;
+use tonic::{Request, Status, Streaming};
+
+use super::super::Door;
+use super::people::{OFFICER, reason, who};
+use crate::people::replace::{AsyncNext, Wish};
+use crate::replicas::Cause;
+
+pub(super) async fn replace(
+    door: &Door,
+    request: Request<Streaming<wire::ReplaceRequest>>,
+) -> Result<wire::ReplaceResponse, Status> {
+    let who = who(&request, OFFICER)?;
+    let mut steps = Idle::new(request.into_inner(), door.settings.stall.duration());
+    let first = steps.next().await;
+    let first = first.ok_or_else(|| InvalidMessage::missing("open"))??;
+    let Some(Step::Open(open)) = first.step else {
+        return Err(InvalidMessage::missing("open").into());
+    };
+    let wish = Wish {
+        name: fields::file_name("name", &open.name)?,
+        replica: fields::replica_id(&open.replica)?,
+        checksum: fields::root("checksum", &open.checksum)?,
+        cause: Cause {
+            who,
+            why: reason(&open.reason)?,
+        },
+    };
+    let people = &door.people;
+    people.configured(&wish.replica)?;
+    people.replaceable(&wish).await?;
+    let spooled = people.spool(&wish, Data(steps)).await?;
+    let replaced = people.replace(wish, spooled).await?;
+    Ok(wire::ReplaceResponse {
+        attic: Some(replaced.aside.0),
+        entry: Some(replaced.copy.entry),
+    })
+}
+
+/// What comes after `open`.
+struct Data(Idle<Streaming<wire::ReplaceRequest>>);
+
+impl AsyncNext for Data {
+    async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        match self.0.next().await.transpose()?.map(|message| message.step) {
+            None => Ok(None),
+            Some(Some(Step::Data(bytes))) => Ok(Some(bytes)),
+            Some(Some(Step::Open(_)) | None) => Err(InvalidMessage::missing("data").into()),
+        }
+    }
+}

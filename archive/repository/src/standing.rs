@@ -1,0 +1,449 @@
+//! What is out of service for good, and what is being filled: replicas, nodes, volumes.
+//!
+//! Durable, because only an act of people takes something out of service, and it must stay so after a restart and when
+//! node and disk are dead for ever. Everyone asks the copy in memory; it is changed after the tables are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_db::{DbError, Table, Text, Value};
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::admin::{Admin, AuditLine, NodeRow};
+use crate::store::{FileRecord, ReplicaRecord, ReplicaSpec};
+
+/// Taken out of service for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retired {
+    /// When.
+    pub at: Timestamp,
+    /// Who asked for it, as `role/name`.
+    pub by: String,
+    /// The request and its reason.
+    pub why: String,
+    /// Whether every file has been told.
+    pub emptied: bool,
+}
+
+/// A replica that is not as it was set up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReplicaRow {
+    /// It is being filled from the others.
+    Filling {
+        /// Since when.
+        since: Timestamp,
+        /// Who asked for it.
+        by: String,
+    },
+    /// It is neither asked nor required any more.
+    Retired(Retired),
+}
+
+impl Value for ReplicaRow {}
+
+/// A volume that is out of service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeRow {
+    /// Its replica.
+    pub replica: ReplicaId,
+    /// Its node.
+    pub node: NodeId,
+    /// Since when, and why.
+    pub retired: Retired,
+}
+
+impl Value for VolumeRow {}
+
+/// Something that every file has to be told of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// A replica is filled.
+    Fill(ReplicaId),
+    /// A volume was retired.
+    Volume(VolumeId),
+    /// A node was retired.
+    Node(ReplicaId, NodeId),
+    /// A replica was retired.
+    Replica(ReplicaId),
+}
+
+/// How everything stands at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Replicas that are being filled or retired.
+    pub replicas: BTreeMap<ReplicaId, ReplicaRow>,
+    /// Retired nodes.
+    pub nodes: BTreeMap<(ReplicaId, NodeId), Retired>,
+    /// Retired volumes.
+    pub volumes: BTreeMap<VolumeId, VolumeRow>,
+}
+
+/// The tables and their copy in memory.
+#[derive(Debug)]
+pub struct Standing {
+    admin: Admin,
+    replicas: Table<Text<ReplicaId>, ReplicaRow>,
+    nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
+    volumes: Table<Text<VolumeId>, VolumeRow>,
+    now: Mutex<Arc<Now>>,
+}
+
+impl Now {
+    /// Whether the replica is out of service.
+    pub fn is_retired(&self, replica: &ReplicaId) -> bool {
+        matches!(self.replicas.get(replica), Some(ReplicaRow::Retired(_)))
+    }
+
+    /// Whether the replica is being filled.
+    pub fn is_filling(&self, replica: &ReplicaId) -> bool {
+        matches!(self.replicas.get(replica), Some(ReplicaRow::Filling { .. }))
+    }
+
+    /// Whether the node is out of service.
+    pub fn is_retired_node(&self, replica: &ReplicaId, node: &NodeId) -> bool {
+        self.nodes.contains_key(&(replica.clone(), node.clone()))
+    }
+
+    /// The retired nodes of a replica.
+    pub fn retired_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
+        let nodes = self.nodes.keys().filter(|(of, _)| of == replica);
+        nodes.map(|(_, node)| node.clone()).collect()
+    }
+
+    /// Whether a recorded copy is one: completed, and nothing that holds it was retired.
+    pub fn counts(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
+        let is_retired_node = || copy.node.iter().any(|node| self.is_retired_node(id, node));
+        let is_retired_volume = || copy.volume.iter().any(|volume| self.volumes.contains_key(volume));
+        copy.state.is_completed()
+            && !self.is_retired(id)
+            && !is_retired_node()
+            && !is_retired_volume()
+    }
+
+    /// The replicas besides `replica` that have the bytes of a file.
+    pub fn other_copies(&self, record: &FileRecord, replica: &ReplicaId) -> usize {
+        let others = record.replicas.iter().filter(|(id, copy)| {
+            *id != replica && copy.kind == ReplicaKind::Bitarchive && self.counts(id, copy)
+        });
+        others.count()
+    }
+
+    /// Whether a file is not in every replica that must have it. What was withdrawn is not waited for, nor is a
+    /// replica that is being filled.
+    pub fn is_below_required(&self, record: &FileRecord) -> bool {
+        let lacks = |(id, copy): (&ReplicaId, &ReplicaRecord)| {
+            let is_excused = copy.state.is_withdrawn() || self.is_retired(id) || self.is_filling(id);
+            copy.required && !is_excused && !self.counts(id, copy)
+        };
+        let is_anywhere = record
+            .replicas
+            .iter()
+            .any(|(id, copy)| copy.kind == ReplicaKind::Bitarchive && self.counts(id, copy));
+        record.content.is_some()
+            && !record.is_withdrawn()
+            && (!is_anywhere || record.replicas.iter().any(lacks))
+    }
+
+    /// What every file still has to be told of.
+    pub fn tasks(&self) -> Vec<Task> {
+        let replicas = self.replicas.iter().filter_map(|(id, row)| match row {
+            ReplicaRow::Filling { .. } => Some(Task::Fill(id.clone())),
+            ReplicaRow::Retired(retired) => {
+                (!retired.emptied).then(|| Task::Replica(id.clone()))
+            }
+        });
+        let nodes = self.nodes.iter().filter(|(_, retired)| !retired.emptied);
+        let nodes = nodes.map(|((replica, node), _)| Task::Node(replica.clone(), node.clone()));
+        let volumes = self.volumes.iter().filter(|(_, row)| !row.retired.emptied);
+        let volumes = volumes.map(|(volume, _)| Task::Volume(volume.clone()));
+        replicas.chain(nodes).chain(volumes).collect()
+    }
+}
+
+impl Standing {
+    /// Reads the tables.
+    pub fn open(admin: Admin) -> Result<Self, DbError> {
+        let standing = Self {
+            replicas: admin.table("replicas")?,
+            nodes: admin.table("nodes")?,
+            volumes: admin.table("volumes")?,
+            admin,
+            now: Mutex::default(),
+        };
+        standing.read()?;
+        Ok(standing)
+    }
+
+    /// How everything stands.
+    pub fn now(&self) -> Arc<Now> {
+        Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Those of the replicas that are in service.
+    pub fn in_service(&self, specs: &[ReplicaSpec]) -> Vec<ReplicaSpec> {
+        let now = self.now();
+        let in_service = specs.iter().filter(|spec| !now.is_retired(&spec.id));
+        in_service.cloned().collect()
+    }
+
+    /// Sets how a replica stands; none: as it was set up.
+    pub fn set_replica(
+        &self,
+        replica: &ReplicaId,
+        row: Option<&ReplicaRow>,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = Text(replica.clone());
+        match row {
+            Some(row) => changes.batch().put(&self.replicas, &key, row)?,
+            None => changes.batch().delete(&self.replicas, &key)?,
+        }
+        self.commit(changes, line)
+    }
+
+    /// Takes a node out of service, or says that every file was told.
+    pub fn retire_node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        retired: Retired,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let row = NodeRow {
+            retired: Some(retired),
+        };
+        let key = (Text(replica.clone()), Text(node.clone()));
+        changes.batch().put(&self.nodes, &key, &row)?;
+        self.commit(changes, line)
+    }
+
+    /// Takes a volume out of service, or says that every file was told.
+    pub fn retire_volume(
+        &self,
+        volume: &VolumeId,
+        row: &VolumeRow,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        changes
+            .batch()
+            .put(&self.volumes, &Text(volume.clone()), row)?;
+        self.commit(changes, line)
+    }
+
+    /// Every file was told.
+    pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
+        let now = self.now();
+        let line = Some(line);
+        let emptied = |retired: &Retired| Retired {
+            emptied: true,
+            ..retired.clone()
+        };
+        match task {
+            Task::Fill(replica) if now.is_filling(replica) => self.set_replica(replica, None, line),
+            Task::Fill(_) => Ok(()),
+            Task::Replica(replica) => match now.replicas.get(replica) {
+                Some(ReplicaRow::Retired(retired)) => {
+                    let row = ReplicaRow::Retired(emptied(retired));
+                    self.set_replica(replica, Some(&row), line)
+                }
+                Some(ReplicaRow::Filling { .. }) | None => Ok(()),
+            },
+            Task::Node(replica, node) => {
+                match now.nodes.get(&(replica.clone(), node.clone())) {
+                    Some(retired) => self.retire_node(replica, node, emptied(retired), line),
+                    None => Ok(()),
+                }
+            }
+            Task::Volume(volume) => match now.volumes.get(volume) {
+                Some(row) => {
+                    let row = VolumeRow {
+                        retired: emptied(&row.retired),
+                        ..row.clone()
+                    };
+                    self.retire_volume(volume, &row, line)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn commit(
+        &self,
+        mut changes: crate::admin::Changes,
+        line: Option<AuditLine>,
+    ) -> Result<(), DbError> {
+        line.into_iter().for_each(|line| changes.note(line));
+        self.admin.commit(changes)?;
+        self.read()
+    }
+
+    fn read(&self) -> Result<(), DbError> {
+        let mut now = Now::default();
+        for row in self.replicas.scan()? {
+            let (Text(id), row) = row?;
+            now.replicas.insert(id, row);
+        }
+        for row in self.nodes.scan()? {
+            let ((Text(replica), Text(node)), row) = row?;
+            if let Some(retired) = row.retired {
+                now.nodes.insert((replica, node), retired);
+            }
+        }
+        for row in self.volumes.scan()? {
+            let (Text(id), row) = row?;
+            now.volumes.insert(id, row);
+        }
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{FileName, ReplicaState, Root};
+
+    use super::*;
+    use crate::store::{Content, Phase};
+
+    fn retired() -> Retired {
+        Retired {
+            at: Timestamp::UNIX_EPOCH,
+            by: "operator/otto".to_owned(),
+            why: "r1: dead".to_owned(),
+            emptied: false,
+        }
+    }
+
+    fn id(text: &str) -> ReplicaId {
+        ReplicaId::new(text).unwrap()
+    }
+
+    fn record(states: &[ReplicaState]) -> FileRecord {
+        let replicas = states.iter().zip(["one", "two", "three"]).map(|(state, name)| {
+            let copy = ReplicaRecord {
+                state: state.clone(),
+                node: Some(NodeId::new(&format!("{name}-1")).unwrap()),
+                volume: Some(VolumeId::new(&format!("v-{name}")).unwrap()),
+                ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+            };
+            (id(name), copy)
+        });
+        FileRecord {
+            name: FileName::new("a").unwrap(),
+            phase: Phase::Bound,
+            upload: None,
+            content: Some(Content {
+                root: Root::from_bytes([1; 32]),
+                size: 1,
+                digests: archive_model::Digests::default(),
+            }),
+            replicas: replicas.collect(),
+        }
+    }
+
+    /// Every file of three replicas in every state, under everything that can be retired or filled.
+    #[test]
+    fn what_counts_and_what_is_below_required() {
+        let states = [
+            ReplicaState::UploadStarted,
+            ReplicaState::UploadCompleted,
+            ReplicaState::Withdrawn("r1".to_owned()),
+        ];
+        let filling = ReplicaRow::Filling {
+            since: Timestamp::UNIX_EPOCH,
+            by: String::new(),
+        };
+        for code in 0..27_usize {
+            let digits = [code % 3, code / 3 % 3, code / 9];
+            let record = record(&digits.map(|digit| states[digit].clone()));
+            for out in 0..5 {
+                let mut now = Now::default();
+                match out {
+                    0 => {}
+                    1 => drop(now.replicas.insert(id("one"), filling.clone())),
+                    2 => drop(now.replicas.insert(id("one"), ReplicaRow::Retired(retired()))),
+                    3 => drop(now.nodes.insert((id("one"), NodeId::new("one-1").unwrap()), retired())),
+                    _ => {
+                        let row = VolumeRow {
+                            replica: id("one"),
+                            node: NodeId::new("one-1").unwrap(),
+                            retired: retired(),
+                        };
+                        now.volumes.insert(VolumeId::new("v-one").unwrap(), row);
+                    }
+                }
+                let counts: Vec<bool> = record
+                    .replicas
+                    .iter()
+                    .map(|(id, copy)| now.counts(id, copy))
+                    .collect();
+                // In the order of the ids: one, three, two.
+                let of_one = digits[0] == 1 && out < 2;
+                assert_eq!(counts, [of_one, digits[2] == 1, digits[1] == 1], "{digits:?} {out}");
+                let expected = if digits == [2, 2, 2] {
+                    false
+                } else {
+                    let excused = digits[0] == 2 || out == 1 || out == 2;
+                    !counts.contains(&true)
+                        || (!of_one && !excused)
+                        || digits[1] == 0
+                        || digits[2] == 0
+                };
+                assert_eq!(now.is_below_required(&record), expected, "{digits:?} {out}");
+            }
+        }
+    }
+
+    /// Kills: what only memory knows, an end that a restart forgets, a row of an older archive that is not read.
+    #[test]
+    fn what_was_retired_is_so_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        let (node, volume) = (NodeId::new("one-1").unwrap(), VolumeId::new("v").unwrap());
+        admin.add_nodes(&id("one"), &[node.clone(), NodeId::new("one-2").unwrap()]).unwrap();
+        let standing = Standing::open(admin.clone()).unwrap();
+        standing.retire_node(&id("one"), &node, retired(), None).unwrap();
+        let row = VolumeRow {
+            replica: id("two"),
+            node: NodeId::new("two-1").unwrap(),
+            retired: retired(),
+        };
+        standing.retire_volume(&volume, &row, None).unwrap();
+        standing.set_replica(&id("two"), Some(&ReplicaRow::Retired(retired())), None).unwrap();
+        let filling = ReplicaRow::Filling {
+            since: Timestamp::UNIX_EPOCH,
+            by: "operator/otto".to_owned(),
+        };
+        standing.set_replica(&id("three"), Some(&filling), None).unwrap();
+        let before = standing.now();
+        drop((standing, admin));
+
+        let admin = Admin::open(directory.path()).unwrap();
+        let standing = Standing::open(admin.clone()).unwrap();
+        assert_eq!(standing.now(), before);
+        let left: Vec<_> = admin.nodes(&id("one")).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(left, ["one-2"], "a retired node is not missed");
+        let tasks = standing.now().tasks();
+        assert_eq!(tasks.len(), 4);
+        let line = AuditLine {
+            at: Timestamp::UNIX_EPOCH,
+            who: "repository".to_owned(),
+            file: None,
+            what: "every file was told".to_owned(),
+        };
+        for task in &tasks {
+            standing.end(task, line.clone()).unwrap();
+        }
+        assert_eq!(standing.now().tasks(), []);
+        assert!(standing.now().is_retired(&id("two")) && !standing.now().is_filling(&id("three")));
+        admin.add_nodes(&id("one"), &[node.clone()]).unwrap();
+        assert!(Standing::open(admin).unwrap().now().is_retired_node(&id("one"), &node), "a heartbeat is no un-retirement");
+        let old: NodeRow = NodeRow::upgrade(1, &[]).unwrap();
+        assert_eq!(old.retired, None);
+    }
+}
