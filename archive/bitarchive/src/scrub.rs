@@ -313,6 +313,7 @@ impl Scrub {
                     | NodeError::TooYoung { .. }
                     | NodeError::TooManyRemovals { .. }
                     | NodeError::Removals { .. }
+                    | NodeError::Record(_)
                     | NodeError::Admitted { .. }
                     | NodeError::Bug(_)) => return Err(other.into()),
                 }

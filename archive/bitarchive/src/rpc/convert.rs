@@ -75,7 +75,7 @@ pub(crate) fn being_received(replica: &ReplicaId, node: &NodeId, upload: &Upload
         replica: replica.to_string(),
         node: node.to_string(),
         volume: String::new(),
-        reason: format!("it is being received by upload {upload}"),
+        reason: format!("it is being received or moved now (`{upload}`)"),
     }
 }
 
