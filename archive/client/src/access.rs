@@ -1,7 +1,9 @@
 //! Getting files out of the archive, and knowing what is in it.
 
+mod kept;
 mod listing;
 mod reader;
+mod receipt;
 mod segments;
 
 use std::fmt;
@@ -16,7 +18,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 
+pub use kept::Kept;
 pub use reader::Reader;
+pub use receipt::HeldReceipt;
 
 use crate::Answer;
 use crate::archive_status::{ArchiveStatus, Gap};
@@ -30,6 +34,9 @@ pub trait Access: Send + Sync {
 
     /// Begins to list.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;
+
+    /// The custody receipt of a file, as it stands now. A trusted key signed it. A harvester gets those of its own files.
+    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt>;
 
     /// Parts, replicas, nodes, volumes, space.
     fn status(&self) -> Answer<'_, ArchiveStatus>;

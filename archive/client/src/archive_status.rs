@@ -1,5 +1,7 @@
 //! The archive at a glance: replicas, their nodes, the volumes of a node, and what could not be asked.
 
+use std::collections::BTreeMap;
+
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
@@ -22,6 +24,11 @@ pub struct ArchiveStatus {
     pub below_required: u64,
     /// The version of the repository.
     pub version: String,
+    /// Open anomalies by kind; those that were accepted are not counted.
+    pub anomalies: BTreeMap<String, u64>,
+    /// Why nothing is repaired automatically now; absent: it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
 }
 
 /// One replica.
@@ -56,6 +63,14 @@ pub struct NodeStatus {
     pub seen: Option<Timestamp>,
     /// Whether that was recent enough.
     pub alive: bool,
+    /// Whether it takes new files: `read-write`, `read-only` or `draining`; absent: it did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Copies that are not as they should be, as far as the node has looked.
+    pub findings: u64,
+    /// When the copy that has waited longest was last verified; absent: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_verification: Option<Timestamp>,
 }
 
 /// One disk.
@@ -105,6 +120,12 @@ impl TryFrom<wire::StatusResponse> for ArchiveStatus {
             bytes: message.bytes,
             below_required: message.below_required,
             version: plain(&message.version),
+            anomalies: message
+                .anomalies
+                .into_iter()
+                .map(|(kind, count)| (plain(&kind), count))
+                .collect(),
+            held: text(&message.held),
         })
     }
 }
@@ -141,6 +162,12 @@ impl TryFrom<wire::NodeStatus> for NodeStatus {
             usable: message.usable,
             seen: convert::optional_time("seen", &message.seen)?,
             alive: message.alive,
+            mode: text(&message.mode),
+            findings: message.findings,
+            oldest_verification: convert::optional_time(
+                "oldest_verification",
+                &message.oldest_verification,
+            )?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use archive_rpc::{ConnectError, InvalidMessage, Kind};
-use tonic::Status;
+use tonic::{Code, Status};
 
 /// The most characters that are repeated of a text from the other end.
 const LONGEST_TEXT: usize = 2000;
@@ -35,6 +35,14 @@ pub enum ClientError {
     /// Not with this certificate.
     #[error("{0}; use an identity that may do this")]
     Refused(String),
+    /// The archive is older than this client.
+    #[error(
+        "this archive does not offer {0}; it runs an older version: ask its operator to upgrade it"
+    )]
+    NotOffered(String),
+    /// Not as things stand.
+    #[error("{0}")]
+    Precondition(String),
     /// There is no room.
     #[error("{0}; free some room in the archive, then try again")]
     NoSpace(String),
@@ -88,6 +96,9 @@ impl ClientError {
             None if status.message().is_empty() => format!("the archive says {:?}", status.code()),
             None => plain(status.message()),
         };
+        if status.code() == Code::Unimplemented {
+            return Self::NotOffered("what was asked for".to_owned());
+        }
         match Kind::of(status) {
             Kind::Invalid => Self::Invalid(said),
             Kind::NotFound => Self::NotFound(said),
@@ -113,11 +124,14 @@ impl ClientError {
             | Self::NotEnoughReplicas(_)
             | Self::Damaged(_)
             | Self::NoSpace(_)
+            | Self::NotOffered(_)
             | Self::Storage(_)
             | Self::Untrusted(_)
             | Self::Source { .. } => Class::Failed,
             Self::Busy(_) | Self::Unavailable(_) | Self::TimedOut(_) => Class::Unreachable,
-            Self::Exists(_) | Self::Mismatch(_) | Self::Refused(_) => Class::Refused,
+            Self::Exists(_) | Self::Mismatch(_) | Self::Refused(_) | Self::Precondition(_) => {
+                Class::Refused
+            }
             Self::Bug(_) => Class::Bug,
         }
     }
@@ -139,9 +153,13 @@ impl From<InvalidMessage> for ClientError {
     }
 }
 
-/// A text from the other end, fit for a terminal: no control characters, not endless.
+/// A text from the other end, fit for a terminal: no control characters, none that turn the direction, not endless.
 pub(crate) fn plain(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    let steers = |c: char| {
+        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control()
+    };
+    let visible = |c: char| if steers(c) { ' ' } else { c };
     text.chars().take(LONGEST_TEXT).map(visible).collect()
 }
 

@@ -10,6 +10,7 @@ use archive_model::{FileName, Root};
 use archive_proof::{Admission, ReadAt, Receipt};
 
 pub use depositor::Depositor;
+pub(crate) use depositor::within;
 
 use crate::Answer;
 use crate::error::ClientError;

@@ -1,13 +1,13 @@
 //! The archive as its users see it.
 //!
-//! Owns this end of the services `Ingest` and `Access`, and the file that says where the archive is and who one is
-//! ([`ClientFile`]). Harvesters hold an [`Ingest`], everyone who reads holds an [`Access`]; [`Depositor`] and [`Reader`]
-//! are these over gRPC.
+//! Owns this end of the services `Ingest`, `Access` and `Preservation`, and the file that says where the archive is and
+//! who one is ([`ClientFile`]). Harvesters hold an [`Ingest`], everyone who reads holds an [`Access`], who looks after the
+//! archive holds a [`Preservation`]; [`Depositor`], [`Reader`] and [`Keeper`] are these over gRPC.
 //!
 //! Invariants:
 //! - a store is a success only with a receipt that a trusted key signed, for this name, size and content;
 //! - a byte is handed out only after it was proven against an admission that a trusted key signed, for this name;
-//! - a listing that was cut is an error, and what it lacks is said in its last item;
+//! - a listing, check or trail that was cut is an error, and what it lacks is said;
 //! - every wait has a limit, and every answer a bounded size.
 //!
 //! Not promised: anything about an answer that is no content (a status, a listing): it is as true as the repository,
@@ -20,11 +20,12 @@ pub mod error;
 pub mod file_status;
 pub mod ingest;
 pub mod limits;
+pub mod preservation;
 mod retry;
 
 pub use access::{
-    Access, Completeness, Condition, Found, ListEntry, Listed, Listing, Reader, Reading, Selection,
-    Wanted,
+    Access, Completeness, Condition, Found, HeldReceipt, Kept, ListEntry, Listed, Listing, Reader,
+    Reading, Selection, Wanted,
 };
 pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
@@ -32,6 +33,7 @@ pub use error::{Class, ClientError};
 pub use file_status::{FileStatus, Progress, ReplicaStatus};
 pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;
+pub use preservation::{Keeper, Preservation};
 
 use std::pin::Pin;
 

@@ -17,6 +17,8 @@ pub struct ClientLimits {
     pub verify_seconds: u64,
     /// How fast the replicas read back at least. In bytes a second.
     pub verify_rate: u64,
+    /// The longest wait for an act that reads whole copies first: adopt, restore, approve. In seconds.
+    pub act_seconds: u64,
     /// How often a store is tried without getting any further.
     pub attempts: u32,
     /// How long a store is tried without getting any further. In seconds.
@@ -34,6 +36,7 @@ impl Default for ClientLimits {
             stall_seconds: 90,
             verify_seconds: 330,
             verify_rate: 20_000_000,
+            act_seconds: 3600,
             attempts: 6,
             patience_seconds: 900,
             first_pause_ms: 500,
@@ -51,6 +54,11 @@ impl ClientLimits {
     /// The longest time without the archive taking a byte.
     pub const fn stall(&self) -> Duration {
         Duration::from_secs(self.stall_seconds)
+    }
+
+    /// The longest wait for an act that reads whole copies first.
+    pub const fn act(&self) -> Duration {
+        Duration::from_secs(self.act_seconds)
     }
 
     /// The longest wait for the replicas to read back `size` bytes.

@@ -3,12 +3,16 @@
 //! Owns the command line: what can be asked, what is said, and with which exit code it ends. A verb is a file in
 //! `commands`. Not promised: anything that a part or a client does not promise.
 
+mod bars;
 mod checksums;
 mod commands;
 mod exit;
+mod items;
 mod output;
 mod progress;
 mod range;
+mod reason;
+mod said;
 mod save;
 mod session;
 

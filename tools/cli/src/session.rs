@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use archive_client::{ClientFile, ClientLimits, Depositor, Reader};
+use archive_client::{ClientError, ClientFile, ClientLimits, Depositor, Keeper, Reader};
 use archive_daemon::Clock;
 use archive_daemon::settings::{self, Sources};
 use archive_proof::TrustFile;
@@ -22,6 +22,8 @@ pub(crate) struct Session {
     channel: Channel,
     trust: Arc<TrustFile>,
     limits: ClientLimits,
+    /// Whom one can be, for who was refused.
+    identities: String,
 }
 
 impl Session {
@@ -30,16 +32,42 @@ impl Session {
         let file = client_file(global)?;
         let now = SystemTime::from(Clock::system().now());
         let credentials = file.credentials(global.who.as_ref(), now)?;
+        let identity = credentials.identity();
+        let own = identity.grants().iter().map(ToString::to_string);
+        let others = file.identities.iter().map(ToString::to_string);
+        let mut identities: Vec<String> = own.chain(others).collect();
+        identities.sort();
+        identities.dedup();
         Ok(Self {
             channel: file.repository(&credentials)?,
             trust: Arc::new(file.trust_file()?),
             limits: file.limits,
+            identities: identities.join(", "),
         })
     }
 
     /// To put files in.
     pub(crate) fn depositor(&self) -> Depositor {
         Depositor::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
+    }
+
+    /// To look after them.
+    pub(crate) fn keeper(&self) -> Keeper {
+        Keeper::new(self.channel.clone(), self.limits)
+    }
+
+    /// What a person is told of an error: who may not do something learns whom they can be.
+    pub(crate) fn failure(&self, error: ClientError) -> Failure {
+        let refused = matches!(error, ClientError::Refused(_));
+        let failure = Failure::from(error);
+        if !refused {
+            return failure;
+        }
+        let (message, identities) = (failure.message, &self.identities);
+        Failure::new(
+            failure.exit,
+            format!("{message}: the client file has {identities}; choose one with --as ROLE/NAME"),
+        )
     }
 
     /// To get files out.

@@ -3,18 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use archive_model::FileName;
 use archive_proof::{Admission, Envelope, TrustFile};
 use archive_rpc::Idle;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::get_response::{Head, Step};
-use proto_archive::wire::{GetRequest, ListRequest, StatusRequest};
+use proto_archive::wire::{GetRequest, ListRequest, ReceiptRequest, StatusRequest};
 use tokio_stream::StreamExt;
 use tonic::Status;
 use tonic::transport::Channel;
 
 use super::listing::Entries;
 use super::segments::Segments;
-use super::{Access, Listing, Reading, Selection, Wanted};
+use super::{Access, HeldReceipt, Listing, Reading, Selection, Wanted};
 use crate::Answer;
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
@@ -128,6 +129,15 @@ impl Reader {
         Ok(Listing::new(Entries::new(stream, selection)))
     }
 
+    async fn ask_receipt(&self, name: &FileName) -> Result<HeldReceipt, ClientError> {
+        let mut client = self.client.clone();
+        let call = client.receipt(ReceiptRequest {
+            name: name.to_string(),
+        });
+        let answer = self.answer(call).await?;
+        HeldReceipt::believe(answer.receipt, name, &self.trust)
+    }
+
     async fn ask_status(&self) -> Result<ArchiveStatus, ClientError> {
         let mut client = self.client.clone();
         Ok(ArchiveStatus::try_from(
@@ -173,6 +183,10 @@ impl Access for Reader {
         Box::pin(self.begin_listing(selection))
     }
 
+    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
+        Box::pin(self.ask_receipt(name))
+    }
+
     fn status(&self) -> Answer<'_, ArchiveStatus> {
         Box::pin(self.ask_status())
     }
@@ -180,8 +194,6 @@ impl Access for Reader {
 
 #[cfg(test)]
 mod tests {
-    use archive_model::FileName;
-
     use super::*;
 
     #[test]

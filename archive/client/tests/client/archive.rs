@@ -15,8 +15,8 @@ use proto_archive::wire::ingest_server::Ingest;
 use proto_archive::wire::store_request::{Open, Step as Request};
 use proto_archive::wire::store_response::{Ready, Step as Response, Stored};
 use proto_archive::wire::{
-    GetRequest, GetResponse, ListRequest, ListResponse, Segment, StatRequest, StatResponse,
-    StatusRequest, StatusResponse, StoreRequest, StoreResponse,
+    GetRequest, GetResponse, ListRequest, ListResponse, ReceiptRequest, ReceiptResponse, Segment,
+    StatRequest, StatResponse, StatusRequest, StatusResponse, StoreRequest, StoreResponse,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -25,6 +25,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::codegen::BoxStream;
 use tonic::{Status, Streaming};
 
+use crate::keeping::Script;
 use crate::world::{NAME, key};
 
 /// What one store does wrong. Numbers count the messages that came: the open is the first.
@@ -88,6 +89,8 @@ pub struct State {
     pub list_asked: Option<ListRequest>,
     pub stat: StatResponse,
     pub status: StatusResponse,
+    pub receipt: Option<String>,
+    pub keeping: Script,
     tasks: JoinSet<()>,
 }
 
@@ -133,7 +136,7 @@ pub fn admission(name: &str, bytes: &[u8]) -> Admission {
     }
 }
 
-fn receipt(admission: &Admission, replicas: usize, signer: &SigningKey) -> String {
+pub fn receipt(admission: &Admission, replicas: usize, signer: &SigningKey) -> String {
     let custody = |replica: &&str| Custody {
         replica: ReplicaId::new(replica).expect("id"),
         kind: ReplicaKind::Bitarchive,
@@ -420,6 +423,15 @@ impl Access for Archive {
         state.list_asked = Some(request.into_inner());
         let list = std::mem::take(&mut state.list);
         Ok(tonic::Response::new(Box::pin(tokio_stream::iter(list))))
+    }
+
+    async fn receipt(
+        &self,
+        request: tonic::Request<ReceiptRequest>,
+    ) -> Result<tonic::Response<ReceiptResponse>, Status> {
+        let said = self.state().receipt.clone();
+        let receipt = said.ok_or_else(|| Kind::NotFound.status(request.into_inner().name))?;
+        Ok(tonic::Response::new(ReceiptResponse { receipt }))
     }
 
     async fn status(

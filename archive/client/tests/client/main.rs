@@ -11,6 +11,9 @@
 
 mod archive;
 mod get;
+mod keep;
+mod keep_acts;
+mod keeping;
 mod list;
 mod store;
 mod world;

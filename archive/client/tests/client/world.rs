@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use archive_client::{ClientLimits, Depositor, Reader};
+use archive_client::{ClientLimits, Depositor, Keeper, Reader};
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Services, Validity, bind,
@@ -12,6 +12,7 @@ use archive_rpc::{
 };
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
+use proto_archive::wire::preservation_server::PreservationServer;
 use proto_archive::{DESCRIPTORS, rules};
 use tokio::task::JoinSet;
 use tonic::service::Routes;
@@ -73,7 +74,8 @@ impl World {
         let (listener, address) = bind(&self.address.to_string()).await.expect("bind");
         self.address = address;
         let routes = Routes::new(IngestServer::new(self.archive.clone()))
-            .add_service(AccessServer::new(self.archive.clone()));
+            .add_service(AccessServer::new(self.archive.clone()))
+            .add_service(PreservationServer::new(self.archive.clone()));
         let services = Services {
             routes,
             rules: rules::rules(),
@@ -127,6 +129,10 @@ impl World {
 
     pub fn depositor(&self) -> Depositor {
         Depositor::new(self.channel("harvester/h-1"), trust(), limits())
+    }
+
+    pub fn keeper(&self, grant: &str) -> Keeper {
+        Keeper::new(self.channel(grant), limits())
     }
 
     pub fn reader(&self) -> Reader {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{or_dash, tell};
+use crate::said;
 use crate::session::Session;
 
 /// List the files of the archive, or those of one replica
@@ -86,17 +87,9 @@ impl List {
         match end {
             Ok(end) => {
                 for gap in &end.gaps {
-                    let node = gap
-                        .node
-                        .as_ref()
-                        .map_or_else(String::new, |node| format!(", node {node}"));
-                    let volume = gap
-                        .volume
-                        .as_ref()
-                        .map_or_else(String::new, |volume| format!(", volume {volume}"));
                     tell(&format!(
-                        "not listed: replica {}{node}{volume}: {}; see `holdfast status`",
-                        gap.replica, gap.reason
+                        "not listed: {}; see `holdfast status`",
+                        said::gap(gap)
                     ));
                 }
                 Ok(if wrong || !end.gaps.is_empty() {

@@ -9,9 +9,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size, tell};
 use crate::session::Session;
 
-/// Show replicas, nodes, volumes and space
+/// Show replicas, nodes, volumes, space and what is wrong
 ///
-/// The exit code is 1 if a part does not answer, a volume is offline, or a file is not in every required replica.
+/// The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, or a file is not in every
+/// required replica.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast status
@@ -50,6 +51,11 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         "{files} files, {}; repository {version}",
         size(*bytes)
     ))?;
+    if let Some(held) = &status.held {
+        output.line(&format!(
+            "nothing is repaired automatically: {held}; see `holdfast repair --all --dry-run`"
+        ))?;
+    }
     let mut replicas = Table::new(&[
         Column::Left("REPLICA"),
         Column::Left("KIND"),
@@ -142,6 +148,9 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
             "{count} files are not in every required replica; see `holdfast list`"
         ));
     }
+    for (kind, count) in status.anomalies.iter().filter(|(_, count)| **count > 0) {
+        problems.push(format!("{count} {kind}; see `holdfast anomalies`"));
+    }
     for ReplicaOverview {
         replica,
         kind,
@@ -198,6 +207,9 @@ mod tests {
             retired,
         };
         let node = |alive, volumes| NodeStatus {
+            mode: None,
+            findings: 0,
+            oldest_verification: None,
             node: "n-1".parse().unwrap(),
             endpoint: "h:1".into(),
             volumes,
@@ -217,6 +229,8 @@ mod tests {
             bytes: 1,
             below_required,
             version: "1".into(),
+            anomalies: [("missing".to_owned(), below_required)].into(),
+            held: None,
         };
         let good = node(true, vec![volume(None, false), volume(Some("gone"), true)]);
         assert_eq!(
@@ -227,6 +241,7 @@ mod tests {
         let all = problems(&status(Some("refused"), vec![good, bad], 3)).join("\n");
         for part in [
             "3 files",
+            "3 missing",
             "replica one",
             "refused",
             "n-1",

@@ -3,6 +3,8 @@
 mod one;
 mod sources;
 
+pub(super) use self::one::make_directory;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -79,8 +79,25 @@ impl Place {
              [endpoints]\nrepository = '{address}'\n[limits]\nattempts = 2\nfirst_pause_ms = 1\n\
              [[identity]]\nrole = 'reader'\nname = 'ben'\ncertificate = 'ben.pem'\nkey = 'ben.key'\n"
         );
+        let others =
+            ["officer/ora", "custodian/cus-1", "operator/opa"].map(|grant| place.identity(grant));
+        let client = client + &others.concat();
         place.write("holdfast-data/client.toml", client.as_bytes());
         place
+    }
+
+    /// Writes a certificate and its key, and says how the client file names them.
+    fn identity(&self, grant: &str) -> String {
+        let (role, name) = grant.split_once('/').expect("a grant");
+        let pem = self.world.pem(grant);
+        self.write(
+            &format!("holdfast-data/{name}.pem"),
+            pem.certificate.as_bytes(),
+        );
+        self.write(&format!("holdfast-data/{name}.key"), pem.key.as_bytes());
+        format!(
+            "[[identity]]\nrole = '{role}'\nname = '{name}'\ncertificate = '{name}.pem'\nkey = '{name}.key'\n"
+        )
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

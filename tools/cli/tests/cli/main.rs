@@ -11,9 +11,14 @@
 
 #[path = "../../../../archive/client/tests/client/archive.rs"]
 mod archive;
+mod checks;
 mod files;
 mod help;
 mod holdfast;
+#[path = "../../../../archive/client/tests/client/keeping.rs"]
+mod keeping;
 mod listings;
+mod machines;
+mod persons;
 #[path = "../../../../archive/client/tests/client/world.rs"]
 mod world;

@@ -43,7 +43,7 @@ pub(super) struct Done {
 }
 
 /// Makes the directory for the receipts, and those above it.
-pub(super) fn make_directory(path: &Path) -> Result<(), Failure> {
+pub(in crate::commands) fn make_directory(path: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(path).map_err(|error| {
         Failure::failed(format!(
             "{}: {error}; choose another place with --receipts",

@@ -1,0 +1,267 @@
+//! What lies in the attics, and how it is named: `REPLICA/NODE/VOLUME/ID`.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use archive_model::{FileName, InvalidId, NodeId, ReplicaId, VolumeId};
+use archive_rpc::InvalidMessage;
+use jiff::Timestamp;
+use proto_archive::{convert, wire};
+use serde::{Serialize, Serializer};
+
+use super::steps::Take;
+use super::word::{id, is_id, words};
+use crate::archive_status::Gap;
+use crate::error::{ClientError, plain};
+
+words! {
+    /// What was put aside.
+    AtticWord {
+        /// A whole file.
+        File = "file",
+        /// Groups of a file that were repaired.
+        Groups = "groups",
+        /// What an interrupted store left.
+        Leftover = "leftover",
+    }
+}
+
+/// Where something lies in an attic.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AtticPlace {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// The directory in the attic of the volume.
+    pub id: String,
+}
+
+/// Why a text is no place in an attic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAtticPlace {
+    /// Not four parts.
+    #[error("it is REPLICA/NODE/VOLUME/ID, as `holdfast attic list` prints it")]
+    Form,
+    /// A part is no id.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+}
+
+/// Something in an attic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AtticItem {
+    /// Where it lies.
+    pub place: AtticPlace,
+    /// The archived file that it belongs to.
+    pub name: FileName,
+    /// When it was put aside.
+    pub at: Timestamp,
+    /// By whom.
+    pub who: String,
+    /// Why.
+    pub why: String,
+    /// What it is.
+    pub kind: AtticWord,
+    /// Bytes in it.
+    pub bytes: u64,
+}
+
+/// What comes of a look into the attics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AtticEntry {
+    /// Something lies there.
+    Item(Box<AtticItem>),
+    /// Nobody could look there.
+    Gap(Gap),
+}
+
+/// Which attics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AtticSelection {
+    /// Only those of this replica.
+    pub replica: Option<ReplicaId>,
+    /// Only what belongs to this file.
+    pub name: Option<FileName>,
+}
+
+impl AtticPlace {
+    /// The place on the wire.
+    pub(super) fn reference(&self, reason: &str) -> wire::AtticsRef {
+        wire::AtticsRef {
+            replica: self.replica.to_string(),
+            node: self.node.to_string(),
+            volume: self.volume.to_string(),
+            id: self.id.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl FromStr for AtticPlace {
+    type Err = InvalidAtticPlace;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAtticPlace> {
+        let mut parts = text.split('/');
+        let mut part = || parts.next().ok_or(InvalidAtticPlace::Form);
+        let (replica, node, volume, id) = (part()?, part()?, part()?, part()?);
+        if parts.next().is_some() || !is_id(id) {
+            return Err(InvalidAtticPlace::Form);
+        }
+        Ok(Self {
+            replica: replica.parse()?,
+            node: node.parse()?,
+            volume: volume.parse()?,
+            id: id.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for AtticPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            replica,
+            node,
+            volume,
+            id,
+        } = self;
+        write!(f, "{replica}/{node}/{volume}/{id}")
+    }
+}
+
+impl Serialize for AtticPlace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl AtticItem {
+    /// Reads an item of a replica.
+    pub(super) fn read(
+        replica: &ReplicaId,
+        message: &wire::AtticItem,
+    ) -> Result<Self, InvalidMessage> {
+        Ok(Self {
+            place: AtticPlace {
+                replica: replica.clone(),
+                node: convert::node_id(&message.node)?,
+                volume: convert::volume_id(&message.volume)?,
+                id: id("id", &message.id)?,
+            },
+            name: convert::file_name("name", &message.name)?,
+            at: convert::time("at", &message.at)?,
+            who: plain(&message.who),
+            why: plain(&message.why),
+            kind: AtticWord::read("kind", &message.kind)?,
+            bytes: message.bytes,
+        })
+    }
+}
+
+/// Takes what lies in the attics that were asked for.
+pub(super) struct Attics(pub(super) AtticSelection);
+
+impl Take for Attics {
+    type Message = wire::AtticsResponse;
+    type Item = AtticEntry;
+
+    fn take(
+        &mut self,
+        message: wire::AtticsResponse,
+        out: &mut VecDeque<AtticEntry>,
+    ) -> Result<(), ClientError> {
+        let AtticSelection { replica, name } = &self.0;
+        for one in message.items {
+            let item = one.item.ok_or_else(|| InvalidMessage::missing("item"))?;
+            let item = AtticItem::read(&convert::replica_id(&one.replica)?, &item)?;
+            let other_replica = replica
+                .as_ref()
+                .is_some_and(|own| *own != item.place.replica);
+            let other_file = name.as_ref().is_some_and(|own| *own != item.name);
+            if other_replica || other_file {
+                let (place, name) = (item.place, item.name);
+                return Err(ClientError::Untrusted(format!(
+                    "the archive speaks of {name} at {place}, which was not asked for"
+                )));
+            }
+            out.push_back(AtticEntry::Item(Box::new(item)));
+        }
+        for gap in message.gaps {
+            out.push_back(AtticEntry::Gap(Gap::try_from(gap)?));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preservation::steps::tests::read;
+
+    #[test]
+    fn a_place_is_read_as_it_is_printed() {
+        let text = "one/one-1/v0/20260101T000000Z-1a";
+        let place: AtticPlace = text.parse().unwrap();
+        assert_eq!(place.to_string(), text);
+        assert_eq!(serde_json::to_value(&place).unwrap(), text);
+        for bad in [
+            "",
+            "one",
+            "one/n/v",
+            "one/n/v/",
+            "one/n/v/x/y",
+            "one/n/v/..",
+            "One/n/v/x",
+        ] {
+            assert!(bad.parse::<AtticPlace>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_what_was_asked_for_is_listed() {
+        let message = |replica: &str, name: &str, kind: &str| {
+            let item = wire::AtticItem {
+                node: "n-1".into(),
+                volume: "v".into(),
+                id: "x-1".into(),
+                name: name.into(),
+                at: "2026-01-02T03:04:05Z".into(),
+                kind: kind.into(),
+                ..wire::AtticItem::default()
+            };
+            Ok(wire::AtticsResponse {
+                items: vec![wire::attics_response::One {
+                    replica: replica.into(),
+                    item: Some(item),
+                }],
+                gaps: vec![],
+            })
+        };
+        let selection = AtticSelection {
+            replica: Some("one".parse().unwrap()),
+            name: Some(FileName::new("a").unwrap()),
+        };
+        for (replica, name, kind, error) in [
+            ("one", "a", "file", None),
+            ("two", "a", "file", Some("not asked for")),
+            ("one", "b", "file", Some("not asked for")),
+            ("one", "a", "ghost", Some("`kind`")),
+        ] {
+            let messages = vec![message(replica, name, kind)];
+            let (_, end) = read(Attics(selection.clone()), messages).await;
+            match error {
+                None => assert_eq!(end, Ok(())),
+                Some(reason) => assert!(end.unwrap_err().contains(reason)),
+            }
+        }
+        let empty = Ok(wire::AtticsResponse {
+            items: vec![wire::attics_response::One::default()],
+            gaps: vec![],
+        });
+        let (_, end) = read(Attics(AtticSelection::default()), vec![empty]).await;
+        assert!(end.unwrap_err().contains("`item`"));
+    }
+}

@@ -1,0 +1,323 @@
+//! A check as it goes: progress, what is wrong, and a report of every replica. Without all reports it is not complete.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use archive_model::{FileName, ReplicaId};
+use archive_rpc::InvalidMessage;
+use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::check_response::{Progress, Report, Step};
+use proto_archive::{convert, wire};
+use serde::Serialize;
+
+use super::anomaly::{AnomalyWord, FiledAnomaly};
+use super::steps::Take;
+use crate::archive_status::Gap;
+use crate::error::ClientError;
+
+/// More replicas than any archive has: whoever names more is not believed.
+const MOST_REPLICAS: usize = 1000;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// What the replicas list.
+    Files,
+    /// Also the bytes: every copy is read again on its node.
+    Checksums,
+}
+
+/// What to check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckOrder {
+    /// What is compared.
+    pub kind: CheckKind,
+    /// Only these files; empty: all.
+    pub names: Vec<FileName>,
+    /// Only names that match this regular expression as a whole.
+    pub matching: Option<String>,
+    /// Only this replica.
+    pub replica: Option<ReplicaId>,
+    /// Also ask every copy for random groups with their proofs.
+    pub challenge: bool,
+}
+
+/// What happens during a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckStep {
+    /// How far one replica is.
+    Progress(CheckProgress),
+    /// Something is wrong.
+    Anomaly(Box<FiledAnomaly>),
+    /// One replica was compared.
+    Report(ReplicaReport),
+}
+
+/// How far one replica is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckProgress {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Files that were compared.
+    pub files: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Files in all, where known.
+    pub files_total: Option<u64>,
+    /// Bytes in all, where known.
+    pub bytes_total: Option<u64>,
+}
+
+/// How a replica compares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaReport {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Files that were compared.
+    pub files: u64,
+    /// Those that are as they should be.
+    pub intact: u64,
+    /// Those that were removed on purpose.
+    pub withdrawn: u64,
+    /// How many anomalies of each kind.
+    pub anomalies: BTreeMap<AnomalyWord, u64>,
+    /// Who could not be asked; empty: everybody answered.
+    pub gaps: Vec<Gap>,
+}
+
+impl From<&CheckOrder> for wire::CheckRequest {
+    fn from(order: &CheckOrder) -> Self {
+        let kind = match order.kind {
+            CheckKind::Files => Kind::Files,
+            CheckKind::Checksums => Kind::Checksums,
+        };
+        Self {
+            kind: kind.into(),
+            names: order.names.iter().map(ToString::to_string).collect(),
+            r#match: order.matching.clone().unwrap_or_default(),
+            replica: order
+                .replica
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            challenge: order.challenge,
+        }
+    }
+}
+
+impl TryFrom<Progress> for CheckProgress {
+    type Error = InvalidMessage;
+
+    fn try_from(message: Progress) -> Result<Self, InvalidMessage> {
+        let known = |total: u64| (total > 0).then_some(total);
+        Ok(Self {
+            replica: convert::replica_id(&message.replica)?,
+            files: message.files,
+            bytes: message.bytes,
+            files_total: known(message.files_total),
+            bytes_total: known(message.bytes_total),
+        })
+    }
+}
+
+impl TryFrom<Report> for ReplicaReport {
+    type Error = InvalidMessage;
+
+    fn try_from(message: Report) -> Result<Self, InvalidMessage> {
+        let anomalies = message
+            .anomalies
+            .into_iter()
+            .map(|(kind, count)| Ok((AnomalyWord::read("anomalies", &kind)?, count)));
+        Ok(Self {
+            replica: convert::replica_id(&message.replica)?,
+            files: message.files,
+            intact: message.intact,
+            withdrawn: message.withdrawn,
+            anomalies: anomalies.collect::<Result<_, InvalidMessage>>()?,
+            gaps: message
+                .gaps
+                .into_iter()
+                .map(Gap::try_from)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Takes a check: whoever was spoken of is reported, once.
+pub(super) struct Checks {
+    wanted: Option<ReplicaId>,
+    spoken: BTreeSet<ReplicaId>,
+    reported: BTreeSet<ReplicaId>,
+}
+
+impl Checks {
+    pub(super) fn new(order: &CheckOrder) -> Self {
+        Self {
+            wanted: order.replica.clone(),
+            spoken: BTreeSet::new(),
+            reported: BTreeSet::new(),
+        }
+    }
+
+    fn speak(&mut self, replica: &ReplicaId) -> Result<(), ClientError> {
+        if let Some(wanted) = self.wanted.as_ref().filter(|wanted| *wanted != replica) {
+            return Err(ClientError::Untrusted(format!(
+                "asked to check replica {wanted}, the archive speaks of {replica}"
+            )));
+        }
+        if !self.spoken.contains(replica) {
+            self.spoken.insert(replica.clone());
+        }
+        if self.spoken.len() > MOST_REPLICAS {
+            return Err(ClientError::Untrusted(format!(
+                "the archive speaks of more than {MOST_REPLICAS} replicas"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Take for Checks {
+    type Message = wire::CheckResponse;
+    type Item = CheckStep;
+
+    fn take(
+        &mut self,
+        message: wire::CheckResponse,
+        out: &mut VecDeque<CheckStep>,
+    ) -> Result<(), ClientError> {
+        let step = match message.step {
+            Some(Step::Progress(progress)) => {
+                let progress = CheckProgress::try_from(progress)?;
+                self.speak(&progress.replica)?;
+                CheckStep::Progress(progress)
+            }
+            Some(Step::Anomaly(anomaly)) => {
+                let anomaly = FiledAnomaly::try_from(anomaly)?;
+                self.speak(&anomaly.replica)?;
+                CheckStep::Anomaly(Box::new(anomaly))
+            }
+            Some(Step::Report(report)) => {
+                let report = ReplicaReport::try_from(report)?;
+                self.speak(&report.replica)?;
+                if !self.reported.insert(report.replica.clone()) {
+                    let replica = report.replica;
+                    return Err(ClientError::Untrusted(format!(
+                        "the archive reports replica {replica} twice"
+                    )));
+                }
+                CheckStep::Report(report)
+            }
+            None => {
+                return Err(ClientError::Untrusted(
+                    "the archive sends a step of a check that this build does not know".to_owned(),
+                ));
+            }
+        };
+        out.push_back(step);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), ClientError> {
+        let cut = |reason: String| Err(ClientError::Unavailable(reason));
+        if let Some(replica) = self.spoken.difference(&self.reported).next() {
+            return cut(format!(
+                "the check was cut before replica {replica} was reported; it is not complete"
+            ));
+        }
+        if self.reported.is_empty() {
+            return cut(
+                "the check was cut before any replica was reported; it is not complete".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preservation::anomaly::tests::message as anomaly;
+    use crate::preservation::steps::tests::read;
+
+    fn step(step: Step) -> wire::CheckResponse {
+        wire::CheckResponse { step: Some(step) }
+    }
+
+    fn progress(replica: &str) -> Step {
+        Step::Progress(Progress {
+            replica: replica.into(),
+            files: 1,
+            ..Progress::default()
+        })
+    }
+
+    fn report(replica: &str, kinds: &[&str]) -> Step {
+        Step::Report(Report {
+            replica: replica.into(),
+            files: 1,
+            anomalies: kinds.iter().map(|kind| ((*kind).to_owned(), 1)).collect(),
+            ..Report::default()
+        })
+    }
+
+    fn order(replica: Option<&str>) -> CheckOrder {
+        CheckOrder {
+            kind: CheckKind::Files,
+            names: vec![],
+            matching: None,
+            replica: replica.map(|id| id.parse().unwrap()),
+            challenge: false,
+        }
+    }
+
+    async fn ends(replica: Option<&str>, steps: Vec<Step>) -> Result<(), String> {
+        let messages = steps.into_iter().map(|one| Ok(step(one))).collect();
+        read(Checks::new(&order(replica)), messages).await.1
+    }
+
+    #[tokio::test]
+    async fn a_check_is_complete_when_everyone_was_reported() {
+        let missing = || Step::Anomaly(anomaly("a", "missing"));
+        let whole = vec![
+            progress("one"),
+            progress("two"),
+            missing(),
+            report("two", &[]),
+            report("one", &["missing"]),
+        ];
+        assert_eq!(ends(None, whole.clone()).await, Ok(()));
+        for cut in 0..whole.len() {
+            let error = ends(None, whole.iter().take(cut).cloned().collect())
+                .await
+                .unwrap_err();
+            assert!(error.contains("not complete"), "{cut}: {error}");
+        }
+        assert_eq!(
+            ends(Some("one"), vec![progress("one"), report("one", &[])]).await,
+            Ok(())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_check_that_does_not_add_up_is_not_believed() {
+        for (replica, steps, reason) in [
+            (None, vec![report("one", &[]), report("one", &[])], "twice"),
+            (Some("two"), vec![progress("one")], "speaks of one"),
+            (None, vec![report("one", &["haunted"])], "haunted"),
+            (None, vec![report("One", &[])], "`replica`"),
+        ] {
+            let error = ends(replica, steps).await.unwrap_err();
+            assert!(error.contains(reason), "{reason}: {error}");
+        }
+        let newer = Ok(wire::CheckResponse { step: None });
+        let (_, end) = read(Checks::new(&order(None)), vec![newer]).await;
+        assert!(end.unwrap_err().contains("does not know"));
+        let many = (0..2000).map(|n| progress(&format!("r-{n}"))).collect();
+        assert!(
+            ends(None, many)
+                .await
+                .unwrap_err()
+                .contains("more than 1000")
+        );
+    }
+}

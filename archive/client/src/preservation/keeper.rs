@@ -1,0 +1,438 @@
+//! Preservation over gRPC. What comes is held against what was asked for before it is handed out.
+
+use std::time::Duration;
+
+use archive_model::{FileName, NodeId, ReplicaId};
+use archive_rpc::{Idle, InvalidMessage};
+use bytes::Bytes;
+use proto_archive::wire;
+use proto_archive::wire::preservation_client::PreservationClient;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Code, Response, Status, Streaming};
+
+use super::anomaly::Anomalies;
+use super::attic::Attics;
+use super::check::Checks;
+use super::repair::Repairs;
+use super::steps::{Take, Taken};
+use super::trail::{Export, Lines};
+use super::{
+    Act, AnomalySelection, AtticEntry, AtticItem, AtticPlace, AtticSelection, AuditLine,
+    AuditSelection, Bootstrap, CheckOrder, CheckStep, FiledAnomaly, NodeMode, NotifyOutcome,
+    Preservation, Repair, RepairOrder, Replaced, Replacement, Request, ScrubOrder, ScrubSelection,
+    Scrubs, Steps, VolumeOrder,
+};
+use crate::Answer;
+use crate::access::Kept;
+use crate::archive_status::NodeStatus;
+use crate::error::{ClientError, plain};
+use crate::ingest::within;
+use crate::limits::ClientLimits;
+
+/// The largest message that is read, in bytes.
+const LARGEST_MESSAGE: usize = 8 << 20;
+
+/// The most bytes of names in one request: below what a server reads.
+const MOST_NAMES: usize = 3 << 20;
+
+/// Messages that wait for the connection: enough to read ahead of it.
+const AHEAD: usize = 4;
+
+/// Who looks after an archive, at the door of its repository. Cheap to clone; clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    client: PreservationClient<Channel>,
+    limits: ClientLimits,
+}
+
+impl Keeper {
+    /// Takes a channel to the repository.
+    pub fn new(channel: Channel, limits: ClientLimits) -> Self {
+        let client = PreservationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Self { client, limits }
+    }
+
+    /// Waits for the answer to a call, not for ever. `what` is said of an archive that does not offer it.
+    async fn answer<T>(
+        &self,
+        what: &'static str,
+        limit: Duration,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, ClientError> {
+        let doing = "waiting for the archive's answer";
+        match within(limit, doing, call).await? {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => Err(failed(what, &status)),
+        }
+    }
+
+    /// Waits for an answer at once.
+    async fn soon<T>(
+        &self,
+        what: &'static str,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, ClientError> {
+        self.answer(what, self.limits.answer(), call).await
+    }
+
+    /// Waits for an act that reads whole copies first.
+    async fn done<T>(
+        &self,
+        what: &'static str,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, ClientError> {
+        match self.answer(what, self.limits.act(), call).await {
+            Err(ClientError::TimedOut(said)) => Err(ClientError::TimedOut(format!(
+                "{said}; it may be done all the same: look first"
+            ))),
+            other => other,
+        }
+    }
+
+    /// Begins to read steps. Between two of them the archive may read a copy back.
+    async fn steps<T: Take>(
+        &self,
+        what: &'static str,
+        take: T,
+        call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
+    ) -> Result<Steps<T::Item>, ClientError> {
+        let limit = self.limits.verification(0);
+        let stream = Idle::new(self.answer(what, limit, call).await?, limit);
+        Ok(Steps::new(Taken::new(stream, take, what)))
+    }
+
+    async fn send_replacement(
+        &self,
+        replacement: &Replacement,
+        watch: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Replaced, ClientError> {
+        const WHAT: &str = "replacing copies";
+        let (requests, outgoing) = mpsc::channel(AHEAD);
+        let mut client = self.client.clone();
+        let call = client.replace(ReceiverStream::new(outgoing));
+        tokio::pin!(call);
+        let answer = tokio::select! {
+            answer = &mut call => answer,
+            sent = replacement.send(requests, &self.limits, watch) => {
+                sent?;
+                let limit = self.limits.verification(replacement.size);
+                within(limit, "the archive verifies the new copy", call).await?
+            }
+        };
+        let answer = answer.map_err(|status| failed(WHAT, &status))?.into_inner();
+        let attic = answer
+            .attic
+            .ok_or_else(|| InvalidMessage::missing("attic"))?;
+        let attic = AtticItem::read(&replacement.replica, &attic)?;
+        let entry = kept(answer.entry, &replacement.name)?;
+        Ok(Replaced { entry, attic })
+    }
+}
+
+/// Reads the status of a call that failed. `what` the archive does not offer, if so.
+pub(super) fn failed(what: &'static str, status: &Status) -> ClientError {
+    match status.code() {
+        Code::Unimplemented => ClientError::NotOffered(what.to_owned()),
+        // Here it is about what the archive has, not about what is sent.
+        Code::FailedPrecondition => ClientError::Precondition(plain(status.message())),
+        Code::OutOfRange => ClientError::Untrusted(format!(
+            "the archive's answer cannot be read: {}",
+            plain(status.message())
+        )),
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::InvalidArgument
+        | Code::DeadlineExceeded
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss
+        | Code::Unauthenticated => ClientError::from_status(status),
+    }
+}
+
+/// The entry of the file that was meant.
+fn kept(entry: Option<wire::FileEntry>, name: &FileName) -> Result<Kept, ClientError> {
+    let entry = Kept::try_from(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
+    if entry.name == *name {
+        return Ok(entry);
+    }
+    let found = entry.name;
+    Err(ClientError::Untrusted(format!(
+        "asked for {name}, the archive speaks of {found}"
+    )))
+}
+
+/// The request that was meant.
+fn meant(state: wire::RequestState, id: &str) -> Result<Request, ClientError> {
+    let request = Request::try_from(state)?;
+    if request.id == id {
+        return Ok(request);
+    }
+    let found = request.id;
+    Err(ClientError::Untrusted(format!(
+        "asked for request {id}, the archive speaks of {found}"
+    )))
+}
+
+/// So many names that no server reads them are refused here, where it can be said what to do.
+fn bounded(names: &[FileName]) -> Result<(), ClientError> {
+    let bytes: usize = names.iter().map(|name| name.as_str().len() + 5).sum();
+    if bytes <= MOST_NAMES {
+        return Ok(());
+    }
+    let count = names.len();
+    Err(ClientError::Invalid(format!(
+        "{count} names are too many for one request; name fewer, or all of them"
+    )))
+}
+
+impl Preservation for Keeper {
+    fn check<'a>(&'a self, order: &'a CheckOrder) -> Answer<'a, Steps<CheckStep>> {
+        Box::pin(async move {
+            bounded(&order.names)?;
+            let mut client = self.client.clone();
+            let call = client.check(wire::CheckRequest::from(order));
+            self.steps("checks", Checks::new(order), call).await
+        })
+    }
+
+    fn anomalies<'a>(&'a self, selection: &'a AnomalySelection) -> Answer<'a, Steps<FiledAnomaly>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.anomalies(wire::AnomaliesRequest {
+                all: selection.all,
+                file: selection
+                    .file
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+            });
+            self.steps("lists of anomalies", Anomalies(selection.clone()), call)
+                .await
+        })
+    }
+
+    fn repair<'a>(&'a self, order: &'a RepairOrder) -> Answer<'a, Steps<Repair>> {
+        Box::pin(async move {
+            bounded(&order.names)?;
+            let mut client = self.client.clone();
+            let call = client.repair(wire::RepairRequest::from(order));
+            self.steps("repairs", Repairs::new(order), call).await
+        })
+    }
+
+    fn scrubs<'a>(
+        &'a self,
+        selection: &'a ScrubSelection,
+        order: ScrubOrder,
+    ) -> Answer<'a, Scrubs> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.scrubs(selection.request(order));
+            Ok(Scrubs::try_from(
+                self.soon("orders to scrubbing", call).await?,
+            )?)
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        replacement: &'a Replacement,
+        watch: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> Answer<'a, Replaced> {
+        Box::pin(self.send_replacement(replacement, watch))
+    }
+
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, Kept> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.adopt(wire::AdoptFileRequest {
+                name: name.to_string(),
+                replica: replica.to_string(),
+            });
+            kept(self.done("adopting files", call).await?.entry, name)
+        })
+    }
+
+    fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.attics(wire::AtticsRequest {
+                replica: selection
+                    .replica
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+                name: selection
+                    .name
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+            });
+            self.steps("lists of its attics", Attics(selection.clone()), call)
+                .await
+        })
+    }
+
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, Kept> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.restore(place.reference(reason));
+            Ok(Kept::try_from(
+                self.done("bringing files back from an attic", call).await?,
+            )?)
+        })
+    }
+
+    fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.ask(act.request(reason));
+            let request = Request::try_from(self.soon("requests", call).await?)?;
+            if request.act == act.word() {
+                return Ok(request);
+            }
+            let (asked, found) = (act.word(), request.act);
+            Err(ClientError::Untrusted(format!(
+                "asked for {asked}, the archive has a request for {found}"
+            )))
+        })
+    }
+
+    fn requests(&self, all: bool) -> Answer<'_, Vec<Request>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.requests(wire::RequestsRequest { all });
+            let answer = self.soon("requests", call).await?;
+            let requests = answer.requests.into_iter().map(Request::try_from);
+            Ok(requests.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn approve<'a>(&'a self, id: &'a str) -> Answer<'a, Request> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.approve(wire::RequestRef { id: id.to_owned() });
+            meant(self.done("requests", call).await?, id)
+        })
+    }
+
+    fn withdraw<'a>(&'a self, id: &'a str) -> Answer<'a, Request> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.withdraw(wire::RequestRef { id: id.to_owned() });
+            meant(self.soon("requests", call).await?, id)
+        })
+    }
+
+    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeStatus> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.volume(wire::VolumeRequest::from(order));
+            Ok(NodeStatus::try_from(
+                self.done("orders to volumes", call).await?,
+            )?)
+        })
+    }
+
+    fn node<'a>(&'a self, node: &'a NodeId, mode: NodeMode) -> Answer<'a, NodeStatus> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.node(wire::NodeRequest {
+                node: node.to_string(),
+                order: Some(wire::SetModeRequest {
+                    mode: mode.word().to_owned(),
+                }),
+            });
+            let status = NodeStatus::try_from(self.soon("orders to nodes", call).await?)?;
+            if status.node == *node {
+                return Ok(status);
+            }
+            let found = status.node;
+            Err(ClientError::Untrusted(format!(
+                "asked for node {node}, the archive speaks of {found}"
+            )))
+        })
+    }
+
+    fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> Answer<'a, Bootstrap> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.bootstrap(wire::BootstrapRequest {
+                replica: replica.to_string(),
+            });
+            Ok(self.done("filling replicas", call).await?.into())
+        })
+    }
+
+    fn audit<'a>(&'a self, selection: &'a AuditSelection) -> Answer<'a, Steps<AuditLine>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.audit(wire::AuditRequest::from(selection));
+            self.steps("its audit trail", Lines::new(selection), call)
+                .await
+        })
+    }
+
+    fn export(&self) -> Answer<'_, Steps<Bytes>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.export(wire::ExportRequest {});
+            self.steps("exports", Export::default(), call).await
+        })
+    }
+
+    fn notify_test(&self) -> Answer<'_, NotifyOutcome> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.notify_test(wire::NotifyTestRequest {});
+            Ok(self.done("test notifications", call).await?.into())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_rpc::Kind;
+
+    use super::*;
+    use crate::Class;
+
+    #[test]
+    fn what_an_older_archive_does_not_offer_is_said() {
+        let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
+        assert_eq!(error.class(), Class::Failed);
+        let text = error.to_string();
+        assert!(
+            text.contains("does not offer repairs") && text.contains("older"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_precondition_speaks_for_itself() {
+        let error = failed(
+            "repairs",
+            &Kind::Mismatch.status("31 files are too many\u{1b}"),
+        );
+        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.to_string(), "31 files are too many ");
+        let refused = failed("repairs", &Kind::Refused.status("for officer"));
+        assert!(matches!(refused, ClientError::Refused(_)));
+    }
+
+    #[test]
+    fn too_many_names_are_refused_before_they_are_sent() {
+        let name = FileName::new(&"x".repeat(240)).unwrap();
+        assert!(bounded(&vec![name.clone(); 10_000]).is_ok());
+        assert!(bounded(&vec![name; 20_000]).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Disks, machines and whole replicas.
+
+use archive_model::{NodeId, VolumeId};
+use proto_archive::wire;
+use proto_archive::wire::set_volume_request::Order;
+use serde::Serialize;
+
+use crate::error::plain;
+
+/// Whether a node takes new files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeMode {
+    /// It does.
+    ReadWrite,
+    /// It does not.
+    ReadOnly,
+    /// It does not, and what it has is to go elsewhere.
+    Draining,
+}
+
+impl NodeMode {
+    /// In one word, as on the wire.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ReadWrite => "read-write",
+            Self::ReadOnly => "read-only",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+/// What is done with a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeOrder {
+    /// Label an empty directory of a node as a new volume.
+    Init {
+        /// The node.
+        node: NodeId,
+        /// The directory, as the node sees it.
+        path: String,
+        /// The new volume.
+        volume: VolumeId,
+    },
+    /// Take over a disk that another node has labelled.
+    Adopt {
+        /// The node that takes it.
+        node: NodeId,
+        /// Where it is mounted there.
+        path: String,
+    },
+    /// Trust a volume again after people have looked at it.
+    Clear(VolumeId),
+    /// Let it take new files.
+    ReadWrite(VolumeId),
+    /// Let it take none.
+    ReadOnly(VolumeId),
+    /// Let what is on it go elsewhere.
+    Drain(VolumeId),
+}
+
+/// What a replica will be filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bootstrap {
+    /// Files that are to be brought.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What came of a test notification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotifyOutcome {
+    /// One line for each way that is set.
+    pub outcomes: Vec<String>,
+    /// Whether one of them failed.
+    pub failed: bool,
+}
+
+impl From<&VolumeOrder> for wire::VolumeRequest {
+    fn from(order: &VolumeOrder) -> Self {
+        let known =
+            |order, volume: &VolumeId| (order, volume.to_string(), String::new(), String::new());
+        let (order, volume, path, node) = match order {
+            VolumeOrder::Init { node, path, volume } => (
+                Order::Init,
+                volume.to_string(),
+                path.clone(),
+                node.to_string(),
+            ),
+            VolumeOrder::Adopt { node, path } => {
+                (Order::Adopt, String::new(), path.clone(), node.to_string())
+            }
+            VolumeOrder::Clear(volume) => known(Order::Clear, volume),
+            VolumeOrder::ReadWrite(volume) => known(Order::ReadWrite, volume),
+            VolumeOrder::ReadOnly(volume) => known(Order::ReadOnly, volume),
+            VolumeOrder::Drain(volume) => known(Order::Drain, volume),
+        };
+        Self {
+            order: Some(wire::SetVolumeRequest {
+                order: order.into(),
+                volume,
+                path,
+            }),
+            node,
+        }
+    }
+}
+
+impl From<wire::BootstrapResponse> for Bootstrap {
+    fn from(message: wire::BootstrapResponse) -> Self {
+        let wire::BootstrapResponse { files, bytes } = message;
+        Self { files, bytes }
+    }
+}
+
+impl From<wire::NotifyTestResponse> for NotifyOutcome {
+    fn from(message: wire::NotifyTestResponse) -> Self {
+        Self {
+            outcomes: message.outcomes.iter().map(|line| plain(line)).collect(),
+            failed: message.failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_names_what_it_needs_and_nothing_else() {
+        let (node, volume): (NodeId, VolumeId) = ("n".parse().unwrap(), "v".parse().unwrap());
+        let path = || "/disk".to_owned();
+        let init = VolumeOrder::Init {
+            node: node.clone(),
+            path: path(),
+            volume: volume.clone(),
+        };
+        for (order, sent, filled) in [
+            (init, Order::Init, ["v", "/disk", "n"]),
+            (
+                VolumeOrder::Adopt { node, path: path() },
+                Order::Adopt,
+                ["", "/disk", "n"],
+            ),
+            (
+                VolumeOrder::Clear(volume.clone()),
+                Order::Clear,
+                ["v", "", ""],
+            ),
+            (
+                VolumeOrder::ReadWrite(volume.clone()),
+                Order::ReadWrite,
+                ["v", "", ""],
+            ),
+            (
+                VolumeOrder::ReadOnly(volume.clone()),
+                Order::ReadOnly,
+                ["v", "", ""],
+            ),
+            (VolumeOrder::Drain(volume), Order::Drain, ["v", "", ""]),
+        ] {
+            let request = wire::VolumeRequest::from(&order);
+            let set = request.order.unwrap();
+            assert_eq!(set.order(), sent);
+            assert_eq!([set.volume.as_str(), &set.path, &request.node], filled);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Repairs as they go.
+
+use std::collections::VecDeque;
+
+use archive_model::FileName;
+use archive_rpc::InvalidMessage;
+use proto_archive::wire;
+use serde::Serialize;
+
+use super::anomaly::FiledAnomaly;
+use super::steps::Take;
+use super::word::words;
+use crate::error::{ClientError, plain};
+use crate::file_status::text;
+
+words! {
+    /// What became of one anomaly.
+    RepairOutcome {
+        /// This would be done.
+        Planned = "planned",
+        /// It is being done.
+        Progress = "progress",
+        /// It is not so any more.
+        Repaired = "repaired",
+        /// No replica has these bytes.
+        Lost = "lost",
+        /// It cannot be done now.
+        Waiting = "waiting",
+        /// Nothing is to be done.
+        Nothing = "nothing",
+        /// An officer must decide.
+        Officer = "officer",
+        /// It went wrong.
+        Failed = "failed",
+    }
+}
+
+/// What to repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairOrder {
+    /// The files; none: everything that can be repaired.
+    pub names: Vec<FileName>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// How many files are expected to be repaired.
+    pub confirm: Option<u64>,
+    /// Why, for the audit trail.
+    pub reason: Option<String>,
+}
+
+/// One step of a repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// What became of it.
+    pub outcome: RepairOutcome,
+    /// What was wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anomaly: Option<Box<FiledAnomaly>>,
+    /// What is, or would be, done, in one line.
+    pub what: String,
+    /// Bytes that came from donors, or would, and proofs with them.
+    pub bytes_moved: u64,
+    /// Bytes that were read for verification so far.
+    pub bytes_verified: u64,
+    /// Where the replaced groups lie, in the attic of the volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attic: Option<String>,
+}
+
+impl From<&RepairOrder> for wire::RepairRequest {
+    fn from(order: &RepairOrder) -> Self {
+        Self {
+            names: order.names.iter().map(ToString::to_string).collect(),
+            all: order.names.is_empty(),
+            dry_run: order.dry_run,
+            confirm: order.confirm.unwrap_or(0),
+            reason: order.reason.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl TryFrom<wire::RepairResponse> for Repair {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::RepairResponse) -> Result<Self, InvalidMessage> {
+        let anomaly = message.anomaly.map(FiledAnomaly::try_from).transpose()?;
+        Ok(Self {
+            outcome: RepairOutcome::read("outcome", &message.outcome)?,
+            anomaly: anomaly.map(Box::new),
+            what: plain(&message.what),
+            bytes_moved: message.bytes_moved,
+            bytes_verified: message.bytes_verified,
+            attic: text(&message.attic),
+        })
+    }
+}
+
+/// Takes repairs of the files that were asked for.
+pub(super) struct Repairs {
+    names: Vec<FileName>,
+    dry_run: bool,
+}
+
+impl Repairs {
+    pub(super) fn new(order: &RepairOrder) -> Self {
+        let mut names = order.names.clone();
+        names.sort_unstable();
+        let dry_run = order.dry_run;
+        Self { names, dry_run }
+    }
+}
+
+impl Take for Repairs {
+    type Message = wire::RepairResponse;
+    type Item = Repair;
+
+    fn take(
+        &mut self,
+        message: wire::RepairResponse,
+        out: &mut VecDeque<Repair>,
+    ) -> Result<(), ClientError> {
+        let repair = Repair::try_from(message)?;
+        let asked_for =
+            |file: &FileName| self.names.is_empty() || self.names.binary_search(file).is_ok();
+        if let Some(anomaly) = repair.anomaly.as_ref().filter(|one| !asked_for(&one.file)) {
+            let file = &anomaly.file;
+            return Err(ClientError::Untrusted(format!(
+                "the archive repairs {file}, which was not asked for"
+            )));
+        }
+        let did = matches!(
+            repair.outcome,
+            RepairOutcome::Repaired | RepairOutcome::Progress
+        );
+        if did && self.dry_run {
+            return Err(ClientError::Untrusted(
+                "the archive repairs although it was only asked what it would do".to_owned(),
+            ));
+        }
+        out.push_back(repair);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preservation::anomaly::tests::message as anomaly;
+    use crate::preservation::steps::tests::read;
+
+    async fn ends(order: &RepairOrder, outcome: &str, file: Option<&str>) -> Result<(), String> {
+        let message = wire::RepairResponse {
+            outcome: outcome.into(),
+            anomaly: file.map(|file| anomaly(file, "corrupt")),
+            what: "3 groups from two".into(),
+            ..wire::RepairResponse::default()
+        };
+        read(Repairs::new(order), vec![Ok(message)]).await.1
+    }
+
+    #[tokio::test]
+    async fn only_what_was_asked_for_is_repaired() {
+        let name = |text: &str| FileName::new(text).unwrap();
+        let all = RepairOrder::default();
+        let some = RepairOrder {
+            names: vec![name("b"), name("a")],
+            ..all.clone()
+        };
+        let dry = RepairOrder {
+            dry_run: true,
+            ..all.clone()
+        };
+        for (order, outcome, file, error) in [
+            (&all, "repaired", Some("z"), None),
+            (&some, "repaired", Some("a"), None),
+            (&some, "nothing", None, None),
+            (&dry, "planned", Some("a"), None),
+            (&some, "repaired", Some("z"), Some("not asked for")),
+            (&dry, "repaired", Some("a"), Some("only asked")),
+            (&all, "exploded", None, Some("`outcome`")),
+            (&all, "repaired", Some("../z"), Some("`file`")),
+        ] {
+            match (ends(order, outcome, file).await, error) {
+                (Ok(()), None) => {}
+                (Err(said), Some(reason)) => assert!(said.contains(reason), "{reason}: {said}"),
+                (ended, expected) => panic!("{outcome} {file:?}: {ended:?}, not {expected:?}"),
+            }
+        }
+        assert!(wire::RepairRequest::from(&all).all);
+        assert!(!wire::RepairRequest::from(&some).all);
+    }
+}

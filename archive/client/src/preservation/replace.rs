@@ -1,0 +1,110 @@
+//! The right bytes in place of a wrong copy.
+
+use std::fmt;
+use std::sync::Arc;
+
+use archive_model::{FileName, ReplicaId, Root};
+use archive_proof::ReadAt;
+use bytes::Bytes;
+use proto_archive::convert;
+use proto_archive::wire::ReplaceRequest;
+use proto_archive::wire::replace_request::{Open, Step};
+use tokio::sync::mpsc;
+
+use super::attic::AtticItem;
+use crate::access::Kept;
+use crate::error::ClientError;
+use crate::ingest::within;
+use crate::limits::ClientLimits;
+
+/// Bytes of file data in one message.
+const CHUNK: u64 = 256 * 1024;
+
+/// A copy that is to be replaced.
+#[derive(Clone)]
+pub struct Replacement {
+    /// The file.
+    pub name: FileName,
+    /// The replica whose copy is wrong.
+    pub replica: ReplicaId,
+    /// BLAKE3 of the copy that is to go.
+    pub checksum: Root,
+    /// Why.
+    pub reason: String,
+    /// The right bytes.
+    pub source: Arc<dyn ReadAt + Send + Sync>,
+    /// How many they are.
+    pub size: u64,
+}
+
+/// A copy that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Replaced {
+    /// The copy as it is now.
+    pub entry: Kept,
+    /// Where the wrong one lies.
+    pub attic: AtticItem,
+}
+
+impl fmt::Debug for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replacement")
+            .field("name", &self.name)
+            .field("replica", &self.replica)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Replacement {
+    /// Sends all of it. Ends early, and well, when the archive does not want any more: its answer says why.
+    pub(super) async fn send(
+        &self,
+        requests: mpsc::Sender<ReplaceRequest>,
+        limits: &ClientLimits,
+        watch: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ClientError> {
+        let mut step = Step::Open(Open {
+            name: self.name.to_string(),
+            replica: self.replica.to_string(),
+            checksum: convert::root_bytes(&self.checksum),
+            reason: self.reason.clone(),
+        });
+        let mut sent = 0;
+        loop {
+            let request = ReplaceRequest { step: Some(step) };
+            let doing = format!("sending {} (byte {sent} of {})", self.name, self.size);
+            if within(limits.stall(), &doing, requests.send(request))
+                .await?
+                .is_err()
+            {
+                return Ok(());
+            }
+            watch(sent);
+            let length = (self.size - sent).min(CHUNK);
+            if length == 0 {
+                return Ok(());
+            }
+            step = Step::Data(self.read(sent, length).await?);
+            sent += length;
+        }
+    }
+
+    async fn read(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
+        let (source, name) = (Arc::clone(&self.source), &self.name);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            source
+                .read_exact_at(offset, &mut bytes)
+                .map(|()| Bytes::from(bytes))
+        });
+        let read = read
+            .await
+            .map_err(|error| ClientError::Bug(format!("{name}: reading it: {error}")))?;
+        let last = offset + length - 1;
+        read.map_err(|source| ClientError::Source {
+            what: format!("{name}: bytes {offset}-{last} cannot be read"),
+            source,
+        })
+    }
+}

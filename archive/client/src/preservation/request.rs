@@ -1,0 +1,285 @@
+//! Acts that destroy: one person asks, another approves.
+
+use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_rpc::{InvalidMessage, Role};
+use jiff::Timestamp;
+use proto_archive::wire::ask_request::{
+    Accept, Act as Asked, NewRoot, Remove, RetireNode, RetireReplica, RetireVolume,
+};
+use proto_archive::{convert, wire};
+use serde::Serialize;
+
+use super::attic::AtticPlace;
+use super::word::{id, words};
+use crate::error::plain;
+use crate::file_status::text;
+
+words! {
+    /// The kinds of act.
+    ActWord {
+        /// A copy goes into the attic.
+        Remove = "remove",
+        /// What lies in an attic is destroyed.
+        Purge = "purge",
+        /// A volume, node or replica is out of service for good.
+        Retire = "retire",
+        /// An anomaly is lived with.
+        Accept = "accept",
+        /// Content of another root is taken under a name.
+        NewRoot = "new-root",
+    }
+}
+
+words! {
+    /// How a request stands.
+    RequestWord {
+        /// It waits for a second person.
+        Open = "open",
+        /// It was approved and done.
+        Done = "done",
+        /// It was approved and could not be done.
+        Failed = "failed",
+        /// It was taken back.
+        Withdrawn = "withdrawn",
+        /// Nobody approved it in time.
+        Expired = "expired",
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Move the copy of one replica into the attic; it is withdrawn from then on.
+    Remove {
+        /// The file.
+        name: FileName,
+        /// The replica.
+        replica: ReplicaId,
+        /// BLAKE3 of the copy.
+        checksum: Root,
+        /// The caller knows that this leaves no copy.
+        last_copies: bool,
+    },
+    /// Destroy what lies in an attic.
+    Purge(AtticPlace),
+    /// Take a volume out of service for good.
+    RetireVolume(VolumeId),
+    /// Take a node out of service for good.
+    RetireNode(NodeId),
+    /// Take a replica out of service for good.
+    RetireReplica(ReplicaId),
+    /// Live with an anomaly.
+    Accept {
+        /// Its id.
+        anomaly: String,
+    },
+    /// Take content of another root under a name that has no good copy left.
+    NewRoot {
+        /// The file.
+        name: FileName,
+        /// Which replica has the content.
+        replica: ReplicaId,
+        /// The root that it has.
+        root: Root,
+    },
+}
+
+/// A request, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// Names it.
+    pub id: String,
+    /// What kind of act it is.
+    pub act: ActWord,
+    /// What exactly, for people.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// Who asked, as `role/name`.
+    pub asked_by: String,
+    /// When.
+    pub asked: Timestamp,
+    /// Until when it can be approved.
+    pub expires: Timestamp,
+    /// How it stands.
+    pub state: RequestWord,
+    /// Who approved or withdrew it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// What came of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Which roles may approve it.
+    pub approvers: Vec<String>,
+}
+
+impl Act {
+    /// What kind of act it is.
+    pub const fn word(&self) -> ActWord {
+        match self {
+            Self::Remove { .. } => ActWord::Remove,
+            Self::Purge(_) => ActWord::Purge,
+            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => ActWord::Retire,
+            Self::Accept { .. } => ActWord::Accept,
+            Self::NewRoot { .. } => ActWord::NewRoot,
+        }
+    }
+
+    /// The request for it.
+    pub(super) fn request(&self, reason: &str) -> wire::AskRequest {
+        let act = match self {
+            Self::Remove {
+                name,
+                replica,
+                checksum,
+                last_copies,
+            } => Asked::Remove(Remove {
+                name: name.to_string(),
+                replica: replica.to_string(),
+                checksum: convert::root_bytes(checksum),
+                last_copies: *last_copies,
+            }),
+            Self::Purge(place) => Asked::Purge(place.reference(reason)),
+            Self::RetireVolume(volume) => Asked::RetireVolume(RetireVolume {
+                volume: volume.to_string(),
+            }),
+            Self::RetireNode(node) => Asked::RetireNode(RetireNode {
+                node: node.to_string(),
+            }),
+            Self::RetireReplica(replica) => Asked::RetireReplica(RetireReplica {
+                replica: replica.to_string(),
+            }),
+            Self::Accept { anomaly } => Asked::Accept(Accept {
+                anomaly: anomaly.clone(),
+            }),
+            Self::NewRoot {
+                name,
+                replica,
+                root,
+            } => Asked::NewRoot(NewRoot {
+                name: name.to_string(),
+                replica: replica.to_string(),
+                root: convert::root_bytes(root),
+            }),
+        };
+        wire::AskRequest {
+            act: Some(act),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl TryFrom<wire::RequestState> for Request {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::RequestState) -> Result<Self, InvalidMessage> {
+        let approver = |text: &String| match text.parse::<Role>() {
+            Ok(role) => Ok(role.to_string()),
+            Err(error) => Err(InvalidMessage::invalid("approvers", error.to_string())),
+        };
+        Ok(Self {
+            id: id("id", &message.id)?,
+            act: ActWord::read("act", &message.act)?,
+            what: plain(&message.what),
+            reason: plain(&message.reason),
+            asked_by: plain(&message.asked_by),
+            asked: convert::time("asked", &message.asked)?,
+            expires: convert::time("expires", &message.expires)?,
+            state: RequestWord::read("state", &message.state)?,
+            ended_by: text(&message.ended_by),
+            ended: convert::optional_time("ended", &message.ended)?,
+            outcome: text(&message.outcome),
+            approvers: message
+                .approvers
+                .iter()
+                .map(approver)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> wire::RequestState {
+        wire::RequestState {
+            id: "r-1".into(),
+            act: "new-root".into(),
+            what: "a in one".into(),
+            asked: "2026-01-02T03:04:05Z".into(),
+            expires: "2026-01-09T03:04:05Z".into(),
+            state: "open".into(),
+            approvers: vec!["custodian".into()],
+            ..wire::RequestState::default()
+        }
+    }
+
+    type Break = fn(&mut wire::RequestState);
+
+    #[test]
+    fn a_request_is_read_field_by_field() {
+        let request = Request::try_from(message()).unwrap();
+        assert_eq!((request.act, request.ended_by), (ActWord::NewRoot, None));
+        let cases: [(Break, &str); 6] = [
+            (|m| m.id = "r 1; rm".into(), "`id`"),
+            (|m| m.act = "burn".into(), "`act`"),
+            (|m| m.asked.clear(), "`asked`"),
+            (|m| m.expires = "soon".into(), "`expires`"),
+            (|m| m.state = "maybe".into(), "`state`"),
+            (|m| m.approvers = vec!["king".into()], "`approvers`"),
+        ];
+        for (break_it, field) in cases {
+            let mut broken = message();
+            break_it(&mut broken);
+            let error = Request::try_from(broken).unwrap_err().to_string();
+            assert!(error.contains(field), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_act_is_asked_for_as_itself() {
+        let name = || FileName::new("a").unwrap();
+        let replica = || "one".parse().unwrap();
+        let root = Root::from_bytes([7; 32]);
+        let acts = [
+            (Act::Purge("one/n/v/x".parse().unwrap()), "purge"),
+            (Act::RetireVolume("v".parse().unwrap()), "retire"),
+            (Act::RetireNode("n".parse().unwrap()), "retire"),
+            (Act::RetireReplica(replica()), "retire"),
+            (
+                Act::Accept {
+                    anomaly: "1".into(),
+                },
+                "accept",
+            ),
+            (
+                Act::NewRoot {
+                    name: name(),
+                    replica: replica(),
+                    root,
+                },
+                "new-root",
+            ),
+        ];
+        for (act, word) in acts {
+            assert_eq!(act.word().word(), word);
+            assert!(act.request("why").act.is_some());
+        }
+        let remove = Act::Remove {
+            name: name(),
+            replica: replica(),
+            checksum: root,
+            last_copies: true,
+        };
+        let request = remove.request("why");
+        assert_eq!(request.reason, "why");
+        let Some(Asked::Remove(asked)) = request.act else {
+            panic!("asked for something else");
+        };
+        assert_eq!((asked.checksum.len(), asked.last_copies), (32, true));
+    }
+}

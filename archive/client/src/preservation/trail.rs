@@ -1,0 +1,237 @@
+//! The audit trail and the export of what was decided.
+
+use std::collections::VecDeque;
+
+use archive_model::FileName;
+use archive_rpc::InvalidMessage;
+use bytes::Bytes;
+use jiff::Timestamp;
+use proto_archive::{convert, wire};
+use serde::Serialize;
+
+use super::steps::Take;
+use crate::error::{ClientError, plain};
+use crate::file_status::some;
+
+/// Which lines of the audit trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditSelection {
+    /// Only of this file.
+    pub file: Option<FileName>,
+    /// Only from this time on.
+    pub since: Option<Timestamp>,
+}
+
+/// One line of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditLine {
+    /// Ascending, without holes in the whole trail.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Who, as `role/name`.
+    pub who: String,
+    /// Which file, where one is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileName>,
+    /// What was done.
+    pub what: String,
+    /// SHA-256 of the line before it in the log, in hex; absent while it is not in the log yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
+}
+
+impl From<&AuditSelection> for wire::AuditRequest {
+    fn from(selection: &AuditSelection) -> Self {
+        let AuditSelection { file, since } = selection;
+        Self {
+            file: file.as_ref().map(ToString::to_string).unwrap_or_default(),
+            since: since.as_ref().map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+}
+
+impl TryFrom<wire::AuditLineState> for AuditLine {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::AuditLineState) -> Result<Self, InvalidMessage> {
+        let hash = |text: &str| {
+            let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if is_hash {
+                Ok(text.to_owned())
+            } else {
+                Err(InvalidMessage::invalid("previous", "is no SHA-256 in hex"))
+            }
+        };
+        Ok(Self {
+            number: message.number,
+            at: convert::time("at", &message.at)?,
+            who: plain(&message.who),
+            file: some(&message.file, |text| convert::file_name("file", text))?,
+            what: plain(&message.what),
+            previous: some(&message.previous, hash)?,
+        })
+    }
+}
+
+/// Takes the lines of the trail: ascending, and without holes where all files are meant.
+pub(super) struct Lines {
+    selection: AuditSelection,
+    last: Option<u64>,
+}
+
+impl Lines {
+    pub(super) fn new(selection: &AuditSelection) -> Self {
+        Self {
+            selection: selection.clone(),
+            last: None,
+        }
+    }
+}
+
+impl Take for Lines {
+    type Message = wire::AuditResponse;
+    type Item = AuditLine;
+
+    fn take(
+        &mut self,
+        message: wire::AuditResponse,
+        out: &mut VecDeque<AuditLine>,
+    ) -> Result<(), ClientError> {
+        for line in message.lines {
+            let line = AuditLine::try_from(line)?;
+            let file = self.selection.file.as_ref();
+            if file.is_some() && file != line.file.as_ref() {
+                let number = line.number;
+                return Err(ClientError::Untrusted(format!(
+                    "line {number} of the audit trail is about another file than was asked for"
+                )));
+            }
+            // A clock that was set back makes holes in what comes after a time.
+            let whole = file.is_none() && self.selection.since.is_none();
+            let follows = self.last.is_none_or(|last| {
+                let next = last.checked_add(1) == Some(line.number);
+                next || (!whole && last < line.number)
+            });
+            if !follows {
+                let (number, last) = (line.number, self.last.unwrap_or_default());
+                return Err(ClientError::Untrusted(format!(
+                    "the audit trail has a hole: line {number} follows line {last}"
+                )));
+            }
+            self.last = Some(line.number);
+            out.push_back(line);
+        }
+        Ok(())
+    }
+}
+
+/// Takes an export: whole lines only.
+#[derive(Default)]
+pub(super) struct Export {
+    any: bool,
+}
+
+impl Take for Export {
+    type Message = wire::ExportResponse;
+    type Item = Bytes;
+
+    fn take(
+        &mut self,
+        message: wire::ExportResponse,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), ClientError> {
+        if !message.lines.ends_with(b"\n") {
+            return Err(ClientError::Untrusted(
+                "the export breaks off within a line".to_owned(),
+            ));
+        }
+        self.any = true;
+        out.push_back(message.lines);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), ClientError> {
+        if self.any {
+            return Ok(());
+        }
+        Err(ClientError::Unavailable(
+            "the export ended before its first line; it is not complete".to_owned(),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preservation::steps::tests::read;
+
+    fn line(number: u64, file: &str) -> wire::AuditLineState {
+        wire::AuditLineState {
+            number,
+            at: "2026-01-02T03:04:05Z".into(),
+            who: "officer/anna".into(),
+            file: file.into(),
+            what: "did it".into(),
+            previous: String::new(),
+        }
+    }
+
+    async fn ends(file: Option<&str>, lines: Vec<wire::AuditLineState>) -> Result<(), String> {
+        let selection = AuditSelection {
+            file: file.map(|name| FileName::new(name).unwrap()),
+            since: None,
+        };
+        let messages = vec![Ok(wire::AuditResponse { lines })];
+        read(Lines::new(&selection), messages).await.1
+    }
+
+    #[tokio::test]
+    async fn a_trail_with_a_hole_is_no_trail() {
+        for (file, lines, error) in [
+            (None, vec![line(7, "a"), line(8, ""), line(9, "b")], None),
+            (Some("a"), vec![line(7, "a"), line(12, "a")], None),
+            (None, vec![line(7, "a"), line(9, "a")], Some("hole")),
+            (None, vec![line(u64::MAX, "a"), line(0, "a")], Some("hole")),
+            (Some("a"), vec![line(7, "a"), line(7, "a")], Some("hole")),
+            (Some("a"), vec![line(7, "b")], Some("another file")),
+            (Some("a"), vec![line(7, "")], Some("another file")),
+        ] {
+            match (ends(file, lines).await, error) {
+                (Ok(()), None) => {}
+                (Err(said), Some(reason)) => assert!(said.contains(reason), "{reason}: {said}"),
+                (ended, expected) => panic!("{ended:?}, not {expected:?}"),
+            }
+        }
+        let bad = wire::AuditLineState {
+            previous: "abc".into(),
+            ..line(1, "a")
+        };
+        assert!(
+            ends(None, vec![bad])
+                .await
+                .unwrap_err()
+                .contains("`previous`")
+        );
+    }
+
+    #[tokio::test]
+    async fn an_export_is_whole_lines() {
+        for (parts, error) in [
+            (vec!["{}\n{}\n", "{}\n"], None),
+            (vec!["{}\n", "{"], Some("within a line")),
+            (vec![""], Some("within a line")),
+            (vec![], Some("not complete")),
+        ] {
+            let messages = parts.iter().map(|lines| {
+                let lines = Bytes::copy_from_slice(lines.as_bytes());
+                Ok(wire::ExportResponse { lines })
+            });
+            let (_, end) = read(Export::default(), messages.collect()).await;
+            match error {
+                None => assert_eq!(end, Ok(())),
+                Some(reason) => assert!(end.unwrap_err().contains(reason)),
+            }
+        }
+    }
+}

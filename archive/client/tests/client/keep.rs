@@ -1,0 +1,231 @@
+//! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
+
+use archive_client::preservation::{
+    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeMode, RepairOrder,
+};
+use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
+use archive_model::FileName;
+use archive_rpc::Kind;
+use proto_archive::wire::check_response::{Progress, Report, Step};
+use proto_archive::wire::{AnomaliesResponse, AnomalyState, CheckResponse, Gap, RepairResponse};
+use tonic::Status;
+
+use crate::world::{World, limits};
+
+pub const OFFICER: &str = "officer/ora";
+
+pub fn name(text: &str) -> FileName {
+    FileName::new(text).expect("name")
+}
+
+pub fn order() -> CheckOrder {
+    CheckOrder {
+        kind: CheckKind::Checksums,
+        names: vec![name("a")],
+        matching: Some(".*".into()),
+        replica: None,
+        challenge: true,
+    }
+}
+
+fn anomaly(file: &str, kind: &str) -> AnomalyState {
+    AnomalyState {
+        id: "17".into(),
+        file: file.into(),
+        replica: "one".into(),
+        kind: kind.into(),
+        since: "2026-01-02T03:04:05Z".into(),
+        state: "open".into(),
+        ..AnomalyState::default()
+    }
+}
+
+pub fn checked() -> Vec<CheckResponse> {
+    let progress = Progress {
+        replica: "one".into(),
+        files: 1,
+        files_total: 2,
+        ..Progress::default()
+    };
+    let gap = Gap {
+        replica: "one".into(),
+        node: "n-2".into(),
+        volume: String::new(),
+        reason: "silent".into(),
+    };
+    let report = Report {
+        replica: "one".into(),
+        files: 2,
+        intact: 1,
+        withdrawn: 0,
+        anomalies: [("missing".to_owned(), 1)].into(),
+        gaps: vec![gap],
+    };
+    let steps = [
+        Step::Progress(progress),
+        Step::Anomaly(anomaly("a", "missing")),
+        Step::Report(report),
+    ];
+    steps.map(|step| CheckResponse { step: Some(step) }).into()
+}
+
+async fn check(keeper: &Keeper) -> (Vec<CheckStep>, Result<(), ClientError>) {
+    let mut found = Vec::new();
+    let order = order();
+    let mut steps = match keeper.check(&order).await {
+        Ok(steps) => steps,
+        Err(error) => return (found, Err(error)),
+    };
+    loop {
+        match steps.next().await {
+            Ok(Some(step)) => found.push(step),
+            Ok(None) => return (found, Ok(())),
+            Err(error) => {
+                let after = steps.next().await;
+                assert!(matches!(after, Ok(None)), "nothing follows an error");
+                return (found, Err(error));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_check_says_what_is_wrong_and_what_it_lacks() {
+    let world = World::new().await;
+    let keeper = world.keeper(OFFICER);
+    world.archive.state().keeping.check.say(checked());
+    let (steps, end) = check(&keeper).await;
+    end.unwrap();
+    let [
+        CheckStep::Progress(progress),
+        CheckStep::Anomaly(anomaly),
+        CheckStep::Report(report),
+    ] = steps.as_slice()
+    else {
+        panic!("{steps:?}");
+    };
+    assert_eq!(
+        (progress.files_total, progress.bytes_total),
+        (Some(2), None)
+    );
+    assert_eq!(anomaly.file, name("a"));
+    assert_eq!(
+        (report.files, report.gaps[0].reason.as_str()),
+        (2, "silent")
+    );
+    let asked = world.archive.state().keeping.check.asked.pop().unwrap();
+    assert_eq!((asked.names, asked.challenge), (vec!["a".to_owned()], true));
+}
+
+#[tokio::test]
+async fn a_check_that_was_cut_is_an_error() {
+    let world = World::new().await;
+    let keeper = world.keeper(OFFICER);
+    for cut in 0..3 {
+        let part = || checked().into_iter().take(cut);
+        world.archive.state().keeping.check.say(part());
+        let (steps, end) = check(&keeper).await;
+        assert_eq!(steps.len(), cut);
+        let error = end.unwrap_err();
+        assert_eq!(error.class(), Class::Unreachable, "{error}");
+        assert!(error.to_string().contains("not complete"), "{error}");
+        let gone = Kind::Unavailable.status("the replica's monitor is gone");
+        world.archive.state().keeping.check.fail(part(), gone);
+        let error = check(&keeper).await.1.unwrap_err();
+        assert!(error.to_string().contains("monitor is gone"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_or_huge_answer_is_given_up() {
+    let world = World::new().await;
+    let short = ClientLimits {
+        answer_seconds: 1,
+        verify_seconds: 1,
+        ..limits()
+    };
+    let keeper = Keeper::new(world.channel(OFFICER), short);
+    {
+        let mut state = world.archive.state();
+        state.keeping.check.say(checked());
+        state.keeping.check.then_silent = true;
+    }
+    let (steps, end) = check(&keeper).await;
+    assert_eq!(steps.len(), 3);
+    assert!(matches!(end, Err(ClientError::TimedOut(_))), "{end:?}");
+
+    let huge = AnomaliesResponse {
+        anomalies: vec![AnomalyState {
+            what: "x".repeat(9 << 20),
+            ..anomaly("a", "missing")
+        }],
+    };
+    world.archive.state().keeping.anomalies.say([huge]);
+    let selection = AnomalySelection::default();
+    let mut steps = keeper.anomalies(&selection).await.unwrap();
+    let error = steps.next().await.unwrap_err();
+    assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
+}
+
+#[tokio::test]
+async fn an_older_archive_says_what_it_does_not_offer() {
+    let world = World::new().await;
+    let keeper = world.keeper(OFFICER);
+    let error = check(&keeper).await.1.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "this archive does not offer checks; it runs an older version: ask its operator to upgrade it"
+    );
+    assert_eq!(error.class(), Class::Failed);
+    let error = keeper.approve("17").await.unwrap_err();
+    assert!(matches!(error, ClientError::NotOffered(_)), "{error}");
+    let error = keeper.requests(true).await.unwrap_err();
+    assert!(matches!(error, ClientError::NotOffered(_)), "{error}");
+}
+
+#[tokio::test]
+async fn every_act_is_for_its_roles() {
+    let world = World::new().await;
+    for (grant, act, roles) in [
+        ("harvester/h-1", "check", "officer"),
+        ("operator/opa", "check", "officer"),
+        ("officer/ora", "node", "operator"),
+    ] {
+        let keeper = world.keeper(grant);
+        let error = if act == "check" {
+            check(&keeper).await.1.unwrap_err()
+        } else {
+            let node = "n-1".parse().unwrap();
+            keeper.node(&node, NodeMode::ReadOnly).await.unwrap_err()
+        };
+        assert_eq!(error.class(), Class::Refused, "{error}");
+        assert!(
+            error.to_string().contains(&format!("is for {roles}")),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_brake_is_refused_with_its_own_words() {
+    let world = World::new().await;
+    let keeper = world.keeper(OFFICER);
+    let brake = Status::failed_precondition("31 files of replica one are more than 20 a day");
+    world
+        .archive
+        .state()
+        .keeping
+        .repair
+        .fail(Vec::<RepairResponse>::new(), brake);
+    let all = RepairOrder::default();
+    let error = match keeper.repair(&all).await {
+        Ok(mut steps) => steps.next().await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(error, ClientError::Precondition(_)), "{error}");
+    assert_eq!(error.class(), Class::Refused);
+    assert_eq!(
+        error.to_string(),
+        "31 files of replica one are more than 20 a day"
+    );
+}

@@ -1,0 +1,121 @@
+//! Several progress bars on stderr, one a replica, for who watches: nothing when stderr is no terminal.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Bars by what they are of.
+#[derive(Debug)]
+pub(crate) struct Bars {
+    all: MultiProgress,
+    bars: BTreeMap<String, ProgressBar>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counted {
+    Files,
+    Bytes,
+}
+
+impl Counted {
+    const fn known(self) -> &'static str {
+        match self {
+            Self::Files => "{prefix}  {wide_bar} {human_pos}/{human_len} files  {eta}",
+            Self::Bytes => "{prefix}  {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta}",
+        }
+    }
+
+    const fn unknown(self) -> &'static str {
+        match self {
+            Self::Files => "{prefix}  {spinner} {human_pos} files  {elapsed}",
+            Self::Bytes => "{prefix}  {spinner} {bytes}  {bytes_per_sec}  {elapsed}",
+        }
+    }
+}
+
+impl Bars {
+    pub(crate) fn new(shown: bool) -> Self {
+        let target = if shown {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Self {
+            all: MultiProgress::with_draw_target(target),
+            bars: BTreeMap::new(),
+        }
+    }
+
+    /// Says how far `of` is, out of `total` where that is known.
+    pub(crate) fn step(&mut self, of: &str, counted: Counted, done: u64, total: Option<u64>) {
+        let all = &self.all;
+        let bar = self.bars.entry(of.to_owned()).or_insert_with(|| {
+            let bar = all.add(ProgressBar::new_spinner().with_prefix(of.to_owned()));
+            bar.set_style(style(counted.unknown()));
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        });
+        if total.is_some() && bar.length() != total {
+            bar.set_style(style(counted.known()));
+            bar.set_length(total.unwrap_or(done));
+        }
+        bar.set_position(done);
+    }
+
+    /// Takes one bar away.
+    pub(crate) fn end(&mut self, of: &str) {
+        if let Some(bar) = self.bars.remove(of) {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Does something that writes on the terminal without tearing the bars.
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.all.suspend(write)
+    }
+
+    /// Takes all of them away.
+    pub(crate) fn finish(&mut self) {
+        while let Some((_, bar)) = self.bars.pop_first() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A template of ours that does not parse is seen at once; the plain bar does as well.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_is_one() {
+        for counted in [Counted::Files, Counted::Bytes] {
+            for template in [counted.known(), counted.unknown()] {
+                assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bar_knows_its_total_when_it_is_told() {
+        let mut bars = Bars::new(false);
+        bars.step("one", Counted::Bytes, 1, None);
+        assert_eq!(bars.bars["one"].length(), None);
+        bars.step("one", Counted::Bytes, 2, Some(10));
+        assert_eq!(
+            (bars.bars["one"].length(), bars.bars["one"].position()),
+            (Some(10), 2)
+        );
+        bars.step("two", Counted::Files, 2, Some(10));
+        bars.end("one");
+        assert_eq!(bars.bars.len(), 1);
+        bars.finish();
+        assert!(bars.bars.is_empty());
+    }
+}

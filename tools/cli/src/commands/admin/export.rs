@@ -1,0 +1,105 @@
+//! `holdfast admin export`: admin data and audit trail as lines of JSON.
+
+use std::io::{BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
+
+use archive_client::Preservation;
+use archive_client::preservation::Steps;
+use clap::Args;
+
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::size;
+use crate::save::Partial;
+use crate::session::Session;
+
+/// Export admin data and audit trail as lines of JSON
+///
+/// As they stand at one moment: all that `holdfast admin restore` needs. The archive goes on meanwhile. A file gets its
+/// name when it is whole and synced; an existing one is never touched without --force. Needs the role operator. The exit
+/// code is 0 only if all of it came.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast admin export -o admin.jsonl
+  holdfast admin export | zstd > admin.jsonl.zst")]
+pub(crate) struct Export {
+    /// Where it goes: a file, or `-` for stdout [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace a file that is there already
+    #[arg(long)]
+    force: bool,
+}
+
+/// Where the lines go.
+enum Destination {
+    Stdout(BufWriter<Stdout>),
+    File(Partial),
+}
+
+impl Destination {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(out) => out
+                .write_all(bytes)
+                .map_err(|error| Failure::output(&error)),
+            Self::File(partial) => partial.write(bytes),
+        }
+    }
+
+    fn keep(self) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
+            Self::File(partial) => partial.keep(),
+        }
+    }
+}
+
+impl Export {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let path = self.output.filter(|path| path != Path::new("-"));
+        if path.is_none() && context.output.is_json() {
+            return Err(Failure::usage(
+                "the export on stdout is lines of JSON, not one document; leave --json out, or name a file with -o",
+            ));
+        }
+        let session = Session::open(&context.global)?;
+        let keeper = session.keeper();
+        let steps = keeper.export().await;
+        let mut steps = steps.map_err(|error| session.failure(error))?;
+        let mut destination = match &path {
+            Some(path) => Destination::File(Partial::create(path, self.force)?),
+            None => Destination::Stdout(context.output.writer()),
+        };
+        let (lines, bytes) = receive(&mut steps, &mut destination).await?;
+        destination.keep()?;
+        let Some(path) = path else {
+            return Ok(Exit::Done);
+        };
+        if context.output.is_json() {
+            context
+                .output
+                .document(&serde_json::json!({ "path": path, "lines": lines, "bytes": bytes }))?;
+        } else {
+            let (path, size) = (path.display(), size(bytes));
+            context
+                .output
+                .line(&format!("{path}  {lines} lines, {size}"))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+async fn receive(
+    steps: &mut Steps<impl AsRef<[u8]>>,
+    destination: &mut Destination,
+) -> Result<(u64, u64), Failure> {
+    let (mut lines, mut bytes) = (0, 0);
+    while let Some(part) = steps.next().await? {
+        let part = part.as_ref();
+        lines += part.split_inclusive(|byte| *byte == b'\n').count() as u64;
+        bytes += part.len() as u64;
+        destination.write(part)?;
+    }
+    Ok((lines, bytes))
+}

@@ -1,0 +1,82 @@
+//! `holdfast adopt`: take an unexpected file into the archive.
+
+use archive_client::preservation::Act;
+use archive_client::{Condition, Kept, Preservation};
+use archive_model::{ReplicaId, Root};
+use clap::Args;
+
+use super::Context;
+use super::get::name;
+use super::requests::ask;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, or_dash, size};
+use crate::reason::Reason;
+use crate::session::Session;
+
+/// Take a file that a replica has unexpectedly into the archive
+///
+/// Its bytes are read, and must be what was admitted under its name: it is then a file like any other. Needs the role
+/// officer.
+///
+/// With --new-root: asks to take content of another root under a name that has no good copy left. That changes what the
+/// archive holds to be right, so a second person must approve; how is printed. Needs the role custodian.
+///
+/// The exit code is 0 if it was adopted, or if the request is recorded, and 5 if its bytes are not what was admitted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast adopt 12-34-20260101-00001.warc.gz --replica two
+  holdfast adopt a.warc.gz --replica two --new-root 9f0c…64-digits… --reason 'only copy left' --as custodian/custodian-1")]
+pub(crate) struct Adopt {
+    /// The file's name in the archive
+    name: String,
+    /// The replica that has it
+    #[arg(long, value_name = "ID")]
+    replica: ReplicaId,
+    /// BLAKE3 of the content that is to be right from now on, 64 hex digits
+    #[arg(long, value_name = "HEX", requires = "reason")]
+    new_root: Option<Root>,
+    /// Why there is to be a new root; the audit trail keeps it
+    #[arg(long, value_name = "TEXT", requires = "new_root")]
+    reason: Option<Reason>,
+}
+
+impl Adopt {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let name = name(&self.name)?;
+        if let (Some(root), Some(reason)) = (self.new_root, &self.reason) {
+            let act = Act::NewRoot {
+                name,
+                replica: self.replica,
+                root,
+            };
+            return ask(context, &act, reason).await;
+        }
+        let session = Session::open(&context.global)?;
+        let kept = session.keeper().adopt(&name, &self.replica).await;
+        let kept = kept.map_err(|error| session.failure(error))?;
+        told(&context.output, "adopted", &kept)
+    }
+}
+
+/// Says where a file is now; it is a failure if it is not good there.
+pub(super) fn told(output: &Output, done: &str, kept: &Kept) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.document(kept)?;
+    } else {
+        let Kept {
+            name, size: bytes, ..
+        } = kept;
+        let volume = or_dash(kept.found.volume.as_ref());
+        output.line(&format!(
+            "{name}  {done}, {} on node {}, volume {volume}: {}",
+            size(*bytes),
+            kept.found.node,
+            kept.found.condition.word()
+        ))?;
+    }
+    Ok(if kept.found.condition == Condition::Present {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}

@@ -1,0 +1,156 @@
+//! `holdfast attic`: what was put aside, brought back or destroyed.
+
+use archive_client::Preservation;
+use archive_client::preservation::{Act, AtticEntry, AtticItem, AtticPlace, AtticSelection};
+use archive_model::ReplicaId;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::Context;
+use super::adopt::told;
+use super::get::name;
+use super::requests::ask;
+use crate::exit::{Exit, Failure};
+use crate::items::Items;
+use crate::output::{size, tell};
+use crate::reason::Reason;
+use crate::said;
+use crate::session::Session;
+
+/// List what was put aside, bring it back, or ask for it to be destroyed
+///
+/// Replaced and removed files, and the damaged groups that repairs replaced, stay in the attic of their volume, with
+/// who, when and why.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast attic list --replica two
+  holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'
+  holdfast attic purge two/two-1/v0/20260101T000000Z-1a --reason 'court order' --as custodian/custodian-1")]
+pub(crate) enum Attic {
+    List(List),
+    Restore(Restore),
+    Purge(Purge),
+}
+
+/// List what lies in the attics
+///
+/// One line for each: where it lies (REPLICA/NODE/VOLUME/ID), what it is, its size, when, the file, by whom and why.
+/// Needs one of the roles officer, custodian. The exit code is 1 if somebody could not be asked.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast attic list
+  holdfast attic list --replica two --file 12-34-20260101-00001.warc.gz")]
+pub(crate) struct List {
+    /// Only the attics of this replica [default: of every replica]
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
+    /// Only what belongs to this file
+    #[arg(long, value_name = "NAME")]
+    file: Option<String>,
+}
+
+/// Bring a file back from an attic
+///
+/// It gets its name again if the name is free there, and if its bytes are what was admitted. Needs the role officer. The
+/// exit code is 0 if it is back and good, and 5 if the name is taken or the bytes are others.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'")]
+pub(crate) struct Restore {
+    /// Where it lies, as `holdfast attic list` prints it
+    #[arg(value_name = "REPLICA/NODE/VOLUME/ID")]
+    place: AtticPlace,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
+/// Ask for what lies in an attic to be destroyed
+///
+/// Nothing is destroyed yet: a second person must approve; how is printed. Then it is gone for ever. Nodes refuse to
+/// destroy what is younger than 30 days. Needs the role custodian. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast attic purge two/two-1/v0/20260101T000000Z-1a --reason 'court order' --as custodian/custodian-1")]
+pub(crate) struct Purge {
+    /// Where it lies, as `holdfast attic list` prints it
+    #[arg(value_name = "REPLICA/NODE/VOLUME/ID")]
+    place: AtticPlace,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
+/// The end of the list.
+#[derive(Debug, Serialize)]
+struct End {
+    gaps: Vec<archive_client::Gap>,
+}
+
+impl Attic {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::List(list) => list.run(context).await,
+            Self::Restore(restore) => restore.run(context).await,
+            Self::Purge(Purge { place, reason }) => ask(context, &Act::Purge(place), &reason).await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let selection = AtticSelection {
+            replica: self.replica,
+            name: self.file.as_deref().map(name).transpose()?,
+        };
+        let session = Session::open(&context.global)?;
+        let keeper = session.keeper();
+        let steps = keeper.attics(&selection).await;
+        let mut steps = steps.map_err(|error| session.failure(error))?;
+        let mut items = Items::begin(&context.output, "items")?;
+        let mut gaps = Vec::new();
+        let ended = loop {
+            match steps.next().await {
+                Ok(Some(AtticEntry::Item(item))) => items.item(&item, || line(&item))?,
+                Ok(Some(AtticEntry::Gap(gap))) => gaps.push(gap),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error.into()),
+            }
+        };
+        for gap in &gaps {
+            tell(&format!(
+                "not listed: {}; see `holdfast status`",
+                said::gap(gap)
+            ));
+        }
+        let complete = gaps.is_empty();
+        let exit = if complete { Exit::Done } else { Exit::Failed };
+        items.end(complete, End { gaps }, ended, exit)
+    }
+}
+
+impl Restore {
+    async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let kept = session
+            .keeper()
+            .restore(&self.place, self.reason.as_str())
+            .await;
+        let kept = kept.map_err(|error| session.failure(error))?;
+        told(&context.output, "restored", &kept)
+    }
+}
+
+fn line(item: &AtticItem) -> String {
+    let AtticItem {
+        place,
+        name,
+        at,
+        who,
+        why,
+        kind,
+        bytes,
+    } = item;
+    let (size, at) = (size(*bytes), said::time(*at));
+    format!("{place}  {kind:<8}  {size:>9}  {at}  {name}  {who}: {why}")
+}

@@ -1,0 +1,363 @@
+//! `holdfast check`: is everything there, is it intact.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use archive_client::Preservation;
+use archive_client::preservation::{
+    AnomalyState, CheckKind, CheckOrder, CheckProgress, CheckStep, FiledAnomaly, ReplicaReport,
+    Steps,
+};
+use archive_model::{FileName, ReplicaId};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::Context;
+use super::get::name;
+use crate::bars::{Bars, Counted};
+use crate::exit::{Exit, Failure};
+use crate::items::Items;
+use crate::output::tell;
+use crate::said;
+use crate::session::Session;
+
+/// The longest list of names that is read, in bytes.
+const LONGEST_LIST: u64 = 64 << 20;
+
+/// Compare the replicas with what was admitted
+///
+/// Prints every anomaly as it is found (kind, file, replica, what), then a summary of each replica. What is found is
+/// filed (see `holdfast anomalies`); nothing is repaired: a check that a person asks for never starts a repair. Needs
+/// the role officer.
+///
+/// The exit code is 0 if every replica answered and nothing is wrong, and 1 if there are anomalies, or if somebody could
+/// not be asked; what is not known then is named.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast check files
+  holdfast check files --replica two --match '12-.*'
+  holdfast check checksums 12-34-20260101-00001.warc.gz --challenge
+  holdfast check checksums --names suspects.txt --json")]
+pub(crate) enum Check {
+    /// Compare what the replicas list: which files, their sizes, and what their nodes know of them
+    ///
+    /// Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
+    #[command(after_help = "Examples:
+  holdfast check files
+  holdfast check files --replica two --challenge")]
+    Files(Selection),
+    /// Compare the bytes too: every copy is read again from the disk of its node, past its cache
+    ///
+    /// Takes as long as reading the files does. The exit code is 1 if something is wrong, or if somebody could not be
+    /// asked.
+    #[command(after_help = "Examples:
+  holdfast check checksums --replica two
+  holdfast check checksums 12-34-20260101-00001.warc.gz")]
+    Checksums(Selection),
+}
+
+/// What is checked.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// Only these files [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only the files that this list names, one a line
+    #[arg(long = "names", value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// Only this replica [default: every replica]
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
+    /// Only names that match this regular expression as a whole
+    #[arg(long = "match", value_name = "REGEX")]
+    matching: Option<String>,
+    /// Also ask every copy for random parts with their proofs, which no catalog can answer
+    #[arg(long)]
+    challenge: bool,
+}
+
+/// What a check found, beside the anomalies.
+#[derive(Debug, Default, Serialize)]
+struct Found {
+    replicas: Vec<ReplicaReport>,
+    /// Anomalies that were told of and that nobody has accepted.
+    open: u64,
+    /// Anomalies that were told of, of each replica.
+    #[serde(skip)]
+    told: BTreeMap<ReplicaId, u64>,
+}
+
+impl Check {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let (kind, counted, selection) = match self {
+            Self::Files(selection) => (CheckKind::Files, Counted::Files, selection),
+            Self::Checksums(selection) => (CheckKind::Checksums, Counted::Bytes, selection),
+        };
+        let order = selection.order(kind)?;
+        let session = Session::open(&context.global)?;
+        let keeper = session.keeper();
+        let steps = keeper.check(&order).await;
+        let mut steps = steps.map_err(|error| session.failure(error))?;
+        let mut items = Items::begin(&context.output, "anomalies")?;
+        let mut found = Found::default();
+        let mut bars = Bars::new(!context.output.is_json());
+        let ended = found
+            .follow(&mut steps, &mut items, &mut bars, counted)
+            .await;
+        bars.finish();
+        let ended = ended?;
+        found.summarise(&mut items)?;
+        let exit = found.exit();
+        let complete = found.is_complete();
+        items.end(complete, found, ended, exit)
+    }
+}
+
+impl Selection {
+    fn order(self, kind: CheckKind) -> Result<CheckOrder, Failure> {
+        let mut names = self
+            .names
+            .iter()
+            .map(|text| name(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(path) = &self.list {
+            names.extend(read_names(path)?);
+        }
+        Ok(CheckOrder {
+            kind,
+            names,
+            matching: self.matching,
+            replica: self.replica,
+            challenge: self.challenge,
+        })
+    }
+}
+
+/// Reads a list of names. One that names nothing is refused: without names, everything would be meant.
+fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
+    use std::io::Read;
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LONGEST_LIST).read_to_string(&mut text))
+        .map_err(|error| Failure::unreadable(path, &error))?;
+    let names: Vec<FileName> = text
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(name)
+        .collect::<Result<_, _>>()?;
+    if names.is_empty() {
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "{path}: names no file; write one name a line, or leave --names out to check all"
+        )));
+    }
+    Ok(names)
+}
+
+impl Found {
+    /// Follows a check to its end. The outer failure: nothing can be written any more.
+    async fn follow(
+        &mut self,
+        steps: &mut Steps<CheckStep>,
+        items: &mut Items,
+        bars: &mut Bars,
+        counted: Counted,
+    ) -> Result<Result<(), Failure>, Failure> {
+        loop {
+            match steps.next().await {
+                Ok(Some(CheckStep::Progress(progress))) => show(bars, counted, &progress),
+                Ok(Some(CheckStep::Anomaly(anomaly))) => {
+                    self.note(&anomaly);
+                    bars.suspend(|| items.item(&anomaly, || line(&anomaly)))?;
+                }
+                Ok(Some(CheckStep::Report(report))) => {
+                    bars.end(report.replica.as_str());
+                    self.replicas.push(report);
+                }
+                Ok(None) => return Ok(Ok(())),
+                Err(error) => return Ok(Err(error.into())),
+            }
+        }
+    }
+
+    fn note(&mut self, anomaly: &FiledAnomaly) {
+        if anomaly.state == AnomalyState::Open {
+            self.open += 1;
+        }
+        *self.told.entry(anomaly.replica.clone()).or_default() += 1;
+    }
+
+    /// Those replicas whose report counts more anomalies than were told of.
+    fn untold(&self) -> impl Iterator<Item = (&ReplicaReport, u64)> {
+        self.replicas.iter().filter_map(|report| {
+            let counted = report
+                .anomalies
+                .values()
+                .fold(0, |sum: u64, n| sum.saturating_add(*n));
+            let told = self.told.get(&report.replica).copied().unwrap_or_default();
+            counted
+                .checked_sub(told)
+                .filter(|untold| *untold > 0)
+                .map(|untold| (report, untold))
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.replicas.iter().all(|report| report.gaps.is_empty())
+    }
+
+    fn exit(&self) -> Exit {
+        if self.open == 0 && self.is_complete() && self.untold().next().is_none() {
+            Exit::Done
+        } else {
+            Exit::Failed
+        }
+    }
+
+    fn summarise(&self, items: &mut Items) -> Result<(), Failure> {
+        for report in &self.replicas {
+            items.line(&summary(report))?;
+        }
+        for gap in self.replicas.iter().flat_map(|report| &report.gaps) {
+            tell(&format!(
+                "not checked: {}; see `holdfast status`",
+                said::gap(gap)
+            ));
+        }
+        for (report, untold) in self.untold() {
+            let replica = &report.replica;
+            tell(&format!(
+                "replica {replica} has {untold} anomalies more than were told of; see `holdfast anomalies --all`"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn show(bars: &mut Bars, counted: Counted, progress: &CheckProgress) {
+    let (done, total) = match counted {
+        Counted::Files => (progress.files, progress.files_total),
+        Counted::Bytes => (progress.bytes, progress.bytes_total),
+    };
+    bars.step(progress.replica.as_str(), counted, done, total);
+}
+
+fn line(anomaly: &FiledAnomaly) -> String {
+    let line = said::anomaly(anomaly);
+    match anomaly.state {
+        AnomalyState::Open => line,
+        AnomalyState::Accepted | AnomalyState::Closed => format!("{line} [{}]", anomaly.state),
+    }
+}
+
+/// `replica one: 300 files, 298 intact, 1 withdrawn; 1 missing`.
+fn summary(report: &ReplicaReport) -> String {
+    let ReplicaReport {
+        replica,
+        files,
+        intact,
+        withdrawn,
+        anomalies,
+        gaps,
+    } = report;
+    let mut said = format!("replica {replica}: {files} files, {intact} intact");
+    if *withdrawn > 0 {
+        said = format!("{said}, {withdrawn} withdrawn");
+    }
+    let wrong: Vec<String> = anomalies
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    if !wrong.is_empty() {
+        said = format!("{said}; {}", wrong.join(", "));
+    }
+    if !gaps.is_empty() {
+        said = format!("{said}; NOT COMPLETE");
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_client::Gap;
+    use archive_client::preservation::AnomalyWord;
+
+    use super::*;
+    use crate::said::tests::filed;
+
+    fn report(anomalies: &[(AnomalyWord, u64)], gaps: Vec<Gap>) -> ReplicaReport {
+        ReplicaReport {
+            replica: "two".parse().unwrap(),
+            files: 3,
+            intact: 2,
+            withdrawn: 0,
+            anomalies: anomalies.iter().copied().collect(),
+            gaps,
+        }
+    }
+
+    fn found(told: &[AnomalyState], reports: Vec<ReplicaReport>) -> Found {
+        let mut found = Found::default();
+        for state in told {
+            found.note(&filed(AnomalyWord::Missing, *state));
+        }
+        found.replicas = reports;
+        found
+    }
+
+    #[test]
+    fn zero_means_nothing_wrong_and_nothing_unknown() {
+        let gap = || Gap {
+            replica: "two".parse().unwrap(),
+            node: None,
+            volume: None,
+            reason: "silent".into(),
+        };
+        let one = [(AnomalyWord::Missing, 1)];
+        for (told, report, exit) in [
+            (&[] as &[_], report(&[], vec![]), Exit::Done),
+            (&[AnomalyState::Accepted], report(&one, vec![]), Exit::Done),
+            (&[AnomalyState::Open], report(&one, vec![]), Exit::Failed),
+            (&[], report(&one, vec![]), Exit::Failed),
+            (&[], report(&[], vec![gap()]), Exit::Failed),
+        ] {
+            assert_eq!(
+                found(told, vec![report.clone()]).exit(),
+                exit,
+                "{told:?} {report:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_summary_says_whether_it_is_all() {
+        let whole = report(&[(AnomalyWord::Missing, 1), (AnomalyWord::Lost, 0)], vec![]);
+        assert_eq!(summary(&whole), "replica two: 3 files, 2 intact; 1 missing");
+        let withdrawn = ReplicaReport {
+            withdrawn: 1,
+            gaps: vec![Gap {
+                replica: "two".parse().unwrap(),
+                node: None,
+                volume: None,
+                reason: String::new(),
+            }],
+            ..report(&[], vec![])
+        };
+        assert_eq!(
+            summary(&withdrawn),
+            "replica two: 3 files, 2 intact, 1 withdrawn; NOT COMPLETE"
+        );
+    }
+
+    #[test]
+    fn a_list_that_names_nothing_does_not_mean_everything() {
+        use std::io::Write;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(read_names(file.path()).unwrap_err().exit, Exit::Usage);
+        file.write_all(b"a.warc\n\nM\xc3\xa5ned 1.warc\n").unwrap();
+        assert_eq!(read_names(file.path()).unwrap().len(), 2);
+        file.write_all(b"../b\n").unwrap();
+        assert_eq!(read_names(file.path()).unwrap_err().exit, Exit::Usage);
+    }
+}

@@ -1,0 +1,165 @@
+//! `holdfast node`: the machines of the replicas.
+
+use archive_client::preservation::{Act, NodeMode};
+use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation};
+use archive_model::NodeId;
+use clap::{Args, Subcommand};
+
+use super::Context;
+use super::requests::ask;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, or_dash, size};
+use crate::reason::Reason;
+use crate::said;
+use crate::session::Session;
+
+/// List nodes, and say which take new files
+///
+/// A node is one machine of a replica. Changing one needs the role operator.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast node list
+  holdfast node read-only two-1
+  holdfast node retire two-1 --reason 'sold'")]
+pub(crate) enum Node {
+    /// List the nodes of every replica
+    ///
+    /// The exit code is 1 if a node or a monitor does not answer.
+    #[command(after_help = "Examples:
+  holdfast node list
+  holdfast node list --json | jq '.nodes[].node'")]
+    List {},
+    /// Let a node take no new files; what it has stays, and is read and repaired
+    ///
+    /// The exit code is 0 if the node says so itself.
+    #[command(after_help = "Examples:
+  holdfast node read-only two-1")]
+    ReadOnly(One),
+    /// Let a node take new files again
+    ///
+    /// The exit code is 0 if the node says so itself.
+    #[command(after_help = "Examples:
+  holdfast node read-write two-1")]
+    ReadWrite(One),
+    /// Let a node take no new files, because it is to be retired: what it has is to go to other nodes
+    ///
+    /// Nothing is deleted here. The exit code is 0 if the node says so itself.
+    #[command(after_help = "Examples:
+  holdfast node drain two-1")]
+    Drain(One),
+    Retire(Retire),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The node, as `holdfast node list` prints it
+    #[arg(value_name = "ID")]
+    node: NodeId,
+}
+
+/// Ask for a node to be taken out of service for good
+///
+/// Nothing happens yet: an officer must approve; how is printed. From then on its files count as missing in its replica
+/// and are brought from others. Drain it first. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast node retire two-1 --reason 'the machine burnt down'")]
+pub(crate) struct Retire {
+    /// The node, as `holdfast node list` prints it
+    #[arg(value_name = "ID")]
+    node: NodeId,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
+impl Node {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let (node, mode) = match self {
+            Self::List {} => return list(context).await,
+            Self::Retire(Retire { node, reason }) => {
+                return ask(context, &Act::RetireNode(node), &reason).await;
+            }
+            Self::ReadOnly(One { node }) => (node, NodeMode::ReadOnly),
+            Self::ReadWrite(One { node }) => (node, NodeMode::ReadWrite),
+            Self::Drain(One { node }) => (node, NodeMode::Draining),
+        };
+        let session = Session::open(&context.global)?;
+        let status = session.keeper().node(&node, mode).await;
+        let status = status.map_err(|error| session.failure(error))?;
+        if context.output.is_json() {
+            context.output.document(&status)?;
+        } else {
+            let said = status.mode.as_deref().unwrap_or("in no known mode");
+            context.output.line(&format!("node {node} is {said}"))?;
+        }
+        Ok(if status.mode.as_deref() == Some(mode.word()) {
+            Exit::Done
+        } else {
+            Exit::Failed
+        })
+    }
+}
+
+async fn list(context: &Context) -> Result<Exit, Failure> {
+    let session = Session::open(&context.global)?;
+    let status = session.reader().status().await;
+    let status = status.map_err(|error| session.failure(error))?;
+    if context.output.is_json() {
+        let nodes: Vec<_> = each(&status)
+            .map(|(replica, node)| serde_json::json!({ "replica": replica, "node": node.node, "status": node }))
+            .collect();
+        context
+            .output
+            .document(&serde_json::json!({ "nodes": nodes }))?;
+    } else {
+        show(&context.output, &status)?;
+    }
+    let silent = status
+        .replicas
+        .iter()
+        .any(|replica| replica.problem.is_some())
+        || each(&status).any(|(_, node)| !node.alive);
+    Ok(if silent { Exit::Failed } else { Exit::Done })
+}
+
+/// Every node with its replica.
+fn each(status: &ArchiveStatus) -> impl Iterator<Item = (&str, &NodeStatus)> {
+    status.replicas.iter().flat_map(|replica| {
+        let id = replica.replica.as_str();
+        replica.nodes.iter().map(move |node| (id, node))
+    })
+}
+
+fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
+    let mut table = Table::new(&[
+        Column::Left("REPLICA"),
+        Column::Left("NODE"),
+        Column::Left("STATE"),
+        Column::Left("MODE"),
+        Column::Right("VOLUMES"),
+        Column::Right("USABLE"),
+        Column::Right("FINDINGS"),
+        Column::Left("OLDEST VERIFICATION"),
+        Column::Left("ENDPOINT"),
+    ]);
+    for (replica, node) in each(status) {
+        let state = if node.alive {
+            "alive".to_owned()
+        } else {
+            format!("silent since {}", said::time_or_dash(node.seen))
+        };
+        table.push([
+            replica.to_owned(),
+            node.node.to_string(),
+            state,
+            or_dash(node.mode.as_ref()),
+            node.volumes.len().to_string(),
+            size(node.usable),
+            node.findings.to_string(),
+            said::time_or_dash(node.oldest_verification),
+            node.endpoint.clone(),
+        ]);
+    }
+    output.table(&table)
+}

@@ -1,0 +1,138 @@
+//! `holdfast receipt`: the custody receipt of a file, again.
+
+use std::path::{Path, PathBuf};
+
+use archive_client::{Access, HeldReceipt};
+use archive_model::{FileName, ReplicaId, Root};
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use super::get::name;
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+use crate::session::Session;
+
+/// Get the custody receipts of files, as they stand now
+///
+/// A receipt is what the archive signed: name, size, root, and which replicas hold the file. It is verified before it is
+/// handed out, and `holdfast verify receipt` checks it without the archive. A harvester gets those of its own files.
+///
+/// The exit code is 0 if every receipt is there and good.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast receipt 12-34-20260101-00001.warc.gz > one.receipt.json
+  holdfast receipt 12-34-20260101-00001.warc.gz --receipts /crawls/34-receipts")]
+pub(crate) struct Receipt {
+    /// Names of files in the archive
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Write them into this directory, as NAME.receipt.json [default: to stdout]
+    #[arg(long, value_name = "DIR")]
+    receipts: Option<PathBuf>,
+}
+
+/// A receipt, and where it is.
+#[derive(Debug, Serialize)]
+struct Held {
+    name: FileName,
+    size: u64,
+    root: Root,
+    /// The replicas that hold the file.
+    replicas: Vec<ReplicaId>,
+    /// The file that it was written to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<PathBuf>,
+    /// The envelope, byte for byte, where it was not written to a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Held(Box<Held>),
+    Failed { name: String, error: Failure },
+}
+
+impl Receipt {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let reader = session.reader();
+        if let Some(directory) = &self.receipts {
+            super::store::make_directory(directory)?;
+        }
+        let (mut answers, mut exits) = (Vec::new(), Vec::new());
+        for text in self.names {
+            let got = async {
+                let name = name(&text)?;
+                let receipt = reader.receipt(&name).await;
+                let receipt = receipt.map_err(|error| session.failure(error))?;
+                keep(receipt, self.receipts.as_deref())
+            };
+            match got.await {
+                Ok(held) => {
+                    if !context.output.is_json() {
+                        context.output.line(&shown(&held))?;
+                    }
+                    exits.push(Exit::Done);
+                    if context.output.is_json() {
+                        answers.push(Answer::Held(Box::new(held)));
+                    }
+                }
+                Err(error) => {
+                    let error = error.about(&text);
+                    tell(&error.message);
+                    exits.push(error.exit);
+                    answers.push(Answer::Failed { name: text, error });
+                }
+            }
+        }
+        if context.output.is_json() {
+            context
+                .output
+                .document(&serde_json::json!({ "receipts": answers }))?;
+        }
+        Ok(Exit::of_all(exits))
+    }
+}
+
+/// The envelope as it is, or where it was written.
+fn shown(held: &Held) -> String {
+    match (&held.receipt, &held.path) {
+        (Some(receipt), _) => receipt.trim_end().to_owned(),
+        (None, path) => {
+            let path = path.as_deref().unwrap_or(Path::new("-")).display();
+            format!("{}  receipt in {path}", held.name)
+        }
+    }
+}
+
+fn keep(receipt: HeldReceipt, directory: Option<&Path>) -> Result<Held, Failure> {
+    let HeldReceipt {
+        envelope,
+        receipt,
+        admission,
+    } = receipt;
+    let name = admission.name;
+    let path = directory.map(|directory| directory.join(format!("{name}.receipt.json")));
+    if let Some(path) = &path {
+        archive_durable::replace(path, envelope.as_bytes()).map_err(|error| {
+            Failure::failed(format!(
+                "{name}: {error}; choose another place with --receipts"
+            ))
+        })?;
+    }
+    Ok(Held {
+        name,
+        size: admission.size,
+        root: admission.root,
+        replicas: receipt
+            .replicas
+            .into_iter()
+            .map(|custody| custody.replica)
+            .collect(),
+        receipt: path.is_none().then_some(envelope),
+        path,
+    })
+}

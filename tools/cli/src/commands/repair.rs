@@ -1,0 +1,292 @@
+//! `holdfast repair`: bring back what is missing or damaged, from where it is good.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+
+use archive_client::preservation::{Keeper, Repair as Step, RepairOrder, RepairOutcome};
+use archive_client::{ClientError, Preservation};
+use archive_model::FileName;
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use super::get::name;
+use crate::bars::{Bars, Counted};
+use crate::exit::{Exit, Failure};
+use crate::items::Items;
+use crate::output::size;
+use crate::reason::Reason;
+use crate::said;
+use crate::session::Session;
+
+/// Repair the anomalies that are filed
+///
+/// A missing file is copied from another replica; of a damaged one only the damaged groups are fetched, each with its
+/// proof. A donor is read again before it is believed. What is replaced goes to the attic. What no replica has intact is
+/// not touched, and its exact bytes are named. Needs the role officer.
+///
+/// The exit code is 0 if all of it is repaired, and 1 if something is lost, failed, or waits. More files than the
+/// archive repairs at once are refused (5) until you say how many you expect, with --confirm.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast repair 12-34-20260101-00001.warc.gz
+  holdfast repair --all --dry-run
+  holdfast repair --all --confirm 31 --reason 'disk 4 of replica two was replaced'")]
+pub(crate) struct Repair {
+    /// Repair these files
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    names: Vec<String>,
+    /// Repair everything that can be repaired
+    #[arg(long)]
+    all: bool,
+    /// Only say what would be done, and how many bytes it would move
+    #[arg(long)]
+    dry_run: bool,
+    /// How many files you expect to be repaired; needed when they are more than usual
+    #[arg(long, value_name = "COUNT")]
+    confirm: Option<NonZeroU64>,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<Reason>,
+}
+
+/// What became of all of them.
+#[derive(Debug, Default, Serialize)]
+struct Outcomes {
+    outcomes: BTreeMap<RepairOutcome, u64>,
+    bytes_moved: u64,
+}
+
+impl Repair {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let names = self.names.iter().map(|text| name(text));
+        let order = RepairOrder {
+            names: names.collect::<Result<_, _>>()?,
+            dry_run: self.dry_run,
+            confirm: self.confirm.map(NonZeroU64::get),
+            reason: self.reason.map(|reason| reason.as_str().to_owned()),
+        };
+        let session = Session::open(&context.global)?;
+        let keeper = session.keeper();
+        // The brake is the first answer, or comes instead of one: nothing is printed before it.
+        let begun = match keeper.repair(&order).await {
+            Ok(mut steps) => match steps.next().await {
+                Ok(first) => Ok((first, steps)),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        let (first, mut steps) = match begun {
+            Ok(begun) => begun,
+            Err(ClientError::Precondition(said)) => return Err(braked(&keeper, &order, said).await),
+            Err(error) => return Err(session.failure(error)),
+        };
+        let mut items = Items::begin(&context.output, "repairs")?;
+        let mut bars = Bars::new(!context.output.is_json());
+        let mut outcomes = Outcomes::default();
+        let mut next = first;
+        let ended = loop {
+            let Some(step) = next else { break Ok(()) };
+            if step.outcome == RepairOutcome::Progress {
+                bars.step(&subject(&step), Counted::Bytes, step.bytes_verified, None);
+            } else {
+                bars.end(&subject(&step));
+                outcomes.note(&step);
+                bars.suspend(|| items.item(&step, || line(&step)))?;
+            }
+            next = match steps.next().await {
+                Ok(next) => next,
+                Err(error) => break Err(error.into()),
+            };
+        };
+        bars.finish();
+        items.line(&outcomes.summary())?;
+        let exit = outcomes.exit();
+        items.end(true, outcomes, ended, exit)
+    }
+}
+
+/// The brake: says which command confirms what it would do.
+async fn braked(keeper: &Keeper, order: &RepairOrder, said: String) -> Failure {
+    let dry = RepairOrder {
+        dry_run: true,
+        confirm: None,
+        ..order.clone()
+    };
+    let what = match order.names.as_slice() {
+        [] => "--all".to_owned(),
+        names => names.iter().map(quoted).collect::<Vec<_>>().join(" "),
+    };
+    let count = match planned(keeper, &dry).await {
+        Some(count) => count.to_string(),
+        None => "COUNT".to_owned(),
+    };
+    Failure::new(
+        Exit::Refused,
+        format!(
+            "{said}; look at it with `holdfast repair {what} --dry-run`, and confirm with \
+             `holdfast repair {what} --confirm {count}`"
+        ),
+    )
+}
+
+/// How many files would be repaired; none: that is not known.
+async fn planned(keeper: &Keeper, dry: &RepairOrder) -> Option<usize> {
+    let mut steps = keeper.repair(dry).await.ok()?;
+    let mut files = BTreeSet::new();
+    while let Some(step) = steps.next().await.ok()? {
+        if step.outcome == RepairOutcome::Planned {
+            files.insert(step.anomaly?.file);
+        }
+    }
+    (!files.is_empty()).then_some(files.len())
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &FileName) -> String {
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'-' | b'_' | b'.' | b'+' | b',' | b'@' | b'%' | b'=')
+    };
+    let text = name.as_str();
+    if text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+impl Outcomes {
+    fn note(&mut self, step: &Step) {
+        *self.outcomes.entry(step.outcome).or_default() += 1;
+        self.bytes_moved = self.bytes_moved.saturating_add(step.bytes_moved);
+    }
+
+    fn exit(&self) -> Exit {
+        let bad = |outcome: &RepairOutcome| match outcome {
+            RepairOutcome::Lost
+            | RepairOutcome::Waiting
+            | RepairOutcome::Officer
+            | RepairOutcome::Failed => true,
+            RepairOutcome::Planned
+            | RepairOutcome::Progress
+            | RepairOutcome::Repaired
+            | RepairOutcome::Nothing => false,
+        };
+        if self.outcomes.keys().any(bad) {
+            Exit::Failed
+        } else {
+            Exit::Done
+        }
+    }
+
+    fn summary(&self) -> String {
+        if self.outcomes.is_empty() {
+            return "nothing is filed that could be repaired".to_owned();
+        }
+        let counts: Vec<String> = self
+            .outcomes
+            .iter()
+            .map(|(outcome, count)| format!("{count} {}", words(*outcome)))
+            .collect();
+        format!("{}; {} moved", counts.join(", "), size(self.bytes_moved))
+    }
+}
+
+const fn words(outcome: RepairOutcome) -> &'static str {
+    match outcome {
+        RepairOutcome::Planned => "planned",
+        RepairOutcome::Progress => "under way",
+        RepairOutcome::Repaired => "repaired",
+        RepairOutcome::Lost => "lost",
+        RepairOutcome::Waiting => "waiting",
+        RepairOutcome::Nothing => "with nothing to do",
+        RepairOutcome::Officer => "for an officer to decide",
+        RepairOutcome::Failed => "failed",
+    }
+}
+
+fn subject(step: &Step) -> String {
+    match &step.anomaly {
+        Some(anomaly) => format!("{} in {}", anomaly.file, anomaly.replica),
+        None => "repair".to_owned(),
+    }
+}
+
+fn line(step: &Step) -> String {
+    let outcome = step.outcome.word();
+    let mut line = format!("{outcome:<8}");
+    if let Some(anomaly) = &step.anomaly {
+        line = format!("{line}  {}", said::anomaly(anomaly));
+    }
+    if !step.what.is_empty() {
+        line = format!("{line} -> {}", step.what);
+    }
+    if step.bytes_moved > 0 {
+        line = format!("{line}, {} moved", size(step.bytes_moved));
+    }
+    if let Some(attic) = &step.attic {
+        line = format!("{line}, replaced groups in attic {attic}");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_client::preservation::{AnomalyState, AnomalyWord};
+
+    use super::*;
+    use crate::said::tests::filed;
+
+    fn step(outcome: RepairOutcome) -> Step {
+        Step {
+            outcome,
+            anomaly: Some(Box::new(filed(AnomalyWord::Missing, AnomalyState::Open))),
+            what: "copied from one".into(),
+            bytes_moved: 160_000,
+            bytes_verified: 0,
+            attic: None,
+        }
+    }
+
+    #[test]
+    fn one_that_is_not_repaired_is_a_failure() {
+        for (outcome, exit) in [
+            (RepairOutcome::Repaired, Exit::Done),
+            (RepairOutcome::Planned, Exit::Done),
+            (RepairOutcome::Nothing, Exit::Done),
+            (RepairOutcome::Lost, Exit::Failed),
+            (RepairOutcome::Waiting, Exit::Failed),
+            (RepairOutcome::Officer, Exit::Failed),
+            (RepairOutcome::Failed, Exit::Failed),
+        ] {
+            let mut outcomes = Outcomes::default();
+            outcomes.note(&step(RepairOutcome::Repaired));
+            outcomes.note(&step(outcome));
+            assert_eq!(outcomes.exit(), exit, "{outcome}");
+        }
+        assert_eq!(Outcomes::default().exit(), Exit::Done);
+    }
+
+    #[test]
+    fn what_was_done_is_said() {
+        let mut outcomes = Outcomes::default();
+        outcomes.note(&step(RepairOutcome::Repaired));
+        outcomes.note(&step(RepairOutcome::Lost));
+        assert_eq!(outcomes.summary(), "1 repaired, 1 lost; 320.0 kB moved");
+        assert_eq!(
+            line(&step(RepairOutcome::Repaired)),
+            "repaired  missing      a.warc.gz  two -> copied from one, 160.0 kB moved"
+        );
+    }
+
+    #[test]
+    fn a_name_in_a_command_is_quoted_for_a_shell() {
+        for (text, shown) in [("a-1.warc.gz", "a-1.warc.gz"), ("it's a", r"'it'\''s a'")] {
+            assert_eq!(quoted(&FileName::new(text).unwrap()), shown);
+        }
+    }
+}

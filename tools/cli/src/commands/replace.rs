@@ -1,0 +1,94 @@
+//! `holdfast replace`: the right bytes in place of a wrong copy.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive_client::Preservation;
+use archive_client::preservation::Replacement;
+use archive_model::{ReplicaId, Root};
+use clap::Args;
+
+use super::Context;
+use super::get::name;
+use crate::exit::{Exit, Failure};
+use crate::output::size;
+use crate::progress::Progress;
+use crate::reason::Reason;
+use crate::session::Session;
+
+/// Put the right bytes in the place of a wrong copy
+///
+/// FILE must have the root under which NAME was admitted; other bytes are refused. The wrong copy goes to the attic, from
+/// where `holdfast attic restore` brings it back. You say which copy goes by its checksum, so that nothing else can go.
+/// `holdfast repair` does the same from another replica, if one is intact. Needs the role officer.
+///
+/// The exit code is 0 if the new copy was read back and is good, and 5 if a checksum is not what it should be.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast replace a.warc.gz --replica two --checksum 9f0c…64-digits… --with /backup/a.warc.gz --reason 'from tape 7'")]
+pub(crate) struct Replace {
+    /// The file's name in the archive
+    name: String,
+    /// The replica whose copy is wrong
+    #[arg(long, value_name = "ID")]
+    replica: ReplicaId,
+    /// BLAKE3 of the copy that is to go, 64 hex digits
+    #[arg(long, value_name = "BAD")]
+    checksum: Root,
+    /// The file with the right bytes
+    #[arg(long, value_name = "FILE")]
+    with: PathBuf,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
+impl Replace {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let name = name(&self.name)?;
+        let path = &self.with;
+        let unreadable = |error| Failure::unreadable(path, &error);
+        let source = File::open(path).map_err(unreadable)?;
+        let metadata = source.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
+            let path = path.display();
+            return Err(Failure::usage(format!(
+                "{path}: is no file; name one with --with"
+            )));
+        }
+        let session = Session::open(&context.global)?;
+        let replacement = Replacement {
+            name,
+            replica: self.replica,
+            checksum: self.checksum,
+            reason: self.reason.as_str().to_owned(),
+            source: Arc::new(source),
+            size: metadata.len(),
+        };
+        let progress = if context.output.is_json() {
+            Progress::hidden()
+        } else {
+            Progress::bytes(replacement.size)
+        };
+        let sent = AtomicU64::new(0);
+        let watch = |now| progress.step(sent.swap(now, Ordering::Relaxed), now);
+        let replaced = session.keeper().replace(&replacement, &watch).await;
+        progress.finish();
+        let replaced = replaced.map_err(|error| session.failure(error))?;
+        if context.output.is_json() {
+            context.output.document(&replaced)?;
+        } else {
+            let entry = &replaced.entry;
+            context.output.line(&format!(
+                "{}  replaced in {}, {}; the wrong copy is in attic {}",
+                entry.name,
+                replacement.replica,
+                size(entry.size),
+                replaced.attic.place
+            ))?;
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,140 @@
+//! `holdfast replica`: the complete copies of the archive.
+
+use archive_client::preservation::Act;
+use archive_client::{Access, ArchiveStatus, Preservation};
+use archive_model::ReplicaId;
+use clap::{Args, Subcommand};
+
+use super::Context;
+use super::requests::ask;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, size};
+use crate::reason::Reason;
+use crate::session::Session;
+
+/// List replicas, fill a new one, or retire one
+///
+/// A replica is one complete copy of the archive in one place.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast replica list
+  holdfast replica bootstrap three
+  holdfast replica retire one --reason 'the site is closed'")]
+pub(crate) enum Replica {
+    /// List the replicas
+    ///
+    /// The exit code is 1 if one of them does not answer.
+    #[command(after_help = "Examples:
+  holdfast replica list
+  holdfast replica list --json")]
+    List {},
+    Bootstrap(Bootstrap),
+    Retire(Retire),
+}
+
+/// Fill a replica that is new, or has lost everything, from the others
+///
+/// Returns at once and goes on by itself, also after a restart; `holdfast status` shows how many files are missing
+/// still. Every copy is verified like one that is stored. Needs the role operator. The exit code is 0 if it has begun.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast replica bootstrap three")]
+pub(crate) struct Bootstrap {
+    /// The replica, as the repository's settings name it
+    #[arg(value_name = "ID")]
+    replica: ReplicaId,
+}
+
+/// Ask for a replica to be taken out of service for good
+///
+/// Nothing happens yet: an officer must approve; how is printed. From then on nothing is stored there, and nothing there
+/// counts as a copy. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast replica retire one --reason 'the site is closed'")]
+pub(crate) struct Retire {
+    /// The replica
+    #[arg(value_name = "ID")]
+    replica: ReplicaId,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
+impl Replica {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::List {} => list(context).await,
+            Self::Bootstrap(Bootstrap { replica }) => bootstrap(context, &replica).await,
+            Self::Retire(Retire { replica, reason }) => {
+                ask(context, &Act::RetireReplica(replica), &reason).await
+            }
+        }
+    }
+}
+
+async fn bootstrap(context: &Context, replica: &ReplicaId) -> Result<Exit, Failure> {
+    let session = Session::open(&context.global)?;
+    let begun = session.keeper().bootstrap(replica).await;
+    let begun = begun.map_err(|error| session.failure(error))?;
+    if context.output.is_json() {
+        context.output.document(&begun)?;
+    } else {
+        let (files, bytes) = (begun.files, size(begun.bytes));
+        context.output.line(&format!(
+            "replica {replica}: {files} files, {bytes}, are being brought; see `holdfast status`"
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(context: &Context) -> Result<Exit, Failure> {
+    let session = Session::open(&context.global)?;
+    let status = session.reader().status().await;
+    let status = status.map_err(|error| session.failure(error))?;
+    if context.output.is_json() {
+        context
+            .output
+            .document(&serde_json::json!({ "replicas": status.replicas }))?;
+    } else {
+        show(&context.output, &status)?;
+    }
+    let silent = status
+        .replicas
+        .iter()
+        .any(|replica| replica.problem.is_some());
+    Ok(if silent { Exit::Failed } else { Exit::Done })
+}
+
+fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
+    let mut table = Table::new(&[
+        Column::Left("REPLICA"),
+        Column::Left("KIND"),
+        Column::Left("REQUIRED"),
+        Column::Right("NODES"),
+        Column::Right("VOLUMES"),
+        Column::Right("FREE"),
+        Column::Left("STATE"),
+    ]);
+    for replica in &status.replicas {
+        let alive = replica.nodes.iter().filter(|node| node.alive).count();
+        let volumes = || {
+            let all = replica.nodes.iter().flat_map(|node| &node.volumes);
+            all.filter(|volume| !volume.retired)
+        };
+        let free = volumes().fold(0, |sum: u64, volume| sum.saturating_add(volume.free));
+        table.push([
+            replica.replica.to_string(),
+            replica.kind.to_string(),
+            if replica.required { "yes" } else { "no" }.to_owned(),
+            format!("{alive}/{}", replica.nodes.len()),
+            volumes().count().to_string(),
+            size(free),
+            replica
+                .problem
+                .clone()
+                .unwrap_or_else(|| "answers".to_owned()),
+        ]);
+    }
+    output.table(&table)
+}

@@ -1,0 +1,217 @@
+//! `holdfast requests`, `approve`, `withdraw`: what destroys is asked for by one person and approved by another.
+
+use archive_client::Preservation;
+use archive_client::preservation::{Act, Request, RequestWord};
+use clap::Args;
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, tell};
+use crate::reason::Reason;
+use crate::said;
+use crate::session::Session;
+
+/// List the requests that wait for a second person
+///
+/// Removing a copy, purging an attic, retiring a machine, accepting an anomaly or a new root is only asked for; it is
+/// done when another person approves, within 7 days. Needs one of the roles custodian, officer, operator. The exit code
+/// is 0, whatever is listed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast requests
+  holdfast requests --all --json")]
+pub(crate) struct Requests {
+    /// Also those that are done, failed, withdrawn or expired
+    #[arg(long)]
+    all: bool,
+}
+
+/// Approve somebody else's request: what it asks for is done now
+///
+/// Read it first (`holdfast requests`): what is removed goes to the attic, what is purged or retired does not come back.
+/// Nobody approves their own request. Needs a role that the request names, mostly custodian. The exit code is 0 if it
+/// was done, 1 if it could not be done, and 5 if you may not approve it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast approve 17 --as custodian/custodian-2")]
+pub(crate) struct Approve {
+    /// The id of the request
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Take a request back: it cannot be approved any more
+///
+/// Nothing changes in any replica. Needs one of the roles custodian, officer, operator. The exit code is 0 if it was
+/// taken back.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast withdraw 17 --as custodian/custodian-1")]
+pub(crate) struct Withdraw {
+    /// The id of the request
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+impl Requests {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let requests = session.keeper().requests(self.all).await;
+        let requests = requests.map_err(|error| session.failure(error))?;
+        if context.output.is_json() {
+            context
+                .output
+                .document(&serde_json::json!({ "requests": requests }))?;
+            return Ok(Exit::Done);
+        }
+        for request in &requests {
+            show(&context.output, request)?;
+        }
+        if requests.is_empty() {
+            context.output.line("no request is open")?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Approve {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let request = session.keeper().approve(&self.id).await;
+        let request = request.map_err(|error| session.failure(error))?;
+        ended(context, &request, RequestWord::Done)
+    }
+}
+
+impl Withdraw {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let request = session.keeper().withdraw(&self.id).await;
+        let request = request.map_err(|error| session.failure(error))?;
+        ended(context, &request, RequestWord::Withdrawn)
+    }
+}
+
+/// Asks for an act, and says what the second person has to type.
+pub(super) async fn ask(context: &Context, act: &Act, reason: &Reason) -> Result<Exit, Failure> {
+    let session = Session::open(&context.global)?;
+    let request = session.keeper().ask(act, reason.as_str()).await;
+    let request = request.map_err(|error| session.failure(error))?;
+    if context.output.is_json() {
+        context.output.document(&request)?;
+    } else {
+        show(&context.output, &request)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn ended(context: &Context, request: &Request, wanted: RequestWord) -> Result<Exit, Failure> {
+    if context.output.is_json() {
+        context.output.document(request)?;
+    } else {
+        show(&context.output, request)?;
+    }
+    if request.state == wanted {
+        return Ok(Exit::Done);
+    }
+    let Request { id, state, .. } = request;
+    tell(&format!(
+        "request {id} is {state}, not {wanted}; see `holdfast requests --all`"
+    ));
+    Ok(Exit::Failed)
+}
+
+fn show(output: &Output, request: &Request) -> Result<(), Failure> {
+    text(request).iter().try_for_each(|line| output.line(line))
+}
+
+/// A request for people, in some lines.
+fn text(request: &Request) -> Vec<String> {
+    let Request {
+        id,
+        act,
+        what,
+        reason,
+        asked_by,
+        asked,
+        expires,
+        state,
+        approvers,
+        ..
+    } = request;
+    let mut lines = vec![
+        format!("request {id} ({state}): {act} {what}"),
+        format!("  asked by {asked_by}, {}: {reason}", said::time(*asked)),
+    ];
+    if let Some(by) = &request.ended_by {
+        lines.push(format!(
+            "  {state} by {by}, {}",
+            said::time_or_dash(request.ended)
+        ));
+    }
+    if let Some(outcome) = &request.outcome {
+        lines.push(format!("  {outcome}"));
+    }
+    if *state == RequestWord::Open {
+        let roles = if approvers.is_empty() {
+            "custodian".to_owned()
+        } else {
+            approvers.join(" or ")
+        };
+        let role = approvers.first().map_or("custodian", String::as_str);
+        lines.push(format!(
+            "  not done yet: until {} another person who is {roles} can type",
+            said::time(*expires)
+        ));
+        lines.push(format!("    holdfast approve {id} --as {role}/NAME"));
+        lines.push(format!("  take it back with `holdfast withdraw {id}`"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_client::preservation::ActWord;
+
+    use super::*;
+
+    #[test]
+    fn the_second_person_is_told_what_to_type() {
+        let request = Request {
+            id: "17".into(),
+            act: ActWord::Remove,
+            what: "a.warc.gz from replica two".into(),
+            reason: "taken down by court order".into(),
+            asked_by: "custodian/custodian-1".into(),
+            asked: "2026-01-02T03:04:05Z".parse().unwrap(),
+            expires: "2026-01-09T03:04:05Z".parse().unwrap(),
+            state: RequestWord::Open,
+            ended_by: None,
+            ended: None,
+            outcome: None,
+            approvers: vec!["custodian".into()],
+        };
+        let shown = text(&request).join("\n");
+        assert_eq!(
+            shown,
+            "request 17 (open): remove a.warc.gz from replica two\n  \
+             asked by custodian/custodian-1, 2026-01-02T03:04:05Z: taken down by court order\n  \
+             not done yet: until 2026-01-09T03:04:05Z another person who is custodian can type\n    \
+             holdfast approve 17 --as custodian/NAME\n  \
+             take it back with `holdfast withdraw 17`"
+        );
+        let done = Request {
+            state: RequestWord::Done,
+            ended_by: Some("custodian/custodian-2".into()),
+            ended: Some("2026-01-03T00:00:00Z".parse().unwrap()),
+            outcome: Some("in attic one/n/v/x".into()),
+            ..request
+        };
+        let shown = text(&done).join("\n");
+        assert!(!shown.contains("approve 17"), "{shown}");
+        assert!(
+            shown.contains("done by custodian/custodian-2, 2026-01-03T00:00:00Z\n  in attic"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! `holdfast scrub`: what the nodes read again of their own disks, and how fast.
+
+use archive_client::Preservation;
+use archive_client::preservation::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
+use archive_daemon::{ByteSize, Period};
+use archive_model::{NodeId, ReplicaId};
+use clap::{Args, Subcommand};
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, size, tell};
+use crate::said;
+use crate::session::Session;
+
+/// Show, pause, resume or slow down scrubbing
+///
+/// Every node reads its own files again, the longest unread first, so that damage is found while there are good copies
+/// to repair it from. Needs one of the roles officer, operator. Every one of these prints how scrubbing stands then. The
+/// exit code is 1 if a node could not be asked.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast scrub status
+  holdfast scrub pause --replica two --for '2 h'
+  holdfast scrub throttle '20 MB' --node two-1
+  holdfast scrub throttle")]
+pub(crate) enum Scrub {
+    Status(Where),
+    Pause(Pause),
+    Resume(Resume),
+    Throttle(Throttle),
+}
+
+/// Show what scrubbing does on every node
+///
+/// A rate of - is not limited; OLDEST is when the copy that has waited longest was last verified. The exit code is 1 if
+/// a node could not be asked.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast scrub status --replica two")]
+pub(crate) struct Where {
+    /// Only the nodes of this replica [default: every replica]
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
+    /// Only this node
+    #[arg(long, value_name = "ID")]
+    node: Option<NodeId>,
+}
+
+/// Pause scrubbing; the pause ends itself
+///
+/// Meanwhile no damage is found. The exit code is 1 if a node could not be told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast scrub pause --for '2 h'")]
+pub(crate) struct Pause {
+    #[command(flatten)]
+    on: Where,
+    /// How long, as in `90 min` or `2 h` [default: as long as is allowed, 24 h]
+    #[arg(long = "for", value_name = "DURATION", value_parser = pause)]
+    length: Option<Period>,
+}
+
+/// Go on scrubbing after a pause
+///
+/// The exit code is 1 if a node could not be told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast scrub resume --replica two")]
+pub(crate) struct Resume {
+    #[command(flatten)]
+    on: Where,
+}
+
+/// Limit how fast the nodes read
+///
+/// Without RATE they read as fast as their deadline asks for again. A rate below that means that files wait longer than
+/// they should. The exit code is 1 if a node could not be told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast scrub throttle '20 MB' --replica two
+  holdfast scrub throttle --replica two")]
+pub(crate) struct Throttle {
+    /// At most so much a second, as in `20 MB` [default: what the deadline asks for]
+    #[arg(value_name = "RATE", value_parser = rate)]
+    rate: Option<ByteSize>,
+    #[command(flatten)]
+    on: Where,
+}
+
+/// A pause of no length would be one of a day.
+fn pause(text: &str) -> Result<Period, String> {
+    match text.parse::<Period>() {
+        Ok(period) if period.duration().is_zero() => {
+            Err("a pause has a length; to end one, use `holdfast scrub resume`".to_owned())
+        }
+        Ok(period) => Ok(period),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A rate of nothing would be no limit.
+fn rate(text: &str) -> Result<ByteSize, String> {
+    match text.strip_suffix("/s").unwrap_or(text).parse::<ByteSize>() {
+        Ok(rate) if rate.bytes() == 0 => {
+            Err("nothing would be read; to stop for a while, use `holdfast scrub pause`".to_owned())
+        }
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Scrub {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let (on, order) = match self {
+            Self::Status(on) => (on, ScrubOrder::Tell),
+            Self::Pause(Pause { on, length }) => {
+                (on, ScrubOrder::Pause(length.map(Period::duration)))
+            }
+            Self::Resume(Resume { on }) => (on, ScrubOrder::Resume),
+            Self::Throttle(Throttle { on, rate }) => {
+                (on, ScrubOrder::Throttle(rate.map(ByteSize::bytes)))
+            }
+        };
+        let selection = ScrubSelection {
+            replica: on.replica,
+            node: on.node,
+        };
+        let session = Session::open(&context.global)?;
+        let scrubs = session.keeper().scrubs(&selection, order).await;
+        let scrubs = scrubs.map_err(|error| session.failure(error))?;
+        if context.output.is_json() {
+            context.output.document(&scrubs)?;
+        } else {
+            show(&context.output, &scrubs)?;
+        }
+        for gap in &scrubs.gaps {
+            tell(&format!(
+                "not asked: {}; see `holdfast status`",
+                said::gap(gap)
+            ));
+        }
+        if scrubs.scrubs.is_empty() && scrubs.gaps.is_empty() {
+            tell("there is no such node; see `holdfast node list`");
+            return Ok(Exit::Failed);
+        }
+        Ok(if scrubs.gaps.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Failed
+        })
+    }
+}
+
+fn show(output: &Output, scrubs: &Scrubs) -> Result<(), Failure> {
+    let mut table = Table::new(&[
+        Column::Left("REPLICA"),
+        Column::Left("NODE"),
+        Column::Left("STATE"),
+        Column::Right("RATE"),
+        Column::Right("DUE"),
+        Column::Left("NEXT"),
+        Column::Left("OLDEST"),
+        Column::Right("UNKNOWN"),
+        Column::Right("FILES"),
+        Column::Right("READ"),
+        Column::Right("FOUND"),
+    ]);
+    for scrub in &scrubs.scrubs {
+        table.push([
+            scrub.replica.to_string(),
+            scrub.node.to_string(),
+            state(scrub),
+            scrub
+                .bytes_per_second
+                .map_or_else(|| "-".to_owned(), |rate| format!("{}/s", size(rate))),
+            scrub.due.to_string(),
+            said::time_or_dash(scrub.next),
+            said::time_or_dash(scrub.oldest),
+            scrub.unknown.to_string(),
+            scrub.files.to_string(),
+            size(scrub.bytes),
+            scrub.found.to_string(),
+        ]);
+    }
+    output.table(&table)
+}
+
+fn state(scrub: &NodeScrub) -> String {
+    match (scrub.state, scrub.paused_until) {
+        (ScrubWord::Paused, Some(until)) => format!("paused until {}", said::time(until)),
+        (state, _) => state.word().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_neither_a_pause_nor_a_rate() {
+        assert_eq!(rate("20 MB").unwrap().bytes(), 20_000_000);
+        assert_eq!(rate("20 MB/s").unwrap().bytes(), 20_000_000);
+        assert!(rate("0").is_err() && rate("fast").is_err());
+        assert_eq!(pause("2 h").unwrap().duration().as_secs(), 7200);
+        assert!(pause("0 s").is_err() && pause("2").is_err());
+    }
+}

@@ -1,0 +1,274 @@
+//! `holdfast volume`: the disks of the nodes.
+
+use archive_client::preservation::{Act, VolumeOrder};
+use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation, VolumeStatus};
+use archive_daemon::Chance;
+use archive_model::{NodeId, VolumeId};
+use clap::{Args, Subcommand};
+
+use super::Context;
+use super::requests::ask;
+use crate::exit::{Exit, Failure};
+use crate::output::{Column, Output, Table, or_dash, size};
+use crate::reason::Reason;
+use crate::session::Session;
+
+/// List disks, take new ones into service, and say which take new files
+///
+/// A volume is one disk of a node, labelled once and for ever. Changing one needs the role operator; what was done is
+/// shown as the volumes of its node then. The exit code is 1 if the volume is not as it was ordered, or offline.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast volume list
+  holdfast volume init /srv/disk-5 --node two-1
+  holdfast volume clear 6f1c0a
+  holdfast volume retire 6f1c0a --reason 'dead'")]
+pub(crate) enum Volume {
+    /// List the volumes of every node
+    ///
+    /// The exit code is 1 if a volume that is not retired is offline, or if somebody does not answer.
+    #[command(after_help = "Examples:
+  holdfast volume list
+  holdfast volume list --json")]
+    List {},
+    Init(Init),
+    Adopt(Adopt),
+    /// Trust a volume again after a write to it failed; look at the disk first
+    ///
+    /// A volume takes nothing after a failed write until a person has said this.
+    #[command(after_help = "Examples:
+  holdfast volume clear 6f1c0a")]
+    Clear(One),
+    /// Let a volume take no new files; what it has stays, and is read and repaired
+    #[command(after_help = "Examples:
+  holdfast volume read-only 6f1c0a")]
+    ReadOnly(One),
+    /// Let a volume take new files again
+    #[command(after_help = "Examples:
+  holdfast volume read-write 6f1c0a")]
+    ReadWrite(One),
+    /// Let a volume take no new files, because it is to be retired: what it has is to go to others
+    ///
+    /// Nothing is deleted here.
+    #[command(after_help = "Examples:
+  holdfast volume drain 6f1c0a")]
+    Drain(One),
+    Retire(Retire),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The volume, as `holdfast volume list` prints it
+    #[arg(value_name = "ID")]
+    volume: VolumeId,
+}
+
+/// Label an empty directory of a node as a new volume
+///
+/// Nothing that is there is touched: a directory that holds anything is refused. From then on new files go there too.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast volume init /srv/disk-5 --node two-1")]
+pub(crate) struct Init {
+    /// The directory, as the node sees it, from the root
+    #[arg(value_name = "PATH", value_parser = absolute)]
+    path: String,
+    /// The node that has the disk
+    #[arg(long, value_name = "ID")]
+    node: NodeId,
+    /// What the volume is called for ever [default: 32 random hex digits]
+    #[arg(long, value_name = "ID")]
+    id: Option<VolumeId>,
+}
+
+/// Take over a disk that another node has labelled
+///
+/// For a disk that was moved to another machine with all that is on it. Its files are then those of the new node; the
+/// old one must not have it any more.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast volume adopt /srv/disk-5 --node two-2")]
+pub(crate) struct Adopt {
+    /// Where the disk is mounted on the node, from the root
+    #[arg(value_name = "PATH", value_parser = absolute)]
+    path: String,
+    /// The node that has the disk now
+    #[arg(long, value_name = "ID")]
+    node: NodeId,
+}
+
+/// Ask for a volume to be taken out of service for good
+///
+/// Nothing happens yet: an officer must approve; how is printed. From then on its files count as missing in its replica
+/// and are brought from others. Drain it first. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast volume retire 6f1c0a --reason 'the disk is dead'")]
+pub(crate) struct Retire {
+    /// The volume, as `holdfast volume list` prints it
+    #[arg(value_name = "ID")]
+    volume: VolumeId,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
+/// A path on another machine begins at its root.
+fn absolute(text: &str) -> Result<String, String> {
+    if text.starts_with('/') && !text.chars().any(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    Err(
+        "the path is one of the node's machine: write it from the root, as in /srv/disk-5"
+            .to_owned(),
+    )
+}
+
+impl Volume {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let order = match self {
+            Self::List {} => return list(context).await,
+            Self::Retire(Retire { volume, reason }) => {
+                return ask(context, &Act::RetireVolume(volume), &reason).await;
+            }
+            Self::Init(Init { path, node, id }) => VolumeOrder::Init {
+                node,
+                path,
+                volume: id.map_or_else(fresh, Ok)?,
+            },
+            Self::Adopt(Adopt { path, node }) => VolumeOrder::Adopt { node, path },
+            Self::Clear(One { volume }) => VolumeOrder::Clear(volume),
+            Self::ReadOnly(One { volume }) => VolumeOrder::ReadOnly(volume),
+            Self::ReadWrite(One { volume }) => VolumeOrder::ReadWrite(volume),
+            Self::Drain(One { volume }) => VolumeOrder::Drain(volume),
+        };
+        let session = Session::open(&context.global)?;
+        let status = session.keeper().volume(&order).await;
+        let status = status.map_err(|error| session.failure(error))?;
+        if context.output.is_json() {
+            context.output.document(&status)?;
+        } else {
+            let mut table = table();
+            push(&mut table, "-", &status);
+            context.output.table(&table)?;
+        }
+        Ok(if obeyed(&order, &status) {
+            Exit::Done
+        } else {
+            Exit::Failed
+        })
+    }
+}
+
+/// An id that no other volume has.
+fn fresh() -> Result<VolumeId, Failure> {
+    let random: [u8; 16] = Chance::system()
+        .bytes()
+        .map_err(|error| Failure::failed(format!("{error}; name the volume with --id")))?;
+    VolumeId::new(&hex::encode(random)).map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Whether the volume is online, and in the mode that was ordered.
+fn obeyed(order: &VolumeOrder, status: &NodeStatus) -> bool {
+    let mode = match order {
+        VolumeOrder::ReadWrite(_) => Some("read-write"),
+        VolumeOrder::ReadOnly(_) => Some("read-only"),
+        VolumeOrder::Drain(_) => Some("draining"),
+        VolumeOrder::Init { .. } | VolumeOrder::Adopt { .. } | VolumeOrder::Clear(_) => None,
+    };
+    let is_meant = |one: &&VolumeStatus| match order {
+        VolumeOrder::Adopt { path, .. } => one.path == *path,
+        VolumeOrder::Init { volume: id, .. }
+        | VolumeOrder::Clear(id)
+        | VolumeOrder::ReadWrite(id)
+        | VolumeOrder::ReadOnly(id)
+        | VolumeOrder::Drain(id) => one.volume.as_ref() == Some(id),
+    };
+    let found = status.volumes.iter().find(is_meant);
+    found.is_some_and(|volume| {
+        volume.problem.is_none() && mode.is_none_or(|mode| volume.mode == mode)
+    })
+}
+
+async fn list(context: &Context) -> Result<Exit, Failure> {
+    let session = Session::open(&context.global)?;
+    let status = session.reader().status().await;
+    let status = status.map_err(|error| session.failure(error))?;
+    if context.output.is_json() {
+        let volumes: Vec<_> = status
+            .replicas
+            .iter()
+            .flat_map(|replica| replica.nodes.iter().map(move |node| (replica, node)))
+            .flat_map(|(replica, node)| {
+                node.volumes.iter().map(move |volume| {
+                    serde_json::json!({
+                        "replica": replica.replica, "node": node.node, "alive": node.alive, "volume": volume.volume,
+                        "status": volume,
+                    })
+                })
+            })
+            .collect();
+        context
+            .output
+            .document(&serde_json::json!({ "volumes": volumes }))?;
+    } else {
+        show(&context.output, &status)?;
+    }
+    let wrong = status.replicas.iter().any(|replica| {
+        replica.problem.is_some()
+            || replica
+                .nodes
+                .iter()
+                .any(|node| !node.alive || is_offline(node))
+    });
+    Ok(if wrong { Exit::Failed } else { Exit::Done })
+}
+
+fn is_offline(node: &NodeStatus) -> bool {
+    node.volumes
+        .iter()
+        .any(|volume| !volume.retired && volume.problem.is_some())
+}
+
+fn table() -> Table {
+    Table::new(&[
+        Column::Left("REPLICA"),
+        Column::Left("NODE"),
+        Column::Left("VOLUME"),
+        Column::Left("STATE"),
+        Column::Right("FREE"),
+        Column::Right("TOTAL"),
+        Column::Left("PATH"),
+        Column::Left("PROBLEM"),
+    ])
+}
+
+fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
+    let mut table = table();
+    for replica in &status.replicas {
+        for node in &replica.nodes {
+            push(&mut table, replica.replica.as_str(), node);
+        }
+    }
+    output.table(&table)
+}
+
+fn push(table: &mut Table, replica: &str, node: &NodeStatus) {
+    for volume in &node.volumes {
+        let state = match (&volume.problem, volume.retired) {
+            (_, true) => "retired",
+            (Some(_), false) => "offline",
+            (None, false) => volume.mode.as_str(),
+        };
+        table.push([
+            replica.to_owned(),
+            node.node.to_string(),
+            or_dash(volume.volume.as_ref()),
+            state.to_owned(),
+            size(volume.free),
+            size(volume.total),
+            volume.path.clone(),
+            volume.problem.clone().unwrap_or_default(),
+        ]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Answers that are written while they come: lines for people, or one JSON document that is whole and valid also when
+//! the answer is not.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, tell};
+
+/// Items on their way to stdout.
+#[derive(Debug)]
+pub(crate) struct Items<W: Write = BufWriter<Stdout>> {
+    out: W,
+    json: bool,
+    first: bool,
+    /// Somebody watches: every line at once.
+    at_once: bool,
+}
+
+/// How the document ends.
+#[derive(Serialize)]
+struct End<'a, T> {
+    complete: bool,
+    #[serde(flatten)]
+    tail: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Failure>,
+}
+
+impl Items {
+    /// Begins the list `name`.
+    pub(crate) fn begin(output: &Output, name: &str) -> Result<Self, Failure> {
+        Self::within(output.writer(), output.is_json(), name)
+    }
+}
+
+impl<W: Write> Items<W> {
+    fn within(out: W, json: bool, name: &str) -> Result<Self, Failure> {
+        let mut items = Self {
+            out,
+            json,
+            first: true,
+            at_once: io::stdout().is_terminal(),
+        };
+        if json {
+            let begun = write!(items.out, "{{\"{name}\":[");
+            begun.map_err(|error| Failure::output(&error))?;
+        }
+        Ok(items)
+    }
+
+    /// Writes one item, as JSON or as the line that stands for it.
+    pub(crate) fn item(
+        &mut self,
+        item: &impl Serialize,
+        line: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let written = if self.json {
+            let comma = if self.first { "" } else { "," };
+            writeln!(self.out, "{comma}")
+                .and_then(|()| Ok(serde_json::to_writer(&mut self.out, item)?))
+        } else {
+            writeln!(self.out, "{}", line())
+        };
+        self.first = false;
+        let written = match written {
+            Ok(()) if self.at_once => self.out.flush(),
+            other => other,
+        };
+        written.map_err(|error| Failure::output(&error))
+    }
+
+    /// Writes a line that only people get.
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))
+    }
+
+    /// Ends the document: `tail` goes on in the object. Says what went wrong, if it did.
+    ///
+    /// `complete`: nothing is lacking in what came. The exit is that of the failure, where there is one.
+    pub(crate) fn end(
+        mut self,
+        complete: bool,
+        tail: impl Serialize,
+        ended: Result<(), Failure>,
+        exit: Exit,
+    ) -> Result<Exit, Failure> {
+        if self.json {
+            let end = End {
+                complete: complete && ended.is_ok(),
+                tail,
+                error: ended.as_ref().err(),
+            };
+            let text =
+                serde_json::to_string(&end).map_err(|error| Failure::output(&error.into()))?;
+            // The fields go on in the object that was begun.
+            let fields = text.strip_prefix('{').unwrap_or(&text);
+            writeln!(self.out, "\n],{fields}").map_err(|error| Failure::output(&error))?;
+        }
+        self.out.flush().map_err(|error| Failure::output(&error))?;
+        match ended {
+            Ok(()) => Ok(exit),
+            Err(failure) => {
+                // The document, if there is one, is out already, and says it too.
+                tell(&failure.message);
+                Ok(failure.exit)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(json: bool, count: usize, ended: Result<(), Failure>) -> (String, Exit) {
+        let mut out = Vec::new();
+        let mut items = Items::within(&mut out, json, "things").unwrap();
+        items.line("HEAD").unwrap();
+        for n in 0..count {
+            items.item(&n, || format!("number {n}")).unwrap();
+        }
+        let tail = serde_json::json!({ "more": 1 });
+        let exit = items.end(true, tail, ended, Exit::Done).unwrap();
+        (String::from_utf8(out).unwrap(), exit)
+    }
+
+    #[test]
+    fn the_document_is_whole_whatever_happens() {
+        for count in 0..3 {
+            for ended in [Ok(()), Err(Failure::failed("cut"))] {
+                let failed = ended.is_err();
+                let (text, exit) = written(true, count, ended);
+                let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(document["things"].as_array().unwrap().len(), count);
+                assert_eq!(document["complete"], !failed);
+                assert_eq!(document.get("error").is_some(), failed);
+                assert_eq!(
+                    (&document["more"], exit == Exit::Failed),
+                    (&1.into(), failed)
+                );
+            }
+        }
+        assert_eq!(written(false, 2, Ok(())).0, "HEAD\nnumber 0\nnumber 1\n");
+    }
+}

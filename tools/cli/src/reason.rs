@@ -1,0 +1,66 @@
+//! Why something is done: what the audit trail keeps for ever.
+
+use std::str::FromStr;
+
+/// The longest reason, in characters.
+const LONGEST: usize = 1000;
+
+/// A reason: not empty, not endless, one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reason(String);
+
+/// Why a text is no reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidReason {
+    #[error("say why: the audit trail keeps it")]
+    Empty,
+    #[error("say it in at most {LONGEST} characters")]
+    Long,
+    #[error("say it in one line, without control characters")]
+    Control,
+}
+
+impl Reason {
+    /// The text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Reason {
+    type Err = InvalidReason;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReason> {
+        let text = text.trim();
+        if text.is_empty() {
+            Err(InvalidReason::Empty)
+        } else if text.chars().count() > LONGEST {
+            Err(InvalidReason::Long)
+        } else if text.chars().any(char::is_control) {
+            Err(InvalidReason::Control)
+        } else {
+            Ok(Self(text.to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_says_something() {
+        assert_eq!(
+            " the disk lied ".parse::<Reason>().unwrap().as_str(),
+            "the disk lied"
+        );
+        for (bad, error) in [
+            ("", InvalidReason::Empty),
+            (" \t", InvalidReason::Empty),
+            ("a\nb", InvalidReason::Control),
+            (&"x".repeat(1001), InvalidReason::Long),
+        ] {
+            assert_eq!(bad.parse::<Reason>(), Err(error), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! How the archive's things are said to people: damage, gaps, times. Texts of the archive are plain already.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use archive_client::Gap;
+use archive_client::preservation::FiledAnomaly;
+use archive_model::Groups;
+use jiff::Timestamp;
+
+use crate::output::or_dash;
+
+/// The most ranges that a line names. All of them are in the JSON document.
+const MOST_RANGES: usize = 8;
+
+/// A time, in whole seconds and UTC.
+pub(crate) fn time(at: Timestamp) -> String {
+    at.round(jiff::Unit::Second).unwrap_or(at).to_string()
+}
+
+/// A time that may be unknown.
+pub(crate) fn time_or_dash(at: Option<Timestamp>) -> String {
+    or_dash(at.map(time).as_ref())
+}
+
+/// What an answer lacks: `replica two, node n-2: silent`.
+pub(crate) fn gap(gap: &Gap) -> String {
+    let mut said = format!("replica {}", gap.replica);
+    for (what, id) in [
+        ("node", gap.node.as_ref().map(ToString::to_string)),
+        ("volume", gap.volume.as_ref().map(ToString::to_string)),
+    ] {
+        if let Some(id) = id {
+            said = format!("{said}, {what} {id}");
+        }
+    }
+    format!("{said}: {}", gap.reason)
+}
+
+/// An anomaly in one line: kind, file, replica, what.
+pub(crate) fn anomaly(anomaly: &FiledAnomaly) -> String {
+    let FiledAnomaly {
+        kind,
+        file,
+        replica,
+        ..
+    } = anomaly;
+    let mut line = format!("{kind:<11}  {file}  {replica}  {}", damage(anomaly));
+    if let Some(held) = &anomaly.held {
+        line = format!("{line} [held: {held}]");
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// What is wrong exactly: groups and their bytes, lost bytes, and what the archive says.
+fn damage(anomaly: &FiledAnomaly) -> String {
+    let said = &anomaly.what;
+    let mut parts = Vec::new();
+    if !anomaly.groups.is_empty() {
+        let groups = groups(&anomaly.groups);
+        let bytes = bytes(anomaly.groups.byte_ranges(anomaly.size));
+        parts.push(match bytes.as_str() {
+            "" => format!("groups {groups}"),
+            bytes => format!("groups {groups} (bytes {bytes})"),
+        });
+    }
+    if !anomaly.lost.is_empty() {
+        let lost = anomaly.lost.iter().map(|(start, end)| *start..*end);
+        parts.push(format!("bytes {}", bytes(lost)));
+    }
+    // A text that says no more than we do is not said twice.
+    let known = parts.iter().any(|part| part.starts_with(said.as_str()));
+    if !said.is_empty() && !known {
+        parts.push(said.clone());
+    }
+    parts.join("; ")
+}
+
+/// `3,7-9`.
+pub(crate) fn groups(groups: &Groups) -> String {
+    list(groups.ranges())
+}
+
+/// Byte ranges, first and last included: `49152-65535,114688-163839`.
+fn bytes(ranges: impl Iterator<Item = Range<u64>>) -> String {
+    list(ranges)
+}
+
+fn list(ranges: impl Iterator<Item = Range<u64>>) -> String {
+    let mut ranges = ranges.filter(|range| range.start < range.end).peekable();
+    let mut said = String::new();
+    for range in ranges.by_ref().take(MOST_RANGES) {
+        let comma = if said.is_empty() { "" } else { "," };
+        let (first, last) = (range.start, range.end - 1);
+        let added = if first == last {
+            write!(said, "{comma}{first}")
+        } else {
+            write!(said, "{comma}{first}-{last}")
+        };
+        // Writing into a text cannot fail.
+        debug_assert!(added.is_ok());
+    }
+    let more = ranges.count();
+    match more {
+        0 => said,
+        more => format!("{said} and {more} more ranges"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use archive_client::preservation::{AnomalyState, AnomalyWord};
+    use archive_model::FileName;
+
+    use super::*;
+
+    /// An anomaly of one file, without anything special.
+    pub(crate) fn filed(kind: AnomalyWord, state: AnomalyState) -> FiledAnomaly {
+        FiledAnomaly {
+            id: "17".into(),
+            file: FileName::new("a.warc.gz").unwrap(),
+            replica: "two".parse().unwrap(),
+            kind,
+            what: String::new(),
+            groups: Groups::none(),
+            lost: vec![],
+            size: 160_000,
+            node: None,
+            volume: None,
+            since: "2026-01-02T03:04:05.6Z".parse().unwrap(),
+            state,
+            found_by: "scrub".into(),
+            ended: None,
+            ended_why: None,
+            held: None,
+        }
+    }
+
+    #[test]
+    fn damage_is_said_in_groups_and_bytes() {
+        let mut groups = Groups::none();
+        groups.insert_one(3);
+        groups.insert(7..10);
+        let corrupt = FiledAnomaly {
+            groups,
+            ..filed(AnomalyWord::Corrupt, AnomalyState::Open)
+        };
+        let line = "corrupt      a.warc.gz  two  groups 3,7-9 (bytes 49152-65535,114688-159999)";
+        assert_eq!(anomaly(&corrupt), line);
+        let same = FiledAnomaly {
+            what: "groups 3,7-9".into(),
+            ..corrupt.clone()
+        };
+        assert_eq!(anomaly(&same), line);
+        let held = FiledAnomaly {
+            what: "on node n-1".into(),
+            held: Some("the brake".into()),
+            ..corrupt
+        };
+        assert_eq!(
+            anomaly(&held),
+            format!("{line}; on node n-1 [held: the brake]")
+        );
+        let missing = filed(AnomalyWord::Missing, AnomalyState::Open);
+        assert_eq!(anomaly(&missing), "missing      a.warc.gz  two");
+        let lost = FiledAnomaly {
+            lost: vec![(16384, 32768), (40000, 40001)],
+            ..filed(AnomalyWord::Lost, AnomalyState::Open)
+        };
+        assert_eq!(
+            anomaly(&lost),
+            "lost         a.warc.gz  two  bytes 16384-32767,40000"
+        );
+    }
+
+    #[test]
+    fn damage_without_end_is_a_short_line() {
+        let mut many = Groups::none();
+        (0..1000).for_each(|n| many.insert_one(n * 2));
+        assert_eq!(groups(&many), "0,2,4,6,8,10,12,14 and 992 more ranges");
+        // A size that is not known leaves no bytes, and breaks nothing.
+        let unknown = FiledAnomaly {
+            groups: many,
+            size: 0,
+            ..filed(AnomalyWord::Unreadable, AnomalyState::Open)
+        };
+        assert!(anomaly(&unknown).ends_with("and 992 more ranges"));
+    }
+
+    #[test]
+    fn gaps_name_what_is_silent() {
+        let silent = |node: Option<&str>, volume: Option<&str>| Gap {
+            replica: "two".parse().unwrap(),
+            node: node.map(|id| id.parse().unwrap()),
+            volume: volume.map(|id| id.parse().unwrap()),
+            reason: "silent".into(),
+        };
+        assert_eq!(gap(&silent(None, None)), "replica two: silent");
+        let all = gap(&silent(Some("n-2"), Some("v")));
+        assert_eq!(all, "replica two, node n-2, volume v: silent");
+    }
+}

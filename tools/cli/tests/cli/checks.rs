@@ -1,0 +1,367 @@
+//! Checks, anomalies and repairs: what is said, and with which exit code.
+
+use std::os::unix::fs::FileExt;
+
+use proto_archive::wire::check_response::{Progress, Report, Step};
+use proto_archive::wire::{
+    AnomaliesResponse, AnomalyState, CheckResponse, Gap, GroupRange, RepairResponse,
+};
+use tonic::Status;
+
+use crate::holdfast::{Place, Ran};
+
+pub fn anomaly(file: &str, kind: &str) -> AnomalyState {
+    AnomalyState {
+        id: "17".into(),
+        file: file.into(),
+        replica: "two".into(),
+        kind: kind.into(),
+        since: "2026-01-02T03:04:05Z".into(),
+        state: "open".into(),
+        found_by: "scrub".into(),
+        size: 160_000,
+        ..AnomalyState::default()
+    }
+}
+
+fn corrupt(file: &str) -> AnomalyState {
+    let range = |start, end| GroupRange { start, end };
+    AnomalyState {
+        groups: vec![range(3, 4), range(7, 10)],
+        ..anomaly(file, "corrupt")
+    }
+}
+
+fn step(step: Step) -> CheckResponse {
+    CheckResponse { step: Some(step) }
+}
+
+fn report(replica: &str, wrong: &[(&str, u64)], gaps: Vec<Gap>) -> CheckResponse {
+    step(Step::Report(Report {
+        replica: replica.into(),
+        files: 3,
+        intact: 2,
+        withdrawn: 0,
+        anomalies: wrong
+            .iter()
+            .map(|(kind, count)| ((*kind).to_owned(), *count))
+            .collect(),
+        gaps,
+    }))
+}
+
+fn gap() -> Gap {
+    Gap {
+        replica: "two".into(),
+        node: "n-2".into(),
+        volume: String::new(),
+        reason: "silent".into(),
+    }
+}
+
+fn check(place: &Place, answers: Vec<CheckResponse>, words: &[&str]) -> Ran {
+    place.world.archive.state().keeping.check.say(answers);
+    place.holdfast(&[&["check"], words, &["--as", "officer"]].concat())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_prints_anomalies_and_a_summary_of_every_replica() {
+    let place = Place::new().await;
+    let all = || {
+        let progress = Progress {
+            replica: "two".into(),
+            files: 1,
+            ..Progress::default()
+        };
+        vec![
+            step(Step::Progress(progress)),
+            step(Step::Anomaly(corrupt("a b"))),
+            report("one", &[], vec![]),
+            report("two", &[("corrupt", 1)], vec![]),
+        ]
+    };
+    let ran = check(&place, all(), &["files"]).expect(1);
+    let expected = "corrupt      a b  two  groups 3,7-9 (bytes 49152-65535,114688-159999)\n\
+                    replica one: 3 files, 2 intact\n\
+                    replica two: 3 files, 2 intact; 1 corrupt\n";
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), (expected, ""));
+    let said = check(&place, all(), &["files", "--json"]).expect(1).json();
+    assert_eq!(
+        (&said["complete"], &said["open"]),
+        (&true.into(), &1.into())
+    );
+    assert_eq!(
+        said["anomalies"][0]["groups"],
+        serde_json::json!([[3, 4], [7, 10]])
+    );
+    assert_eq!(said["replicas"][1]["anomalies"]["corrupt"], 1);
+
+    let good = || vec![report("one", &[], vec![]), report("two", &[], vec![])];
+    check(&place, good(), &["checksums"]).expect(0);
+    let said = check(&place, good(), &["checksums", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&said["complete"], &said["anomalies"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_is_not_whole_says_so() {
+    let place = Place::new().await;
+    let partial = || vec![report("two", &[], vec![gap()])];
+    let ran = check(&place, partial(), &["files", "--replica", "two"]).expect(1);
+    assert!(ran.out.contains("NOT COMPLETE"), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("not checked: replica two, node n-2: silent"),
+        "{ran:?}"
+    );
+    let said = check(&place, partial(), &["files", "--json"])
+        .expect(1)
+        .json();
+    assert_eq!(
+        (&said["complete"], &said["open"]),
+        (&false.into(), &0.into())
+    );
+
+    let cut = || vec![step(Step::Anomaly(anomaly("a", "missing")))];
+    let ran = check(&place, cut(), &["files"]).expect(4);
+    assert!(
+        ran.err.contains("not complete") && ran.out.contains("missing"),
+        "{ran:?}"
+    );
+    let said = check(&place, cut(), &["files", "--json"]).expect(4).json();
+    assert_eq!(
+        (&said["complete"], &said["error"]["class"]),
+        (&false.into(), &"unreachable".into())
+    );
+
+    let more = vec![report("two", &[("missing", 2)], vec![])];
+    let ran = check(&place, more, &["files"]).expect(1);
+    assert!(
+        ran.err.contains("2 anomalies more than were told of"),
+        "{ran:?}"
+    );
+    let accepted = AnomalyState {
+        state: "accepted".into(),
+        ..anomaly("a", "lost")
+    };
+    let lived_with = vec![
+        step(Step::Anomaly(accepted)),
+        report("two", &[("lost", 1)], vec![]),
+    ];
+    let ran = check(&place, lived_with, &["files"]).expect(0);
+    assert!(ran.out.contains("[accepted]"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_checked_is_what_was_named() {
+    let place = Place::new().await;
+    place.write("names", "a\nMåned 1.warc\n".as_bytes());
+    let good = || vec![report("two", &[], vec![])];
+    let words = [
+        "checksums",
+        "b",
+        "--names",
+        "names",
+        "--replica",
+        "two",
+        "--challenge",
+    ];
+    check(&place, good(), &words).expect(0);
+    let asked = place
+        .world
+        .archive
+        .state()
+        .keeping
+        .check
+        .asked
+        .pop()
+        .unwrap();
+    assert_eq!(asked.names, ["b", "a", "Måned 1.warc"]);
+    assert_eq!((asked.replica.as_str(), asked.challenge), ("two", true));
+    place.write("empty", b"\n");
+    for words in [
+        ["files", "--names", "empty"],
+        ["files", "--names", "absent"],
+        ["files", "../a", "b"],
+        ["files", "--replica", "No 1"],
+        ["everything", "a", "b"],
+    ] {
+        check(&place, good(), &words).expect(2);
+    }
+    let huge = place.write("huge", b"");
+    let file = std::fs::File::options().write(true).open(huge).unwrap();
+    file.write_all_at(b"a\n", 0).unwrap();
+    file.set_len(1 << 40).unwrap();
+    check(&place, good(), &["files", "--names", "huge"]).expect(2);
+    assert_eq!(
+        place.world.archive.state().keeping.check.asked.len(),
+        0,
+        "nothing was asked"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_is_told_who_may_and_an_older_archive_is_one() {
+    let place = Place::new().await;
+    let ran = place.holdfast(&["check", "files"]).expect(5);
+    for part in [
+        "is for officer",
+        "harvester/anna",
+        "custodian/cus-1",
+        "--as",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {ran:?}");
+    }
+    let ran = place
+        .holdfast(&["check", "files", "--as", "officer", "--json"])
+        .expect(1);
+    assert!(
+        ran.err
+            .contains("does not offer checks; it runs an older version"),
+        "{ran:?}"
+    );
+    assert_eq!(ran.json()["error"]["class"], "failed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn anomalies_are_open_until_they_end() {
+    let place = Place::new().await;
+    let list = |anomalies: Vec<AnomalyState>, words: &[&str]| {
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .anomalies
+            .say([AnomaliesResponse { anomalies }]);
+        place.holdfast(&[&["anomalies", "--as", "operator"], words].concat())
+    };
+    let closed = AnomalyState {
+        state: "closed".into(),
+        ended: "2026-01-03T00:00:00Z".into(),
+        ended_why: "repaired".into(),
+        ..anomaly("a", "missing")
+    };
+    let ran = list(vec![corrupt("a"), closed.clone()], &["--all"]).expect(1);
+    let expected = "17  2026-01-02T03:04:05Z  scrub  corrupt      a  two  groups 3,7-9 (bytes 49152-65535,114688-159999)\n\
+                    17  2026-01-02T03:04:05Z  scrub  missing      a  two [closed 2026-01-03T00:00:00Z: repaired]\n";
+    assert_eq!(ran.out, expected);
+    list(vec![closed], &["--all", "--file", "a"]).expect(0);
+    let asked = place
+        .world
+        .archive
+        .state()
+        .keeping
+        .anomalies
+        .asked
+        .pop()
+        .unwrap();
+    assert_eq!((asked.all, asked.file.as_str()), (true, "a"));
+    let said = list(vec![], &["--json"]).expect(0).json();
+    assert_eq!(
+        (&said["open"], &said["complete"]),
+        (&0.into(), &true.into())
+    );
+    list(vec![anomaly("a", "haunted")], &[]).expect(1);
+    list(vec![], &["--all", "accept", "17", "--reason", "x"]).expect(2);
+}
+
+fn repair(outcome: &str, file: &str) -> RepairResponse {
+    RepairResponse {
+        outcome: outcome.into(),
+        anomaly: Some(corrupt(file)),
+        what: "4 groups from one".into(),
+        bytes_moved: 66_000,
+        ..RepairResponse::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repair_says_what_became_of_each() {
+    let place = Place::new().await;
+    let run = |answers: Vec<RepairResponse>, words: &[&str]| {
+        place.world.archive.state().keeping.repair.say(answers);
+        place.holdfast(&[&["repair", "--as", "officer"], words].concat())
+    };
+    let progress = RepairResponse {
+        bytes_verified: 7,
+        ..repair("progress", "a")
+    };
+    let ran = run(
+        vec![progress, repair("repaired", "a")],
+        &["a", "--reason", "why"],
+    )
+    .expect(0);
+    let expected = "repaired  corrupt      a  two  groups 3,7-9 (bytes 49152-65535,114688-159999) -> \
+                    4 groups from one, 66.0 kB moved\n1 repaired; 66.0 kB moved\n";
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), (expected, ""));
+    let asked = place
+        .world
+        .archive
+        .state()
+        .keeping
+        .repair
+        .asked
+        .pop()
+        .unwrap();
+    assert_eq!((asked.all, asked.reason.as_str()), (false, "why"));
+    for (outcome, code) in [
+        ("lost", 1),
+        ("failed", 1),
+        ("waiting", 1),
+        ("officer", 1),
+        ("nothing", 0),
+    ] {
+        let said = run(vec![repair(outcome, "a")], &["--all", "--json"])
+            .expect(code)
+            .json();
+        assert_eq!(said["outcomes"][outcome], 1, "{said}");
+    }
+    let ran = run(vec![], &["--all", "--dry-run"]).expect(0);
+    assert_eq!(ran.out, "nothing is filed that could be repaired\n");
+    run(vec![repair("repaired", "a")], &["--all", "--dry-run"]).expect(1);
+    for words in [
+        &[] as &[&str],
+        &["a", "--all"],
+        &["--all", "--confirm", "0"],
+        &["a", "--reason", " "],
+    ] {
+        run(vec![], words).expect(2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_brake_says_which_command_confirms() {
+    let place = Place::new().await;
+    let brake = Status::failed_precondition("31 files are more than 20 a day");
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .repair
+        .fail(vec![], brake);
+    let ran = place
+        .holdfast(&["repair", "--all", "--as", "officer"])
+        .expect(5);
+    assert_eq!(ran.out, "");
+    assert!(
+        ran.err.contains("31 files are more than 20 a day; look at it with `holdfast repair --all --dry-run`, and \
+                          confirm with `holdfast repair --all --confirm COUNT`"),
+        "{ran:?}"
+    );
+    let asked = place.world.archive.state().keeping.repair.asked.clone();
+    assert_eq!(
+        asked.iter().map(|one| one.dry_run).collect::<Vec<_>>(),
+        [false, true]
+    );
+    let ran = place
+        .holdfast(&["repair", "it's a", "--as", "officer", "--json"])
+        .expect(5);
+    assert_eq!(ran.json()["error"]["class"], "refused");
+    assert!(ran.err.contains(r"repair 'it'\''s a' --confirm"), "{ran:?}");
+}

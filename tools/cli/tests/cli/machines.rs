@@ -1,0 +1,338 @@
+//! Scrubbing, nodes, volumes, replicas, exports and notifications.
+
+use proto_archive::wire::scrub_request::Order as Scrub;
+use proto_archive::wire::set_volume_request::Order;
+use proto_archive::wire::status_response::ReplicaState;
+use proto_archive::wire::{
+    BootstrapResponse, ExportResponse, Gap, NodeStatus, NotifyTestResponse, ReplicaKind,
+    ScrubState, ScrubsResponse, StatusResponse, VolumeStatus, scrubs_response,
+};
+use tonic::Status;
+
+use crate::holdfast::Place;
+
+fn node(alive: bool, mode: &str, problem: &str) -> NodeStatus {
+    NodeStatus {
+        node: "two-1".into(),
+        endpoint: "127.0.0.1:1".into(),
+        volumes: vec![VolumeStatus {
+            volume: "v".into(),
+            path: "/disk".into(),
+            problem: problem.into(),
+            mode: mode.into(),
+            total: 2_000_000_000_000,
+            free: 1_500_000_000_000,
+            retired: false,
+        }],
+        usable: 1_000_000,
+        alive,
+        mode: mode.into(),
+        findings: 2,
+        oldest_verification: "2026-01-02T03:04:05Z".into(),
+        ..NodeStatus::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scrubbing_is_told_what_was_said() {
+    let place = Place::new().await;
+    let scrub = |gaps: Vec<Gap>, words: &[&str]| {
+        let one = scrubs_response::One {
+            replica: "two".into(),
+            state: Some(ScrubState {
+                node: "two-1".into(),
+                state: "paused".into(),
+                paused_until: "2026-01-02T03:04:05Z".into(),
+                bytes_per_second: 20_000_000,
+                due: 3,
+                ..ScrubState::default()
+            }),
+        };
+        let answer = ScrubsResponse {
+            scrubs: vec![one],
+            gaps,
+        };
+        place.world.archive.state().keeping.scrubs.say([answer]);
+        let ran = place.holdfast(&[&["scrub"], words, &["--as", "operator"]].concat());
+        (ran, place.world.archive.state().keeping.scrubs.asked.pop())
+    };
+    let (ran, asked) = scrub(vec![], &["status", "--replica", "two"]);
+    let ran = ran.expect(0);
+    assert!(
+        ran.out
+            .contains("paused until 2026-01-02T03:04:05Z  20.0 MB/s    3"),
+        "{ran:?}"
+    );
+    let asked = asked.unwrap();
+    assert_eq!(
+        (asked.replica.as_str(), asked.order.unwrap().order()),
+        ("two", Scrub::Unspecified)
+    );
+    let order = |words: &[&str]| {
+        let (ran, asked) = scrub(vec![], words);
+        ran.expect(0);
+        let order = asked.unwrap().order.unwrap();
+        (order.order(), order.pause_seconds, order.bytes_per_second)
+    };
+    assert_eq!(order(&["pause", "--for", "2 h"]), (Scrub::Pause, 7200, 0));
+    assert_eq!(order(&["pause"]), (Scrub::Pause, 0, 0));
+    assert_eq!(order(&["resume", "--node", "two-1"]), (Scrub::Resume, 0, 0));
+    assert_eq!(
+        order(&["throttle", "20 MB"]),
+        (Scrub::Throttle, 0, 20_000_000)
+    );
+    assert_eq!(
+        order(&["throttle", "--replica", "two"]),
+        (Scrub::Throttle, 0, 0)
+    );
+    for words in [
+        &["pause", "--for", "0 s"][..],
+        &["throttle", "0"],
+        &["throttle", "-1"],
+        &["stop"],
+    ] {
+        scrub(vec![], words).0.expect(2);
+    }
+    let gap = Gap {
+        replica: "one".into(),
+        reason: "silent".into(),
+        ..Gap::default()
+    };
+    let ran = scrub(vec![gap], &["pause", "--json"]).0.expect(1);
+    assert_eq!(ran.json()["scrubs"][0]["state"], "paused");
+    assert!(
+        ran.err.contains("not asked: replica one: silent"),
+        "{ran:?}"
+    );
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .scrubs
+        .say([ScrubsResponse::default()]);
+    let ran = place
+        .holdfast(&["scrub", "status", "--node", "n-9", "--as", "officer"])
+        .expect(1);
+    assert!(ran.err.contains("no such node"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_come_from_the_status() {
+    let place = Place::new().await;
+    let status = |alive: bool, problem: &str, monitor: &str| StatusResponse {
+        replicas: vec![ReplicaState {
+            replica: "two".into(),
+            kind: ReplicaKind::Bitarchive.into(),
+            required: true,
+            problem: monitor.into(),
+            nodes: vec![node(alive, "read-write", problem)],
+        }],
+        anomalies: [("missing".to_owned(), 0)].into(),
+        held: "the brake".into(),
+        ..StatusResponse::default()
+    };
+    let list = |what: &str, status: StatusResponse, words: &[&str]| {
+        place.world.archive.state().status = status;
+        place.holdfast(&[&[what, "list", "--as", "operator"], words].concat())
+    };
+    let ran = list("node", status(true, "", ""), &[]).expect(0);
+    assert!(
+        ran.out
+            .contains("alive  read-write        1  1.0 MB         2  2026-01-02T03:04:05Z"),
+        "{ran:?}"
+    );
+    let ran = list("volume", status(true, "", ""), &[]).expect(0);
+    assert!(
+        ran.out
+            .contains("two-1  v       read-write  1.5 TB  2.0 TB  /disk"),
+        "{ran:?}"
+    );
+    let ran = list("replica", status(true, "", ""), &[]).expect(0);
+    assert!(
+        ran.out
+            .contains("two      bitarchive  yes         1/1        1  1.5 TB  answers"),
+        "{ran:?}"
+    );
+    for (what, bad) in [
+        ("node", status(false, "", "")),
+        ("volume", status(true, "EIO", "")),
+        ("volume", status(false, "", "")),
+        ("replica", status(true, "", "refused")),
+    ] {
+        list(what, bad, &[]).expect(1);
+    }
+    let said = list("volume", status(true, "EIO", ""), &["--json"])
+        .expect(1)
+        .json();
+    assert_eq!(said["volumes"][0]["status"]["problem"], "EIO");
+    let said = list("node", status(true, "", ""), &["--json"])
+        .expect(0)
+        .json();
+    assert_eq!(said["nodes"][0]["status"]["usable"], 1_000_000);
+    let ran = place.holdfast(&["status", "--as", "operator"]).expect(0);
+    assert!(
+        ran.out
+            .contains("nothing is repaired automatically: the brake"),
+        "{ran:?}"
+    );
+    place.world.archive.state().status.anomalies = [("missing".to_owned(), 3)].into();
+    let ran = place.holdfast(&["status", "--as", "operator"]).expect(1);
+    assert!(
+        ran.err.contains("3 missing; see `holdfast anomalies`"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_says_itself_that_it_obeyed() {
+    let place = Place::new().await;
+    for (verb, mode) in [
+        ("read-only", "read-only"),
+        ("read-write", "read-write"),
+        ("drain", "draining"),
+    ] {
+        for (answer, code) in [(mode, 0), ("", 1)] {
+            place
+                .world
+                .archive
+                .state()
+                .keeping
+                .node
+                .say([node(true, answer, "")]);
+            place
+                .holdfast(&["node", verb, "two-1", "--as", "operator"])
+                .expect(code);
+            let asked = place
+                .world
+                .archive
+                .state()
+                .keeping
+                .node
+                .asked
+                .pop()
+                .unwrap();
+            assert_eq!(asked.order.unwrap().mode, mode);
+        }
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .volume
+            .say([node(true, mode, "")]);
+        let ran = place
+            .holdfast(&["volume", verb, "v", "--as", "operator"])
+            .expect(0);
+        assert!(ran.out.contains("/disk"), "{ran:?}");
+        place
+            .holdfast(&["volume", verb, "w", "--as", "operator"])
+            .expect(1);
+    }
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .volume
+        .say([node(true, "read-write", "")]);
+    let volume = |words: &[&str], code| {
+        place
+            .holdfast(&[&["volume"], words, &["--as", "operator"]].concat())
+            .expect(code);
+        let asked = place.world.archive.state().keeping.volume.asked.pop();
+        asked.map(|asked| {
+            let order = asked.order.unwrap();
+            (order.order(), order.volume, order.path, asked.node)
+        })
+    };
+    let (path, node_id) = ("/disk".to_owned(), "two-1".to_owned());
+    let init = volume(&["init", "/disk", "--node", "two-1", "--id", "v"], 0).unwrap();
+    assert_eq!(
+        init,
+        (Order::Init, "v".to_owned(), path.clone(), node_id.clone())
+    );
+    let fresh = volume(&["init", "/disk", "--node", "two-1"], 1).unwrap();
+    assert_eq!(fresh.1.len(), 32, "an id that nobody else has");
+    let adopt = volume(&["adopt", "/disk", "--node", "two-1"], 0).unwrap();
+    assert_eq!(adopt, (Order::Adopt, String::new(), path, node_id));
+    let clear = volume(&["clear", "v"], 0).unwrap();
+    assert_eq!((clear.0, clear.1.as_str()), (Order::Clear, "v"));
+    place.world.archive.state().keeping.volume.asked.clear();
+    assert_eq!(
+        volume(&["init", "disk", "--node", "two-1"], 2),
+        None,
+        "not from the root"
+    );
+    assert_eq!(volume(&["init", "/disk"], 2), None);
+    let begun = BootstrapResponse {
+        files: 3,
+        bytes: 4_000_000,
+    };
+    place.world.archive.state().keeping.bootstrap.say([begun]);
+    let ran = place
+        .holdfast(&["replica", "bootstrap", "two", "--as", "operator"])
+        .expect(0);
+    assert!(
+        ran.out
+            .starts_with("replica two: 3 files, 4.0 MB, are being brought"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_is_there_whole_or_not_at_all() {
+    let place = Place::new().await;
+    let part = |lines: &'static str| ExportResponse {
+        lines: lines.as_bytes().into(),
+    };
+    let export = |words: &[&str]| {
+        place.holdfast(&[&["admin", "export", "--as", "operator"], words].concat())
+    };
+    let whole = || [part("{\"a\":1}\n{}\n"), part("{}\n")];
+    place.world.archive.state().keeping.export.say(whole());
+    assert_eq!(export(&[]).expect(0).out, "{\"a\":1}\n{}\n{}\n");
+    assert_eq!(export(&["-o", "all"]).expect(0).out, "all  3 lines, 14 B\n");
+    assert_eq!(place.read("all"), b"{\"a\":1}\n{}\n{}\n");
+    export(&["-o", "all"]).expect(5);
+    assert_eq!(
+        export(&["-o", "all", "--force", "--json"]).expect(0).json()["lines"],
+        3
+    );
+    export(&["--json"]).expect(2);
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .export
+        .fail(whole(), Status::unavailable("gone"));
+    export(&["-o", "cut"]).expect(4);
+    assert!(!place.has("cut") && !place.has("cut.partial"));
+    place.world.archive.state().keeping.export.say([part("{")]);
+    export(&["-o", "cut"]).expect(1);
+    assert!(!place.has("cut"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notification_that_nobody_gets_is_a_failure() {
+    let place = Place::new().await;
+    let test = |outcomes: &[&str], failed| {
+        let outcomes = outcomes.iter().map(|line| (*line).to_owned()).collect();
+        let answer = NotifyTestResponse { outcomes, failed };
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .notify_test
+            .say([answer]);
+        place.holdfast(&["notify", "test", "--as", "operator"])
+    };
+    assert_eq!(
+        test(&["command: sent"], false).expect(0).out,
+        "command: sent\n"
+    );
+    test(&["command: sent", "smtp: refused"], true).expect(1);
+    assert!(test(&[], false).expect(1).err.contains("no way is set"));
+}

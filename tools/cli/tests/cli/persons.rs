@@ -1,0 +1,429 @@
+//! Acts of persons: replaced, adopted, asked for, approved, put aside, brought back, written down.
+
+use proto_archive::wire::ask_request::Act;
+use proto_archive::wire::replace_request::Step;
+use proto_archive::wire::{
+    AdoptFileResponse, AtticItem, AtticsResponse, AuditLineState, AuditResponse, Condition,
+    FileEntry, Gap, ReplaceResponse, RequestState, RequestsResponse, attics_response,
+};
+
+use crate::archive::{admission, receipt};
+use crate::holdfast::Place;
+use crate::world::{key, noise};
+
+const PLACE: &str = "two/n-2/v/x-1";
+
+fn checksum() -> String {
+    "0a".repeat(32)
+}
+
+fn entry(file: &str, condition: Condition) -> FileEntry {
+    FileEntry {
+        name: file.into(),
+        node: "n-2".into(),
+        volume: "v".into(),
+        size: 3,
+        root: vec![1; 32].into(),
+        condition: condition.into(),
+        ..FileEntry::default()
+    }
+}
+
+fn put_aside(file: &str) -> AtticItem {
+    AtticItem {
+        node: "n-2".into(),
+        volume: "v".into(),
+        id: "x-1".into(),
+        name: file.into(),
+        at: "2026-01-02T03:04:05Z".into(),
+        who: "officer/ora".into(),
+        why: "bad\u{1b}[2J disk".into(),
+        kind: "file".into(),
+        bytes: 1500,
+    }
+}
+
+fn request(act: &str, state: &str) -> RequestState {
+    RequestState {
+        id: "17".into(),
+        act: act.into(),
+        what: "a in two".into(),
+        reason: "why".into(),
+        asked_by: "custodian/cus-1".into(),
+        asked: "2026-01-02T03:04:05Z".into(),
+        expires: "2026-01-09T03:04:05Z".into(),
+        state: state.into(),
+        approvers: vec!["custodian".into()],
+        ..RequestState::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_is_replaced_by_a_file() {
+    let place = Place::new().await;
+    let bytes = noise(300_000, 1);
+    place.write("good.warc", &bytes);
+    let answer = ReplaceResponse {
+        attic: Some(put_aside("a")),
+        entry: Some(entry("a", Condition::Present)),
+    };
+    place.world.archive.state().keeping.replace.say([answer]);
+    let checksum = checksum();
+    let words = |with| {
+        let words = [
+            "replace",
+            "a",
+            "--replica",
+            "two",
+            "--checksum",
+            &checksum,
+            "--with",
+            with,
+        ];
+        [&words[..], &["--reason", "from tape 7", "--as", "officer"]].concat()
+    };
+    let ran = place.holdfast(&words("good.warc")).expect(0);
+    assert_eq!(
+        ran.out,
+        format!("a  replaced in two, 3 B; the wrong copy is in attic {PLACE}\n")
+    );
+    {
+        let mut state = place.world.archive.state();
+        assert_eq!(state.keeping.replaced, bytes);
+        let asked = state.keeping.replace.asked.pop().unwrap().step;
+        assert!(matches!(asked, Some(Step::Open(open)) if open.checksum == vec![10; 32]));
+    }
+    let said = place
+        .holdfast(&[&words("good.warc")[..], &["--json"]].concat())
+        .expect(0)
+        .json();
+    assert_eq!(said["attic"]["place"], PLACE);
+    place.holdfast(&words("absent.warc")).expect(2);
+    place.holdfast(&words(".")).expect(2);
+    place
+        .holdfast(&["replace", "a", "--replica", "two", "--with", "good.warc"])
+        .expect(2);
+    let refusal = archive_rpc::Kind::Mismatch.status("a in replica two has another checksum");
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .replace
+        .fail([], refusal);
+    let ran = place.holdfast(&words("good.warc")).expect(5);
+    assert_eq!(ran.err, "holdfast: a in replica two has another checksum\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_adopted_or_a_new_root_asked_for() {
+    let place = Place::new().await;
+    for (condition, code) in [(Condition::Present, 0), (Condition::Unexpected, 1)] {
+        let entry = Some(entry("a", condition));
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .adopt
+            .say([AdoptFileResponse { entry }]);
+        let ran = place.holdfast(&["adopt", "a", "--replica", "two", "--as", "officer"]);
+        let ran = ran.expect(code);
+        assert!(
+            ran.out
+                .starts_with("a  adopted, 3 B on node n-2, volume v: "),
+            "{ran:?}"
+        );
+    }
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .ask
+        .say([request("new-root", "open")]);
+    let checksum = checksum();
+    let words = ["adopt", "a", "--replica", "two", "--new-root", &checksum];
+    place.holdfast(&words).expect(2);
+    let words = [&words[..], &["--reason", "only copy", "--as", "custodian"]].concat();
+    place.holdfast(&words).expect(0);
+    let asked = place.world.archive.state().keeping.ask.asked.pop().unwrap();
+    assert_eq!(asked.reason, "only copy");
+    assert!(matches!(asked.act, Some(Act::NewRoot(asked)) if asked.root == vec![10; 32]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_destroys_is_asked_for_and_approved_by_another() {
+    let place = Place::new().await;
+    let checksum = checksum();
+    let remove = [
+        "remove",
+        "a",
+        "--replica",
+        "two",
+        "--checksum",
+        &checksum,
+        "--reason",
+        "why",
+    ];
+    let purge = ["attic", "purge", PLACE, "--reason", "why"];
+    let accept = ["anomalies", "accept", "3", "--reason", "why"];
+    let retire = |what: &'static str| [what, "retire", "x-1", "--reason", "why"];
+    let ask = |act: &str, words: &[&str], who: &str| {
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .ask
+            .say([request(act, "open")]);
+        let ran = place.holdfast(&[words, &["--as", who]].concat()).expect(0);
+        let asked = place.world.archive.state().keeping.ask.asked.pop().unwrap();
+        assert_eq!(asked.reason, "why");
+        (ran, asked.act.unwrap())
+    };
+    let (ran, act) = ask(
+        "remove",
+        &[&remove[..], &["--last-copies"]].concat(),
+        "custodian",
+    );
+    let expected = "request 17 (open): remove a in two\n  \
+                    asked by custodian/cus-1, 2026-01-02T03:04:05Z: why\n  \
+                    not done yet: until 2026-01-09T03:04:05Z another person who is custodian can type\n    \
+                    holdfast approve 17 --as custodian/NAME\n  \
+                    take it back with `holdfast withdraw 17`\n";
+    assert_eq!(ran.out, expected);
+    assert!(matches!(act, Act::Remove(asked) if asked.last_copies && asked.replica == "two"));
+    assert!(matches!(ask("purge", &purge, "custodian").1, Act::Purge(asked) if asked.id == "x-1"));
+    assert!(
+        matches!(ask("accept", &accept, "custodian").1, Act::Accept(asked) if asked.anomaly == "3")
+    );
+    let retired = |what| ask("retire", &retire(what), "operator").1;
+    assert!(matches!(retired("node"), Act::RetireNode(asked) if asked.node == "x-1"));
+    assert!(matches!(retired("volume"), Act::RetireVolume(asked) if asked.volume == "x-1"));
+    assert!(matches!(retired("replica"), Act::RetireReplica(asked) if asked.replica == "x-1"));
+
+    for (state, code) in [("done", 0), ("failed", 1), ("open", 1)] {
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .approve
+            .say([request("remove", state)]);
+        let ran = place
+            .holdfast(&["approve", "17", "--as", "custodian/cus-1"])
+            .expect(code);
+        assert!(
+            ran.out.starts_with(&format!("request 17 ({state})")),
+            "{ran:?}"
+        );
+    }
+    let own = archive_rpc::Kind::Refused.status("custodian/cus-1 asked for it");
+    place.world.archive.state().keeping.approve.fail([], own);
+    place
+        .holdfast(&["approve", "17", "--as", "custodian"])
+        .expect(5);
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .withdraw
+        .say([request("remove", "withdrawn")]);
+    let ran = place
+        .holdfast(&["withdraw", "17", "--as", "operator", "--json"])
+        .expect(0);
+    assert_eq!(ran.json()["state"], "withdrawn");
+    // Not without a reason, and not without saying what goes.
+    place.holdfast(&remove[..6]).expect(2);
+    place
+        .holdfast(&[&remove[..4], &["--reason", "why"]].concat())
+        .expect(2);
+    place
+        .holdfast(&["attic", "purge", "x-1", "--reason", "why"])
+        .expect(2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_are_listed() {
+    let place = Place::new().await;
+    let list = |requests: Vec<RequestState>, words: &[&str]| {
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .requests
+            .say([RequestsResponse { requests }]);
+        place
+            .holdfast(&[&["requests", "--as", "officer"], words].concat())
+            .expect(0)
+    };
+    assert_eq!(list(vec![], &[]).out, "no request is open\n");
+    let both = || vec![request("purge", "open"), request("remove", "expired")];
+    let ran = list(both(), &["--all"]);
+    assert!(ran.out.contains("request 17 (expired): remove"), "{ran:?}");
+    assert_eq!(
+        ran.out.matches("holdfast approve").count(),
+        1,
+        "only what is open"
+    );
+    assert_eq!(
+        list(both(), &["--json"]).json()["requests"][1]["state"],
+        "expired"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attic_is_listed_and_gives_back() {
+    let place = Place::new().await;
+    let list = |gaps: Vec<Gap>, words: &[&str]| {
+        let items = vec![attics_response::One {
+            replica: "two".into(),
+            item: Some(put_aside("a")),
+        }];
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .attics
+            .say([AtticsResponse { items, gaps }]);
+        place.holdfast(&[&["attic", "list", "--as", "officer"], words].concat())
+    };
+    let ran = list(vec![], &["--replica", "two", "--file", "a"]).expect(0);
+    let expected = format!(
+        "{PLACE}  file         1.5 kB  2026-01-02T03:04:05Z  a  officer/ora: bad [2J disk\n"
+    );
+    assert_eq!(ran.out, expected, "and nothing steers the terminal");
+    let gap = Gap {
+        replica: "one".into(),
+        reason: "silent".into(),
+        ..Gap::default()
+    };
+    let ran = list(vec![gap.clone()], &[]).expect(1);
+    assert!(
+        ran.err.contains("not listed: replica one: silent"),
+        "{ran:?}"
+    );
+    let said = list(vec![gap], &["--json"]).expect(1).json();
+    assert_eq!(
+        (&said["complete"], &said["items"][0]["place"]),
+        (&false.into(), &PLACE.into())
+    );
+
+    place
+        .world
+        .archive
+        .state()
+        .keeping
+        .restore
+        .say([entry("a", Condition::Present)]);
+    let words = [
+        "attic",
+        "restore",
+        PLACE,
+        "--reason",
+        "by mistake",
+        "--as",
+        "officer",
+    ];
+    let ran = place.holdfast(&words).expect(0);
+    assert!(ran.out.starts_with("a  restored, 3 B"), "{ran:?}");
+    let asked = place
+        .world
+        .archive
+        .state()
+        .keeping
+        .restore
+        .asked
+        .pop()
+        .unwrap();
+    assert_eq!(
+        (
+            asked.volume.as_str(),
+            asked.id.as_str(),
+            asked.reason.as_str()
+        ),
+        ("v", "x-1", "by mistake")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_audit_trail_is_told_in_order() {
+    let place = Place::new().await;
+    let line = |number, file: &str| AuditLineState {
+        number,
+        at: "2026-01-02T03:04:05Z".into(),
+        who: "officer/ora".into(),
+        file: file.into(),
+        what: "checked".into(),
+        previous: String::new(),
+    };
+    let audit = |lines: Vec<AuditLineState>, words: &[&str]| {
+        place
+            .world
+            .archive
+            .state()
+            .keeping
+            .audit
+            .say([AuditResponse { lines }]);
+        place.holdfast(&[&["audit", "--as", "officer"], words].concat())
+    };
+    let ran = audit(vec![line(7, "a"), line(8, "")], &["--since", "2026-01-01"]).expect(0);
+    let expected = "7  2026-01-02T03:04:05Z  officer/ora  a  checked\n8  2026-01-02T03:04:05Z  officer/ora  -  checked\n";
+    assert_eq!(ran.out, expected);
+    let asked = place
+        .world
+        .archive
+        .state()
+        .keeping
+        .audit
+        .asked
+        .pop()
+        .unwrap();
+    assert_eq!(asked.since, "2026-01-01T00:00:00Z");
+    let ran = audit(vec![line(7, "a"), line(9, "a")], &["--json"]).expect(1);
+    assert!(
+        ran.err.contains("hole") && ran.json()["complete"] == false,
+        "{ran:?}"
+    );
+    assert_eq!(audit(vec![], &["--json"]).expect(0).json()["count"], 0);
+    audit(vec![], &["--since", "yesterday"]).expect(2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receipt_is_given_again_and_is_good() {
+    let place = Place::new().await;
+    let envelope = receipt(&admission("a", b"abc"), 2, &key(1));
+    place.world.archive.state().receipt = Some(envelope.clone());
+    let ran = place.holdfast(&["receipt", "a"]).expect(0);
+    assert_eq!(ran.out.trim_end(), envelope);
+    place.write("printed.json", ran.out.as_bytes());
+    place
+        .holdfast(&["verify", "receipt", "printed.json"])
+        .expect(0);
+    place
+        .holdfast(&["receipt", "a", "--receipts", "new/dir"])
+        .expect(0);
+    place
+        .holdfast(&["verify", "receipt", "new/dir/a.receipt.json"])
+        .expect(0);
+    let said = place
+        .holdfast(&["receipt", "a", "../b", "--json"])
+        .expect(2)
+        .json();
+    assert_eq!(said["receipts"][0]["receipt"], envelope);
+    assert_eq!(
+        said["receipts"][0]["replicas"],
+        serde_json::json!(["one", "two"])
+    );
+    assert_eq!(said["receipts"][1]["error"]["class"], "usage");
+    place.world.archive.state().receipt = Some(receipt(&admission("a", b"abc"), 2, &key(2)));
+    let ran = place
+        .holdfast(&["receipt", "a", "--receipts", "bad"])
+        .expect(1);
+    assert!(ran.err.contains("do not believe"), "{ran:?}");
+    assert!(!place.has("bad/a.receipt.json"));
+}
