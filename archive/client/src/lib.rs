@@ -14,6 +14,7 @@
 //! whose certificate was looked at. Nothing is written here; receipts and files are handed to the caller.
 
 pub mod access;
+pub mod admin_export;
 pub mod archive_status;
 pub mod client_file;
 pub mod error;
@@ -26,6 +27,7 @@ pub use access::{
     Access, Completeness, Condition, Found, ListEntry, Listed, Listing, Reader, Reading, Selection,
     Wanted,
 };
+pub use admin_export::AdminExport;
 pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};

@@ -7,13 +7,19 @@
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;
+mod attention;
+mod audit;
+pub mod audit_log;
 pub mod check;
 pub mod coordinator;
+mod custody;
 mod depositor;
+mod export;
 mod heal;
 mod membership;
 pub mod repair;
 mod replicas;
+pub mod restore;
 mod rpc;
 pub mod serve;
 pub mod settings;

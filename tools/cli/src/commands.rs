@@ -1,5 +1,6 @@
 //! The command line: one file per verb.
 
+mod admin;
 mod get;
 mod list;
 mod parts;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     Stat(stat::Stat),
     Status(status::Status),
     #[command(subcommand)]
+    Admin(admin::Admin),
+    #[command(subcommand)]
     Verify(verify::Verify),
 }
 
@@ -102,6 +105,7 @@ impl Command {
             Self::List(list) => talk(list.run(context)),
             Self::Stat(stat) => talk(stat.run(context)),
             Self::Status(status) => talk(status.run(context)),
+            Self::Admin(admin) => admin.run(context),
             Self::Verify(verify) => verify.run(context),
         }
     }
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn the_main_verbs_show_examples_and_only_good_ones() {
         let root = Cli::command();
-        for verb in ["store", "get", "list", "stat", "status", "verify"] {
+        for verb in ["store", "get", "list", "stat", "status", "verify", "admin"] {
             let command = root.find_subcommand(verb).unwrap();
             let help = command
                 .get_after_help()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use archive_client::{ClientFile, ClientLimits, Depositor, Reader};
+use archive_client::{AdminExport, ClientError, ClientFile, ClientLimits, Depositor, Reader};
 use archive_daemon::Clock;
 use archive_daemon::settings::{self, Sources};
 use archive_proof::TrustFile;
@@ -40,6 +40,11 @@ impl Session {
     /// To put files in.
     pub(crate) fn depositor(&self) -> Depositor {
         Depositor::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
+    }
+
+    /// The admin data, as lines of JSON.
+    pub(crate) async fn admin_export(&self) -> Result<AdminExport, ClientError> {
+        AdminExport::begin(self.channel.clone(), self.limits).await
     }
 
     /// To get files out.

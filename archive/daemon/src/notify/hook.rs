@@ -24,9 +24,10 @@ struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(pid) = self.0 {
-            // One that is gone already needs no end.
-            drop(kill_process_group(pid, Signal::KILL));
+        if let Some(pid) = self.0
+            && let Err(error) = kill_process_group(pid, Signal::KILL)
+        {
+            tracing::debug!(%error, "a hook was gone before it was killed");
         }
     }
 }
