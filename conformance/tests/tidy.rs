@@ -138,7 +138,7 @@ fn is_door(path: &str) -> bool {
         | ["archive" | "harvest" | "index", "client", ..]
         | [_, _, "tests", ..] => true,
         [_, _, "src", file] => matches!(*file, "rpc.rs" | "replicas.rs"),
-        [_, _, "src", folder, ..] => *folder == "rpc",
+        [_, _, "src", folder, ..] => matches!(*folder, "rpc" | "replicas"),
         _ => false,
     }
 }
@@ -153,6 +153,8 @@ fn the_wire_stops_at_the_door() {
         ("archive/monitor/src/nodes.rs", false),
         ("archive/monitor/tests/foreman.rs", true),
         ("archive/monitor/src/rpc_limits.rs", false),
+        ("archive/repository/src/replicas/admissions.rs", true),
+        ("archive/repository/src/restore/replicas.rs", false),
     ] {
         assert_eq!(is_door(path), expected, "{path}");
     }

@@ -39,6 +39,7 @@
 
 pub mod clock;
 pub mod metrics;
+pub mod notify;
 pub mod run;
 pub mod settings;
 pub mod shutdown;
@@ -48,6 +49,7 @@ pub mod worker;
 
 pub use clock::{Chance, Clock};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
+pub use notify::{Notifier, NotifySettings};
 pub use run::{Daemon, DaemonSettings, RunError, run};
 pub use settings::{ByteSize, Period};
 pub use tasks::{TaskError, Tasks};

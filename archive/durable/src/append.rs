@@ -1,4 +1,4 @@
-//! A text file that only grows, line by line: derived lists that can be written again from what they list.
+//! A text file that only grows, line by line: derived lists that can be written again from what they list, and logs.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,12 @@ impl AppendFile {
         call::write_all(&mut self.file, &self.path, bytes)
     }
 
+    /// Takes away everything after the first `length` bytes, durably: what a crash left of an append.
+    pub fn cut(&mut self, length: u64) -> Result<(), DiskError> {
+        call::truncate(&self.file, &self.path, length)?;
+        self.sync()
+    }
+
     /// Makes what was appended durable.
     pub fn sync(&self) -> Result<(), DiskError> {
         call::sync(&self.file, &self.path)
@@ -45,6 +51,17 @@ mod tests {
         let mut again = AppendFile::open(&path).unwrap();
         again.append(b"two\n").unwrap();
         again.sync().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
+    }
+
+    #[test]
+    fn what_a_crash_left_is_cut_and_written_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("list.txt");
+        let mut file = AppendFile::open(&path).unwrap();
+        file.append(b"one\ntw\0\0").unwrap();
+        file.cut(4).unwrap();
+        file.append(b"two\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
     }
 }

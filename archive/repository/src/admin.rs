@@ -3,6 +3,8 @@
 //! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
 //! before the stamp that is kept beside it, stops the repository.
 
+mod ledger;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +14,8 @@ use archive_durable::{DiskError, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use ledger::{Restoring, Snapshot};
 
 use crate::standing::Retired;
 use crate::store::FileRecord;
@@ -28,6 +32,7 @@ const TABLES: &[&str] = &[
     "replicas",
     "volumes",
     "exports",
+    "audit-log",
 ];
 
 /// One file, as it was decided.
@@ -87,6 +92,7 @@ pub struct Admin {
     files: Table<Text<FileName>, AdminRow>,
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
+    drained: ledger::Drained,
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
@@ -148,10 +154,15 @@ impl Admin {
         };
         let options = Options::new("admin", 1, TABLES).at_least(at_least);
         let database = Database::open(&data.join("admin"), &options)?;
+        Self::new(database, stamp)
+    }
+
+    fn new(database: Database, stamp: PathBuf) -> Result<Self, AdminError> {
         Ok(Self {
             files: database.table("files")?,
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
+            drained: database.table("audit-log")?,
             database,
             stamp,
             numbering: Arc::default(),
@@ -176,11 +187,6 @@ impl Admin {
                 .range((Excluded(Text(after.clone())), Unbounded))?,
         };
         Ok(rows.map(|row| row.map(|(_, row)| row)))
-    }
-
-    /// The audit trail, oldest first.
-    pub fn audit(&self) -> Result<impl Iterator<Item = Result<AuditLine, DbError>> + '_, DbError> {
-        Ok(self.audit.scan()?.map(|row| row.map(|(_, line)| line)))
     }
 
     /// The nodes that belong to a replica, heard of or not; those that were retired do not any more.
@@ -315,9 +321,9 @@ mod tests {
             Some(row("a"))
         );
         let trail = admin
-            .audit()
+            .audit_rows(0)
             .unwrap()
-            .map(|line| line.unwrap().file.unwrap().to_string());
+            .map(|row| row.unwrap().1.file.unwrap().to_string());
         assert_eq!(
             trail.collect::<Vec<_>>(),
             ["b", "a"],

@@ -7,16 +7,22 @@
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;
+mod attention;
+mod audit;
+pub mod audit_log;
 mod bootstrap;
 pub mod check;
 pub mod coordinator;
+mod custody;
 mod depositor;
+mod export;
 mod heal;
 mod membership;
 mod people;
 pub mod repair;
 mod replicas;
 pub mod requests;
+pub mod restore;
 mod rpc;
 pub mod serve;
 pub mod settings;

@@ -2,6 +2,7 @@
 //!
 //! A door: wire types end here. A node is dialled under its own name, so that nobody else answers for it.
 
+mod admissions;
 mod people;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
+pub(crate) use admissions::Admissions;
+
+use crate::attention::NodeSeen;
 use crate::settings::ReplicaSettings;
 use crate::standing::{Now, Standing};
 pub(crate) use people::{Aside, Cause, Found, How, Listing, Verified};
@@ -218,6 +222,25 @@ impl Replicas {
             .iter()
             .map(|status| Ok(fields::node_id(&status.node)?))
             .collect()
+    }
+
+    /// The nodes of a replica, as far as people must look at them.
+    pub(crate) async fn nodes_seen(&self, replica: &ReplicaId) -> Result<Vec<NodeSeen>, Status> {
+        let seen = |status: wire::NodeStatus| NodeSeen {
+            is_alive: status.alive,
+            seen: status.seen,
+            offline: status
+                .volumes
+                .into_iter()
+                .filter(|volume| !volume.problem.is_empty() && !volume.retired)
+                .map(|volume| match volume.volume.as_str() {
+                    "" => (volume.path, volume.problem),
+                    _ => (volume.volume, volume.problem),
+                })
+                .collect(),
+            node: status.node,
+        };
+        Ok(self.state(replica).await?.into_iter().map(seen).collect())
     }
 
     /// Everything that the replica has, sorted by name.

@@ -4,15 +4,17 @@ mod access;
 mod convert;
 mod get;
 mod ingest;
+mod ledger;
 mod list;
 mod preservation;
+mod receipt;
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Tasks};
-use archive_proof::TrustFile;
+use archive_daemon::{Clock, Notifier, Tasks};
+use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{Kind, Services};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
@@ -34,6 +36,8 @@ pub(crate) struct Door {
     pub(crate) settings: Arc<RepositorySettings>,
     pub(crate) specs: Arc<Vec<ReplicaSettings>>,
     pub(crate) trust: Arc<TrustFile>,
+    pub(crate) key: Arc<SigningKey>,
+    pub(crate) notifier: Notifier,
     pub(crate) admin: Admin,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,

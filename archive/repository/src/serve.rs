@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, Step, Worker, WorkerError};
+use archive_daemon::{Daemon, Notifier, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{ConnectError, Credentials, CredentialsError, Drained, Limits, Role, ServeError};
@@ -14,15 +15,18 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::{Admin, AdminError};
+use crate::attention::Attention;
+use crate::audit_log::Drain;
 use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Mail};
+use crate::export::Daily;
 use crate::heal::Healer;
 use crate::membership::Membership;
 use crate::people::{Expire, NoAnomalies, People};
 use crate::replicas::Replicas;
 use crate::requests::table::Requests;
 use crate::rpc::{Door, services};
-use crate::settings::{InvalidSettings, Settings};
+use crate::settings::{InvalidSettings, RepositorySettings, Settings};
 use crate::standing::Standing;
 use crate::transfer::Transfers;
 
@@ -62,6 +66,9 @@ pub enum StartError {
     /// A second repository in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
+    /// A bug: an instrument that nobody can read.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -118,7 +125,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     let coordinator = Coordinator {
         archive: own.archive.clone(),
-        key,
+        key: key.clone(),
         specs: specs.clone(),
         standing: Arc::clone(&standing),
         limits: crate::store::Limits::default(),
@@ -161,6 +168,22 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
     })?;
+    let source = format!("repository {}", own.archive);
+    let notifier = Notifier::start(&source, &settings.notify, &daemon);
+    let ledger = Ledger {
+        admin: &admin,
+        own: &own,
+        notifier: &notifier,
+        mail: &mail,
+    };
+    ledger.start(&daemon)?;
+    let ids = settings.replicas.iter().map(|replica| replica.id.clone());
+    daemon.workers.spawn(Attention::new(
+        Arc::clone(&replicas),
+        ids.collect(),
+        notifier.clone(),
+        daemon.clock.clone(),
+    ))?;
     let (runtime, stop) = (Handle::current(), daemon.tasks.stop());
     daemon
         .tasks
@@ -170,6 +193,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         settings: Arc::new(own),
         specs: Arc::new(settings.replicas),
         trust: Arc::new(trust),
+        key: Arc::new(key),
+        notifier,
         admin,
         replicas,
         mail,
@@ -194,6 +219,47 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     tracing::info!(%address, "the repository listens");
     Ok(address)
+}
+
+/// What the trail and the exports need.
+struct Ledger<'a> {
+    admin: &'a Admin,
+    own: &'a RepositorySettings,
+    notifier: &'a Notifier,
+    mail: &'a Mail,
+}
+
+impl Ledger<'_> {
+    fn start(&self, daemon: &Daemon) -> Result<(), StartError> {
+        let refused = daemon.metrics.gauge(
+            "repository_audit_log_refused",
+            "Whether the audit log is not what was written, so that nothing is appended to it",
+            &[],
+        )?;
+        let (clock, stop) = (daemon.clock.clone(), daemon.tasks.stop());
+        daemon.workers.spawn(Drain::new(
+            self.admin.clone(),
+            self.own.data.join("audit"),
+            self.notifier.clone(),
+            refused,
+            (clock, stop),
+        ))?;
+        if self.own.export.duration().is_zero() {
+            return Ok(());
+        }
+        daemon.workers.spawn(Daily {
+            admin: self.admin.clone(),
+            archive: self.own.archive.clone(),
+            data: self.own.data.clone(),
+            period: self.own.export.duration(),
+            mail: self.mail.clone(),
+            notifier: self.notifier.clone(),
+            tasks: daemon.tasks.clone(),
+            clock: daemon.clock.clone(),
+            stop: daemon.tasks.stop(),
+        })?;
+        Ok(())
+    }
 }
 
 fn read<T>(

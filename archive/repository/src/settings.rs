@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use archive_daemon::{DaemonSettings, Period};
+use archive_daemon::{DaemonSettings, NotifySettings, Period};
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The repository itself.
     pub repository: RepositorySettings,
+    /// Who is told when something is wrong.
+    #[serde(default)]
+    pub notify: NotifySettings,
     /// The replicas of the archive.
     #[serde(rename = "replica")]
     pub replicas: Vec<ReplicaSettings>,
@@ -46,6 +49,10 @@ pub struct RepositorySettings {
     /// Whether a single bitarchive replica is enough.
     #[serde(default)]
     pub allow_single: bool,
+    /// How often the admin data and the audit trail are exported into the archive itself, where they have changed; 0:
+    /// never.
+    #[serde(default = "export")]
+    pub export: Period,
 }
 
 /// One `[[replica]]`.
@@ -71,6 +78,10 @@ pub struct ReplicaSettings {
 
 const fn stall() -> Period {
     Period::from_secs(30)
+}
+
+const fn export() -> Period {
+    Period::from_secs(24 * 60 * 60)
 }
 
 const fn required() -> bool {

@@ -164,7 +164,7 @@ impl Command {
             Self::Replica(replica) => talk(replica.run(context)),
             Self::Node(node) => talk(node.run(context)),
             Self::Volume(volume) => talk(volume.run(context)),
-            Self::Admin(admin) => talk(admin.run(context)),
+            Self::Admin(admin) => admin.run(context),
             Self::Notify(notify) => talk(notify.run(context)),
         }
     }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use archive_model::{ArchiveError, FileName, ReplicaId};
-use archive_proof::receipt::Custody as ReplicaCustody;
-use archive_proof::{Admission, Envelope, Receipt, SigningKey};
+use archive_proof::Admission;
 use jiff::Timestamp;
 
 use super::{Coordinator, CoordinatorError, Step};
 use crate::admin::{AdminError, AdminRow, AuditLine};
+use crate::custody::receipt;
 use crate::depositor::{Custody, Reply, Source};
-use crate::store::{Effect, FileRecord, Requester};
+use crate::store::{Effect, Requester};
 use crate::transfer::Item;
 
 impl Coordinator {
@@ -263,40 +263,6 @@ impl Coordinator {
         });
         Ok(())
     }
-}
-
-/// The custody receipt of a file: its admission and every replica that has it.
-fn receipt(
-    record: &FileRecord,
-    admission: &str,
-    now: Timestamp,
-    key: &SigningKey,
-) -> Result<String, String> {
-    let admission = Envelope::parse(admission.as_bytes()).map_err(|error| error.to_string())?;
-    let completed = record
-        .replicas
-        .iter()
-        .filter(|(_, copy)| copy.state.is_completed());
-    let replicas = completed
-        .filter_map(|(id, copy)| {
-            Some(ReplicaCustody {
-                replica: id.clone(),
-                kind: copy.kind,
-                completed: copy.since,
-                node: copy.node.clone()?,
-                volume: copy.volume.clone(),
-            })
-        })
-        .collect();
-    let receipt = Receipt {
-        admission,
-        replicas,
-        issued: now,
-    };
-    receipt
-        .sign(key)
-        .map(|envelope| envelope.as_str().to_owned())
-        .map_err(|error| error.to_string())
 }
 
 fn sign_error(name: &FileName, error: &dyn std::error::Error) -> CoordinatorError {

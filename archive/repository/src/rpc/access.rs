@@ -53,6 +53,13 @@ impl Access for Door {
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
     }
 
+    async fn receipt(
+        &self,
+        request: Request<wire::ReceiptRequest>,
+    ) -> Result<Response<wire::ReceiptResponse>, Status> {
+        Ok(Response::new(self.issue_receipt(&request)?))
+    }
+
     async fn status(
         &self,
         _request: Request<wire::StatusRequest>,

@@ -73,11 +73,7 @@ impl Ingest for Door {
             .file(&name)
             .map_err(|error| admin_failed(&error))?
             .ok_or_else(unknown)?;
-        let is_own = identity
-            .grants()
-            .iter()
-            .any(|grant| grant.to_string() == row.depositor);
-        if !is_own && !identity.has(Role::Reader) {
+        if !may_know(&identity, &row.depositor) {
             return Err(unknown());
         }
         let admitted = match &row.admission {
@@ -99,6 +95,12 @@ impl Door {
             Envelope::parse(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
         Admission::verify(&envelope, &self.trust).map_err(|error| unusable(error.to_string()))
     }
+}
+
+/// Whether the caller may know of a file of this depositor: readers of all, harvesters of their own.
+pub(super) fn may_know(identity: &Identity, depositor: &str) -> bool {
+    let is_own = |grant: &archive_rpc::Grant| grant.to_string() == depositor;
+    identity.has(Role::Reader) || identity.grants().iter().any(is_own)
 }
 
 /// In whose name the caller deposits.

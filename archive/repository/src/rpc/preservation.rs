@@ -8,7 +8,7 @@ use proto_archive::wire::preservation_server::Preservation;
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Door;
+use super::{AnswerStream, Door};
 
 #[tonic::async_trait]
 impl Preservation for Door {
@@ -89,5 +89,26 @@ impl Preservation for Door {
         request: Request<wire::BootstrapRequest>,
     ) -> Result<Response<wire::BootstrapResponse>, Status> {
         people::bootstrap(self, request).await.map(Response::new)
+    }
+
+    async fn audit(
+        &self,
+        request: Request<wire::AuditRequest>,
+    ) -> Result<Response<AnswerStream<wire::AuditResponse>>, Status> {
+        Ok(Response::new(self.send_audit(&request.into_inner())?))
+    }
+
+    async fn export(
+        &self,
+        _request: Request<wire::ExportRequest>,
+    ) -> Result<Response<AnswerStream<wire::ExportResponse>>, Status> {
+        Ok(Response::new(self.send_export()))
+    }
+
+    async fn notify_test(
+        &self,
+        _request: Request<wire::NotifyTestRequest>,
+    ) -> Result<Response<wire::NotifyTestResponse>, Status> {
+        Ok(Response::new(self.test_notifications().await))
     }
 }

@@ -1,24 +1,29 @@
-//! `holdfast admin`: what the archive has decided, taken out of it.
+//! `holdfast admin`: what was decided about every file, taken out and brought back.
 
 mod export;
+mod restore;
 
 use clap::Subcommand;
 
-use super::Context;
+use super::{Context, talk};
 use crate::exit::{Exit, Failure};
 
-/// Export what the archive has decided about every file
+/// Export the admin data and the audit trail, and restore them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  holdfast admin export -o admin.jsonl")]
+  holdfast admin export -o admin.jsonl
+  holdfast admin restore --settings repository.toml --from admin.jsonl
+  holdfast admin restore --settings repository.toml --from-replicas")]
 pub(crate) enum Admin {
     Export(export::Export),
+    Restore(restore::Restore),
 }
 
 impl Admin {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
-            Self::Export(export) => export.run(context).await,
+            Self::Export(export) => talk(export.run(context)),
+            Self::Restore(restore) => restore.run(context),
         }
     }
 }

@@ -1,0 +1,186 @@
+//! The command that is told: run without a shell, with the message on its standard input and a minimal environment.
+//!
+//! One that hangs is ended with everything that it started. Not promised: that it did anything with the message.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// What a hook is given beside the message.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How much of what it says on standard error is repeated, in bytes.
+const SAID: usize = 1024;
+
+/// How long what it started may keep its standard error open after it has ended.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A process group that is ended when this is dropped.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0
+            && let Err(error) = kill_process_group(pid, Signal::KILL)
+        {
+            tracing::debug!(%error, "a hook was gone before it was killed");
+        }
+    }
+}
+
+/// Runs it once; why it did not end well, otherwise.
+pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Result<(), String> {
+    let (program, arguments) = argv.split_first().ok_or("notify.command is empty")?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .env("PATH", PATH)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("{program} cannot be started: {error}"))?;
+    let pid = child.id().and_then(|id| i32::try_from(id).ok());
+    let mut group = Group(pid.and_then(Pid::from_raw));
+    let (input, errors) = (child.stdin.take(), child.stderr.take());
+    let whole = async {
+        let mut said = Vec::new();
+        let mut feeding = Box::pin(async {
+            if let Some(mut input) = input {
+                // A hook need not read what it is told.
+                drop(input.write_all(message).await);
+                drop(input.shutdown().await);
+            }
+        });
+        let mut listening = Box::pin(listen(errors, &mut said));
+        let (mut is_fed, mut is_heard) = (false, false);
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status,
+                () = &mut feeding, if !is_fed => is_fed = true,
+                () = &mut listening, if !is_heard => is_heard = true,
+            }
+        };
+        if !is_heard {
+            drop(timeout(LINGER, &mut listening).await);
+        }
+        drop(listening);
+        (status, said)
+    };
+    let ended = timeout(limit, whole).await;
+    let (status, said) = ended.map_err(|_late| {
+        let seconds = limit.as_secs();
+        format!("{program} had not ended after {seconds} s and was killed")
+    })?;
+    let status = status.map_err(|error| format!("{program}: {error}"))?;
+    // It has ended by itself; what it left running is its own business.
+    group.0 = None;
+    if status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&said);
+    let said: String = said
+        .trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    Err(format!("{program} ended with {status}: {said}"))
+}
+
+/// Reads to the end, so that nobody is held up, and keeps the beginning.
+async fn listen(errors: Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
+    let Some(mut errors) = errors else {
+        return;
+    };
+    let mut buffer = [0; 4096];
+    while let Ok(read) = errors.read(&mut buffer).await
+        && read > 0
+    {
+        let room = SAID.saturating_sub(said.len()).min(read);
+        said.extend_from_slice(buffer.get(..room).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    async fn shell(script: &str, message: &[u8], limit: Duration) -> Result<(), String> {
+        let argv = ["/bin/sh", "-c", script].map(str::to_owned);
+        run(&argv, message, limit).await
+    }
+
+    #[tokio::test]
+    async fn it_gets_the_message_and_a_minimal_environment() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("said");
+        let script = format!("cat > {0}; env >> {0}; pwd >> {0}", path.display());
+        shell(&script, b"hello\n", SOON).await.unwrap();
+        let said = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            said.starts_with("hello\n") && said.ends_with("/\n"),
+            "{said}"
+        );
+        assert!(!said.contains("HOME=") && !said.contains("CARGO"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_is_killed_with_all_that_it_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("late");
+        let begin = Instant::now();
+        let script = format!("(sleep 3; echo late > {}) & sleep 1000", path.display());
+        let error = shell(&script, b"x", Duration::from_millis(300))
+            .await
+            .unwrap_err();
+        assert!(error.contains("killed"), "{error}");
+        assert!(begin.elapsed() < SOON);
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(!path.try_exists().unwrap(), "a child lived on");
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_says_why_and_not_more_than_is_read() {
+        let error = shell("echo no mail today >&2; exit 3", b"x", SOON)
+            .await
+            .unwrap_err();
+        assert!(
+            error.contains("no mail today") && error.contains('3'),
+            "{error}"
+        );
+        let script = "head -c 5000000 /dev/zero | tr '\\0' 'x' >&2; exit 1";
+        let error = shell(script, b"x", SOON).await.unwrap_err();
+        assert!(error.len() < 2 * SAID, "{}", error.len());
+        let loud = "head -c 5000000 /dev/zero; head -c 5000000 /dev/zero >&2";
+        shell(loud, b"x", SOON).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_that_does_not_read_is_no_failure_and_one_that_is_not_there_is() {
+        shell("exit 0", &vec![b'x'; 5_000_000], SOON).await.unwrap();
+        let argv = ["/nowhere/hook".to_owned()];
+        let error = run(&argv, b"x", SOON).await.unwrap_err();
+        assert!(error.contains("/nowhere/hook"), "{error}");
+        run(&[], b"x", SOON).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn what_it_leaves_running_does_not_hold_it_up() {
+        let begin = Instant::now();
+        shell("sleep 8 & exit 0", b"x", SOON).await.unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(7));
+    }
+}

@@ -1,0 +1,140 @@
+//! What the audit log, the exports and their restoring need of the admin data.
+
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::path::Path;
+use std::sync::PoisonError;
+
+use archive_db::{Database, DbError, Load, Options, Table, Text};
+use archive_model::{NodeId, ReplicaId};
+
+use super::{Admin, AdminError, AdminRow, AuditLine, TABLES};
+use crate::audit_log::{Position, Rows};
+
+/// Rows of a table, as they were when the reading began.
+type Reading<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
+
+/// The admin data as they stood at one moment.
+pub(crate) struct Snapshot<'a> {
+    /// Every file, sorted by name.
+    pub(crate) files: Reading<'a, AdminRow>,
+    /// Every node.
+    pub(crate) nodes: Reading<'a, (ReplicaId, NodeId)>,
+    /// What the trail's table has: its newest line at least, if there is any.
+    pub(crate) trail: Reading<'a, (u64, AuditLine)>,
+    /// The number of the newest line of the trail.
+    pub(crate) last: Option<u64>,
+}
+
+impl Admin {
+    /// The lines of the trail that the table still has, from this number on.
+    pub(crate) fn audit_rows(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, AuditLine), DbError>> + '_, DbError> {
+        self.audit.range((Included(from), Unbounded))
+    }
+
+    /// How far the log surely has come; none: it was never begun.
+    pub(crate) fn drained(&self) -> Result<Option<Position>, DbError> {
+        self.drained.get(&0)
+    }
+
+    /// Remembers how far the log has come, and takes away the rows that are in it, but for the one of number `last`.
+    pub(crate) fn set_drained(&self, position: Position, last: u64) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        for row in self.audit.range((Unbounded, Excluded(last)))? {
+            batch.delete(&self.audit, &row?.0)?;
+        }
+        batch.put(&self.drained, &0, &position)?;
+        batch.commit().map(|_| ())
+    }
+
+    /// Everything, as it stands now: nobody changes files and trail while the reading begins.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, DbError> {
+        let _unchanged = self
+            .numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let node = |row: Result<((Text<ReplicaId>, Text<NodeId>), ()), DbError>| {
+            row.map(|((Text(replica), Text(node)), ())| (replica, node))
+        };
+        Ok(Snapshot {
+            files: Box::new(self.files.scan()?.map(|row| row.map(|(_, row)| row))),
+            nodes: Box::new(self.nodes.scan()?.map(node)),
+            trail: Box::new(self.audit.scan()?),
+            last: self.audit.last()?.map(|(number, _)| number),
+        })
+    }
+}
+
+impl Rows for Admin {
+    fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError> {
+        self.audit.get(&number)
+    }
+}
+
+/// Admin data that are put together again. Cut off before the end they cannot be opened, and are removed.
+#[derive(Debug)]
+pub(crate) struct Restoring {
+    admin: Admin,
+    load: Load,
+}
+
+impl Restoring {
+    /// Whether a directory has admin data already. A stamp alone is what is left where they were lost.
+    pub(crate) fn is_there(data: &Path) -> Result<bool, AdminError> {
+        match archive_durable::directory::list(&data.join("admin")) {
+            Err(error) if error.is_absent() => Ok(false),
+            Err(error) => Err(error.into()),
+            Ok(entries) => Ok(!entries.is_empty()),
+        }
+    }
+
+    /// Begins in a directory that has none.
+    pub(crate) fn begin(data: &Path) -> Result<Self, AdminError> {
+        archive_durable::directory::make(data)?;
+        let options = Options::new("admin", 1, TABLES);
+        let database = Database::open(&data.join("admin"), &options)?;
+        let admin = Admin::new(database, data.join("admin.stamp"))?;
+        let load = admin.database.load()?;
+        Ok(Self { admin, load })
+    }
+
+    /// Takes a file.
+    pub(crate) fn file(&mut self, row: &AdminRow) -> Result<(), DbError> {
+        let key = Text(row.record.name.clone());
+        self.load.put(&self.admin.files, &key, row)
+    }
+
+    /// Takes a node.
+    pub(crate) fn node(&mut self, replica: ReplicaId, node: NodeId) -> Result<(), DbError> {
+        self.load
+            .put(&self.admin.nodes, &(Text(replica), Text(node)), &())
+    }
+
+    /// Takes a line of the trail.
+    pub(crate) fn line(&mut self, number: u64, line: &AuditLine) -> Result<(), DbError> {
+        self.load.put(&self.admin.audit, &number, line)
+    }
+
+    /// Takes how far the log that is there has come.
+    pub(crate) fn drained(&mut self, position: Position) -> Result<(), DbError> {
+        self.load.put(&self.admin.drained, &0, &position)
+    }
+
+    /// Makes them durable, with a fresh stamp.
+    pub(crate) fn finish(self) -> Result<(), AdminError> {
+        let Self { admin, load } = self;
+        load.finish()?;
+        Ok(admin.stamp()?)
+    }
+
+    /// Removes what was begun.
+    pub(crate) fn abandon(self, data: &Path) -> Result<(), DbError> {
+        drop(self);
+        Database::destroy(&data.join("admin"))
+    }
+}
+
+/// Where it is kept how far the log has come: one row.
+pub(super) type Drained = Table<u64, Position>;

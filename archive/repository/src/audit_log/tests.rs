@@ -1,0 +1,344 @@
+//! What is done to a log, and whether it is noticed.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use archive_model::FileName;
+use jiff::Timestamp;
+
+use super::*;
+use crate::admin::Admin;
+use crate::audit::Trail;
+
+/// So that a few lines make several files.
+const SHORT: u64 = 700;
+
+const LINES: u64 = 12;
+
+struct Table(BTreeMap<u64, AuditLine>);
+
+impl Rows for Table {
+    fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError> {
+        Ok(self.0.get(&number).cloned())
+    }
+}
+
+fn line(number: u64) -> AuditLine {
+    AuditLine {
+        at: Timestamp::from_second(i64::try_from(number).unwrap()).unwrap(),
+        who: "harvester/h".to_owned(),
+        file: Some(FileName::new(&format!("f-{number}")).unwrap()),
+        what: format!("{number}: said \"no\"\n{{\"number\":{number}}}"),
+    }
+}
+
+fn rows(from: u64, to: u64) -> Table {
+    Table((from..to).map(|number| (number, line(number))).collect())
+}
+
+fn open(at: &Path, known: Option<Position>, rows: &Table) -> Result<AuditLog, LogError> {
+    AuditLog::open(at, known, rows, SHORT, &|| false)
+}
+
+/// A log of [`LINES`] lines: how far it is after each of them, and what each file holds.
+fn written(at: &Path) -> (Vec<Position>, Vec<Vec<u8>>) {
+    let mut log = open(at, Some(Position::start()), &rows(0, 0)).unwrap();
+    let mut positions = vec![Position::start()];
+    for number in 0..LINES {
+        positions.push(log.append(&[(number, line(number))]).unwrap());
+    }
+    (positions, contents(at))
+}
+
+fn contents(at: &Path) -> Vec<Vec<u8>> {
+    let mut names: Vec<_> = fs::read_dir(at)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    names.sort();
+    names.iter().map(|name| fs::read(name).unwrap()).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+fn put(at: &Path, contents: &[Vec<u8>]) {
+    drop(fs::remove_dir_all(at));
+    fs::create_dir(at).unwrap();
+    for (number, bytes) in contents.iter().enumerate() {
+        fs::write(files::path(at, number as u64), bytes).unwrap();
+    }
+}
+
+fn is_refused(at: &Path, known: Position) -> bool {
+    let before = contents(at);
+    let opened = open(at, Some(known), &rows(LINES - 1, LINES));
+    let is_refused = matches!(opened, Err(LogError::Changed { .. }));
+    assert!(
+        !is_refused || contents(at) == before,
+        "nothing is done to a log that is refused"
+    );
+    is_refused
+}
+
+/// The lines of each file, with their line feeds.
+fn lines(files: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
+    let split = |bytes: &Vec<u8>| {
+        bytes
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    files.iter().map(split).collect()
+}
+
+#[test]
+fn the_chain_goes_on_over_the_files_and_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (positions, files) = written(&at);
+    assert!(files.len() > 2 && files.iter().all(|file| file.len() as u64 <= SHORT));
+    let last = *positions.last().unwrap();
+    let log = open(&at, Some(last), &rows(LINES - 1, LINES)).unwrap();
+    assert_eq!((log.position, contents(&at)), (last, files.clone()));
+    let paths: Vec<_> = (0..files.len())
+        .map(|number| files::path(&at, number as u64))
+        .collect();
+    let verified = verify(&paths).unwrap();
+    assert_eq!((verified.lines, verified.numbers), (LINES, 0..LINES));
+    assert_eq!((verified.head, verified.torn), (last.chain.previous(), 0));
+    let rest = verify(&paths[1..]).unwrap();
+    assert_eq!(
+        (rest.numbers.end, rest.head),
+        (LINES, last.chain.previous())
+    );
+    // No name and no reason makes a second line of one.
+    assert_eq!(lines(&files).concat().len() as u64, LINES);
+}
+
+#[test]
+fn a_tail_that_is_cut_at_any_byte_is_finished_or_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (positions, files) = written(&at);
+    let last = *positions.last().unwrap();
+    let newest = lines(&files).concat().pop().unwrap().len();
+    let end = files.last().unwrap().len();
+    for cut in 0..=end {
+        let mut torn = files.clone();
+        torn.last_mut().unwrap().truncate(cut);
+        // All lines were sure: only the one that the table keeps may be missing.
+        put(&at, &torn);
+        if cut >= end - newest {
+            let log = open(&at, Some(last), &rows(LINES - 1, LINES)).unwrap();
+            assert_eq!(log.position.chain, last.chain);
+            assert_eq!(contents(&at), files, "cut at {cut}");
+        } else {
+            assert!(is_refused(&at, last), "cut at {cut}");
+        }
+        // Nothing of the last file was sure yet: all of it comes again, and nothing twice.
+        put(&at, &torn);
+        let sure = positions
+            .iter()
+            .rfind(|at| at.file + 1 < files.len() as u64)
+            .unwrap();
+        let table = rows(sure.chain.next() - 1, LINES);
+        let mut log = open(&at, Some(*sure), &table).unwrap();
+        let missing: Vec<_> = table
+            .0
+            .into_iter()
+            .filter(|(n, _)| *n >= log.next())
+            .collect();
+        assert_eq!(log.append(&missing).unwrap().chain, last.chain);
+        assert_eq!(
+            lines(&contents(&at)).concat(),
+            lines(&files).concat(),
+            "cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn what_a_crash_left_in_place_of_unsure_lines_is_written_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (positions, files) = written(&at);
+    let sure = positions[5];
+    let start = usize::try_from(sure.length).unwrap();
+    let file = usize::try_from(sure.file).unwrap();
+    for from in start..files[file].len() {
+        let mut torn = files.clone();
+        torn[file][from..].fill(0);
+        torn.last_mut().unwrap().push(7);
+        put(&at, &torn);
+        let table = rows(4, LINES);
+        let mut log = open(&at, Some(sure), &table).unwrap();
+        let missing: Vec<_> = table
+            .0
+            .into_iter()
+            .filter(|(n, _)| *n >= log.next())
+            .collect();
+        log.append(&missing).unwrap();
+        assert_eq!(
+            lines(&contents(&at)).concat(),
+            lines(&files).concat(),
+            "zeros from {from}"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_any_byte_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (positions, files) = written(&at);
+    let last = *positions.last().unwrap();
+    for file in 0..files.len() {
+        for byte in 0..files[file].len() {
+            let mut changed = files.clone();
+            changed[file][byte] ^= 1 << (byte % 8);
+            put(&at, &changed);
+            assert!(is_refused(&at, last), "file {file}, byte {byte}");
+        }
+    }
+}
+
+#[test]
+fn lines_that_are_gone_moved_added_or_written_anew_are_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (positions, files) = written(&at);
+    let last = *positions.last().unwrap();
+    let all = lines(&files);
+    let joined =
+        |lines: &[Vec<Vec<u8>>]| lines.iter().map(|file| file.concat()).collect::<Vec<_>>();
+    for file in 0..all.len() {
+        for index in 0..all[file].len() {
+            let is_newest = file + 1 == all.len() && index + 1 == all[file].len();
+            let mut gone = all.clone();
+            gone[file].remove(index);
+            put(&at, &joined(&gone));
+            assert_eq!(
+                is_refused(&at, last),
+                !is_newest,
+                "line {index} of {file} is gone"
+            );
+            let mut twice = all.clone();
+            let line = twice[file][index].clone();
+            twice[file].insert(index, line);
+            put(&at, &joined(&twice));
+            assert!(is_refused(&at, last), "line {index} of {file} twice");
+            if index > 0 {
+                let mut swapped = all.clone();
+                swapped[file].swap(index - 1, index);
+                put(&at, &joined(&swapped));
+                assert!(is_refused(&at, last), "line {index} of {file} swapped");
+            }
+        }
+        put(&at, &files);
+        fs::remove_file(files::path(&at, file as u64)).unwrap();
+        assert!(is_refused(&at, last), "file {file} is gone");
+    }
+    // One more line, well made, that the archive did not write.
+    let mut chain = last.chain;
+    let mut forked = files.clone();
+    forked
+        .last_mut()
+        .unwrap()
+        .extend(chain.line(LINES, &line(99)).unwrap());
+    put(&at, &forked);
+    assert!(is_refused(&at, last));
+    // The whole log, with hashes that are right, and one word that is another.
+    let other = directory.path().join("other");
+    let mut log = open(&other, Some(Position::start()), &rows(0, 0)).unwrap();
+    for number in 0..LINES {
+        let mut line = line(number);
+        if number == 3 {
+            line.who = "harvester/x".to_owned();
+        }
+        log.append(&[(number, line)]).unwrap();
+    }
+    put(&at, &contents(&other));
+    assert!(is_refused(&at, last));
+    // A log of which the admin data know nothing.
+    put(&at, &files);
+    let unknown = open(&at, None, &rows(0, 3));
+    assert!(matches!(unknown, Err(LogError::Changed { .. })));
+    put(&at, &files);
+    assert!(
+        open(&at, None, &rows(0, LINES)).is_ok(),
+        "a crash before the first was sure"
+    );
+}
+
+fn note(admin: &Admin, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let mut changes = admin.change();
+        changes.note(line(number));
+        admin.commit(changes).unwrap();
+    }
+}
+
+/// What the trail says, and how many of its lines are in the log.
+fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
+    let entries: Vec<_> = Trail::read(admin, at)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let numbers: Vec<u64> = entries.iter().map(|entry| entry.number).collect();
+    assert!(numbers.iter().copied().eq(0..entries.len() as u64));
+    let logged = entries
+        .iter()
+        .filter(|entry| entry.previous.is_some())
+        .count();
+    (
+        entries.into_iter().map(|entry| entry.line.what).collect(),
+        logged,
+    )
+}
+
+#[test]
+fn the_trail_is_whole_wherever_the_draining_stands() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let admin = Admin::open(&directory.path().join("data")).unwrap();
+    let expected = |to: u64| (0..to).map(|number| line(number).what).collect::<Vec<_>>();
+    assert_eq!(said(&admin, &at), (vec![], 0));
+    note(&admin, 0..5);
+    assert_eq!(said(&admin, &at), (expected(5), 0));
+    let log = drain::open(&admin, &at, &|| false).unwrap();
+    let (log, is_all) = drain::drain(log, &admin).unwrap();
+    assert!(is_all);
+    assert_eq!(said(&admin, &at), (expected(5), 5));
+    assert_eq!(
+        admin.audit_rows(0).unwrap().count(),
+        1,
+        "the newest row stays"
+    );
+    note(&admin, 5..8);
+    assert_eq!(said(&admin, &at), (expected(8), 5));
+    // Appended, and the process dies before the rows are gone.
+    let mut dying = log;
+    let rows: Vec<_> = admin.audit_rows(5).unwrap().map(Result::unwrap).collect();
+    dying.append(&rows).unwrap();
+    drop(dying);
+    assert_eq!(said(&admin, &at), (expected(8), 8));
+    let log = drain::open(&admin, &at, &|| false).unwrap();
+    let (log, _) = drain::drain(log, &admin).unwrap();
+    assert_eq!(said(&admin, &at), (expected(8), 8));
+    note(&admin, 8..9);
+    drain::drain(log, &admin).unwrap();
+    assert_eq!(said(&admin, &at), (expected(9), 9));
+    drop(admin);
+    let admin = Admin::open(&directory.path().join("data")).unwrap();
+    drain::open(&admin, &at, &|| false).unwrap();
+    // Somebody takes the log away.
+    fs::remove_dir_all(&at).unwrap();
+    let refused = drain::open(&admin, &at, &|| false);
+    assert!(
+        matches!(refused, Err(LogError::Changed { .. })),
+        "{refused:?}"
+    );
+    assert!(
+        Trail::read(&admin, &at).unwrap().last().unwrap().is_err(),
+        "a hole is no end"
+    );
+}

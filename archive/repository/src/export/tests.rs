@@ -1,0 +1,70 @@
+//! An export says the same twice, and notices what changed.
+
+use super::*;
+use crate::admin::AuditLine;
+use crate::restore::testing::{archive, row};
+
+fn export(admin: &Admin, log: &Path, time: &str) -> (Vec<u8>, Exported) {
+    let mut out = Vec::new();
+    let export = Export {
+        admin,
+        log,
+        archive: "kb",
+        time: time.parse().unwrap(),
+        is_stopping: &|| false,
+    };
+    let exported = export.write(&mut out).unwrap();
+    (out, exported)
+}
+
+#[test]
+fn an_export_is_lines_of_json_in_a_stable_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = archive(directory.path(), 3);
+    let log = directory.path().join("audit");
+    let (bytes, exported) = export(&admin, &log, "2026-01-01T00:00:00Z");
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let kinds: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            value.as_object().unwrap().keys().next().unwrap().clone()
+        })
+        .collect();
+    let expected = [
+        "header", "file", "file", "file", "node", "audit", "audit", "audit", "end",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(export(&admin, &log, "2026-01-01T00:00:00Z").0, bytes);
+    let last = text.lines().last().unwrap();
+    let before = text.len() - last.len() - 1;
+    assert_eq!(
+        blake3::hash(&bytes[..before]).to_hex().as_str(),
+        exported.end.blake3
+    );
+}
+
+#[test]
+fn only_what_is_no_trace_of_an_export_counts_as_a_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = archive(directory.path(), 2);
+    let log = directory.path().join("audit");
+    let content = |time: &str| export(&admin, &log, time).1.content;
+    let first = content("2026-01-01T00:00:00Z");
+    let name = format!("{}20260101T000000Z.jsonl.gz", prefix("kb"));
+    let own = row(&name, 7);
+    let mut changes = admin.change();
+    admin.put(&mut changes, &own).unwrap();
+    changes.note(AuditLine {
+        at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        who: "repository/kb".to_owned(),
+        file: Some(own.record.name.clone()),
+        what: "admin data exported".to_owned(),
+    });
+    admin.commit(changes).unwrap();
+    assert_eq!(content("2026-01-02T00:00:00Z"), first);
+    let mut changes = admin.change();
+    admin.put(&mut changes, &row("new", 8)).unwrap();
+    admin.commit(changes).unwrap();
+    assert_ne!(content("2026-01-02T00:00:00Z"), first);
+}

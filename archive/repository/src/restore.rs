@@ -1,0 +1,146 @@
+//! The way back from lost admin data: from an export, or from the signed admissions in the sidecars of every replica.
+//!
+//! Works while the repository is stopped, and only where there are no admin data. A trail whose log is still there goes
+//! on; else it begins with what the export has. What is restored is complete or not there at all: until the last row is
+//! written the admin data cannot be opened.
+//!
+//! Not promised: what no signature vouches for. It is named, and left out.
+
+pub mod combine;
+mod export;
+mod lines;
+pub mod replicas;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use archive_durable::{DiskError, read_state};
+use archive_proof::TrustFile;
+use jiff::Timestamp;
+
+pub use export::{FromExport, from_export};
+pub use replicas::{FromReplicas, from_replicas};
+
+use crate::admin::{AdminError, AuditLine, Restoring};
+use crate::audit_log::{Entry, LogError, Position, Walk};
+
+/// The most findings that are kept; the rest is counted.
+const FINDINGS: usize = 10_000;
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// There are admin data.
+    #[error(
+        "{}: there are admin data already, and they were not touched; move them away if they are to be replaced \
+         (also what a restore that was cut off has left)", .0.display()
+    )]
+    There(PathBuf),
+    /// A file that the settings name is absent or not what it should be.
+    #[error("{setting}: {}: {why}", .path.display())]
+    File {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The export cannot be read at all.
+    #[error("{}: {why}", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The audit log that is still there is not to be believed.
+    #[error("{0}; or move the log away, and the trail begins with what is restored")]
+    Log(#[from] LogError),
+    /// The admin data cannot be written.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The same.
+    #[error(transparent)]
+    Database(#[from] archive_db::DbError),
+    /// A system call failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The certificate or an address of the settings cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// A bug: the work panicked.
+    #[error(transparent)]
+    Join(#[from] tokio::task::JoinError),
+}
+
+/// Something that was left out, or could not be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which file, node or line.
+    pub about: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Findings: the first of them, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The first of them.
+    pub list: Vec<Finding>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Findings {
+    fn add(&mut self, about: impl Into<String>, what: impl Into<String>) {
+        self.count += 1;
+        if self.list.len() < FINDINGS {
+            self.list.push(Finding {
+                about: about.into(),
+                what: what.into(),
+            });
+        }
+    }
+}
+
+/// Refuses where there are admin data.
+fn refuse_if_there(data: &Path) -> Result<(), RestoreError> {
+    if Restoring::is_there(data)? {
+        return Err(RestoreError::There(data.join("admin")));
+    }
+    Ok(())
+}
+
+fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
+    let wrong = |why: String| RestoreError::File {
+        setting: "repository.trust",
+        path: path.to_owned(),
+        why,
+    };
+    let text = read_state(path)?.ok_or_else(|| wrong("there is no such file".to_owned()))?;
+    TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// The log that is still there: its last line, and where it ends.
+fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, LogError> {
+    let mut walk = Walk::open(&data.join("audit"))?;
+    let mut last = None;
+    for entry in walk.by_ref() {
+        last = Some(entry?);
+    }
+    Ok(last.map(|last| (last, walk.position())))
+}
+
+/// The last line of what is restored: that it was.
+fn restored(archive: &str, now: Timestamp, what: String) -> AuditLine {
+    AuditLine {
+        at: now,
+        who: format!("repository/{archive}"),
+        file: None,
+        what,
+    }
+}

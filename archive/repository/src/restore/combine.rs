@@ -1,0 +1,196 @@
+//! Pure: what the sidecars of all replicas say of one name, put together into one row of the admin data.
+//!
+//! Only what a trusted key signed counts. Two valid admissions of different content under one name are for people to
+//! decide; a name without any valid admission is for a vote of re-hashed bytes. Both are left out, and named.
+
+use std::collections::BTreeMap;
+
+use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
+use archive_proof::{Admission, Envelope, TrustFile};
+use jiff::Timestamp;
+
+use crate::admin::AdminRow;
+use crate::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, ReplicaSpec, Upload};
+
+/// What one sidecar says, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// When the copy was stored there.
+    pub stored: Timestamp,
+    /// Whether the node sees the file beside the sidecar, in whatever condition.
+    pub is_there: bool,
+    /// The admission, verbatim; empty where none can be read.
+    pub admission: String,
+}
+
+/// What is to be done with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is re-established.
+    File(Box<AdminRow>),
+    /// Valid admissions contradict each other: which.
+    Contradicting(String),
+    /// No valid admission: why.
+    Unsigned(String),
+}
+
+/// Whose admissions count, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule<'a> {
+    /// The archive.
+    pub archive: &'a str,
+    /// The keys that count.
+    pub trust: &'a TrustFile,
+    /// The replicas of the settings.
+    pub specs: &'a [ReplicaSpec],
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Rule<'_> {
+    /// Puts together what all replicas say of `name`.
+    pub fn combine(&self, name: &FileName, sightings: &[Sighting]) -> Verdict {
+        let read = |sighting| (sighting, self.read(name, sighting));
+        let read: Vec<_> = sightings.iter().map(read).collect();
+        let mut contents: BTreeMap<_, Vec<(&Sighting, &Admission)>> = BTreeMap::new();
+        for (sighting, admission) in &read {
+            if let Ok(admission) = admission {
+                let content = (admission.root, admission.size);
+                contents
+                    .entry(content)
+                    .or_default()
+                    .push((sighting, admission));
+            }
+        }
+        let mut contents = contents.into_iter();
+        let Some((_, agreed)) = contents.next() else {
+            return Verdict::Unsigned(reasons(&read));
+        };
+        let mut others = contents.peekable();
+        if others.peek().is_some() {
+            let all = std::iter::once(agreed).chain(others.map(|(_, those)| those));
+            return Verdict::Contradicting(
+                all.map(|those| described(&those))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            );
+        }
+        // Of several admissions of the same content the first one was given.
+        let first = agreed
+            .iter()
+            .min_by_key(|(sighting, admission)| (admission.admitted, sighting.admission.as_str()));
+        match first {
+            Some((sighting, admission)) => {
+                Verdict::File(Box::new(self.row(sighting, admission, &agreed)))
+            }
+            None => Verdict::Unsigned(reasons(&read)),
+        }
+    }
+
+    fn read(&self, name: &FileName, sighting: &Sighting) -> Result<Admission, String> {
+        if sighting.admission.is_empty() {
+            return Err("no sidecar can be read".to_owned());
+        }
+        let envelope =
+            Envelope::parse(sighting.admission.as_bytes()).map_err(|error| error.to_string())?;
+        let admission =
+            Admission::verify(&envelope, self.trust).map_err(|error| error.to_string())?;
+        if admission.name != *name || admission.archive != self.archive {
+            return Err(format!(
+                "the admission is of {} in the archive {:?}",
+                admission.name, admission.archive
+            ));
+        }
+        Ok(admission)
+    }
+
+    fn row(
+        &self,
+        first: &Sighting,
+        admission: &Admission,
+        agreed: &[(&Sighting, &Admission)],
+    ) -> AdminRow {
+        let content = Content {
+            root: admission.root,
+            size: admission.size,
+            digests: admission.digests.clone(),
+        };
+        let replicas: BTreeMap<_, _> = self
+            .specs
+            .iter()
+            .map(|spec| (spec.id.clone(), self.replica(spec, agreed)))
+            .collect();
+        let is_everywhere = replicas.values().all(|copy| copy.state.is_completed());
+        let record = FileRecord {
+            name: admission.name.clone(),
+            phase: if is_everywhere {
+                Phase::Complete
+            } else {
+                Phase::Bound
+            },
+            upload: Some(Upload {
+                id: admission.upload.clone(),
+                claim: Claim::from(&content),
+            }),
+            content: Some(content),
+            replicas,
+        };
+        AdminRow {
+            record,
+            depositor: admission.depositor.clone(),
+            admission: Some(first.admission.clone()),
+        }
+    }
+
+    /// A replica that has the sidecar had the file: where that is gone now, the next check finds it missing.
+    fn replica(&self, spec: &ReplicaSpec, agreed: &[(&Sighting, &Admission)]) -> ReplicaRecord {
+        let own = agreed
+            .iter()
+            .filter(|(sighting, _)| sighting.replica == spec.id);
+        let best = own.min_by_key(|(sighting, _)| (!sighting.is_there, sighting.stored));
+        let started = ReplicaRecord::started(spec.kind, spec.required, self.now);
+        match best {
+            Some((sighting, _)) => ReplicaRecord {
+                state: ReplicaState::UploadCompleted,
+                since: sighting.stored,
+                node: Some(sighting.node.clone()),
+                volume: Some(sighting.volume.clone()),
+                ..started
+            },
+            None => ReplicaRecord {
+                state: ReplicaState::UploadFailed(StoreFailure::Unreachable(
+                    "no admitted copy was found when the admin data were re-established".to_owned(),
+                )),
+                sealed: true,
+                ..started
+            },
+        }
+    }
+}
+
+fn place(sighting: &Sighting) -> String {
+    format!("{}/{}/{}", sighting.replica, sighting.node, sighting.volume)
+}
+
+fn described(those: &[(&Sighting, &Admission)]) -> String {
+    let places = those.iter().map(|(sighting, _)| place(sighting));
+    let places = places.collect::<Vec<_>>().join(", ");
+    let root = those
+        .first()
+        .map(|(_, admission)| admission.root.to_string());
+    format!("root {} in {places}", root.unwrap_or_default())
+}
+
+fn reasons(read: &[(&Sighting, Result<Admission, String>)]) -> String {
+    let said = read.iter().filter_map(|(sighting, read)| {
+        let why = read.as_ref().err()?;
+        Some(format!("{}: {why}", place(sighting)))
+    });
+    said.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,228 @@
+//! An export, read line by line: each is looked at, and what is wrong is said with the number of the line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use archive_durable::directory;
+use archive_model::FileName;
+use archive_proof::{Admission, Envelope, TrustFile};
+use flate2::bufread::MultiGzDecoder;
+
+use super::RestoreError;
+use crate::admin::{AdminRow, AuditLine};
+use crate::audit_log::Chain;
+use crate::export::{End, FORMAT, Header, Line, Node};
+use crate::store::Phase;
+
+/// The longest line that is read, in bytes.
+const LONGEST: u64 = 8 << 20;
+
+/// What a line is good for.
+pub(super) enum Seen {
+    /// The header.
+    Header(Header),
+    /// A file, whose admission was verified if it has one.
+    File(Box<AdminRow>),
+    /// A node.
+    Node(Node),
+    /// A line of the trail.
+    Audit(u64, AuditLine),
+    /// The end, which is as it was counted.
+    End,
+    /// Nothing: why.
+    Bad(String),
+}
+
+/// An export that is being read.
+pub(super) struct Lines<'a> {
+    reader: Box<dyn BufRead>,
+    trust: &'a TrustFile,
+    archive: &'a str,
+    whole: blake3::Hasher,
+    counted: End,
+    chain: Option<Chain>,
+    last_name: Option<FileName>,
+    pub(super) number: u64,
+    is_ended: bool,
+    is_broken: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Opens an export, packed or not.
+    pub(super) fn open(
+        path: &Path,
+        trust: &'a TrustFile,
+        archive: &'a str,
+    ) -> Result<Self, RestoreError> {
+        let unreadable = |error: io::Error| RestoreError::Export {
+            path: path.to_owned(),
+            why: format!("the export cannot be read: {error}"),
+        };
+        let file: File = directory::open(path).map_err(|error| unreadable(error.source))?;
+        let mut plain = BufReader::with_capacity(1 << 18, file);
+        let is_packed = plain
+            .fill_buf()
+            .map_err(unreadable)?
+            .starts_with(&[0x1f, 0x8b]);
+        let reader: Box<dyn BufRead> = if is_packed {
+            Box::new(BufReader::with_capacity(
+                1 << 18,
+                MultiGzDecoder::new(plain),
+            ))
+        } else {
+            Box::new(plain)
+        };
+        Ok(Self {
+            reader,
+            trust,
+            archive,
+            whole: blake3::Hasher::new(),
+            counted: End {
+                files: 0,
+                nodes: 0,
+                audit: 0,
+                audit_head: String::new(),
+                blake3: String::new(),
+            },
+            chain: Some(Chain::start()),
+            last_name: None,
+            number: 0,
+            is_ended: false,
+            is_broken: false,
+        })
+    }
+
+    /// The next line; none: nothing comes any more.
+    pub(super) fn next(&mut self) -> Option<Seen> {
+        if self.is_broken {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let read = self
+            .reader
+            .by_ref()
+            .take(LONGEST)
+            .read_until(b'\n', &mut bytes);
+        self.number += 1;
+        if let Err(error) = read {
+            self.is_broken = true;
+            return Some(Seen::Bad(format!("the rest cannot be read: {error}")));
+        }
+        if bytes.is_empty() {
+            self.is_broken = true;
+            let cut = "the export ends here, without its last line: it was cut";
+            return (!self.is_ended).then(|| Seen::Bad(cut.to_owned()));
+        }
+        if self.is_ended {
+            self.is_broken = true;
+            return Some(Seen::Bad("something follows the last line".to_owned()));
+        }
+        if bytes.last() != Some(&b'\n') {
+            self.is_broken = true;
+            return Some(Seen::Bad(
+                "the line has no end: the export was cut".to_owned(),
+            ));
+        }
+        Some(self.look(&bytes).unwrap_or_else(Seen::Bad))
+    }
+
+    fn look(&mut self, bytes: &[u8]) -> Result<Seen, String> {
+        let line: Result<Line, _> = serde_json::from_slice(bytes);
+        if let Ok(Line::End(end)) = &line {
+            return self.end(end);
+        }
+        self.whole.update(bytes);
+        match line.map_err(|error| format!("it is no line of an export: {error}"))? {
+            Line::Header(header) => {
+                if self.number != 1 {
+                    return Err("a second header".to_owned());
+                }
+                if header.format != FORMAT {
+                    let found = &header.format;
+                    return Err(format!(
+                        "its format is {found:?}; this build reads {FORMAT}"
+                    ));
+                }
+                if header.archive != self.archive {
+                    let (found, own) = (&header.archive, self.archive);
+                    return Err(format!("it is of the archive {found:?}, not of {own:?}"));
+                }
+                Ok(Seen::Header(header))
+            }
+            Line::File(row) => {
+                let name = row.record.name.clone();
+                let is_after = self.last_name.as_ref().is_none_or(|last| *last < name);
+                self.counted.files += 1;
+                if !is_after {
+                    return Err(format!("{name} is out of order"));
+                }
+                self.last_name = Some(name.clone());
+                check_row(&row, self.trust, self.archive)
+                    .map_err(|why| format!("{name}: {why}"))?;
+                Ok(Seen::File(row))
+            }
+            Line::Node(node) => {
+                self.counted.nodes += 1;
+                Ok(Seen::Node(node))
+            }
+            Line::Audit(written) => {
+                let (number, line) = written.into_line();
+                self.counted.audit += 1;
+                // After a line that is lost the hash of the log cannot be compared any more.
+                self.chain = self
+                    .chain
+                    .and_then(|mut chain| chain.line(number, &line).ok().map(|_| chain));
+                Ok(Seen::Audit(number, line))
+            }
+            Line::End(_) => Err("a second end".to_owned()),
+        }
+    }
+
+    fn end(&mut self, end: &End) -> Result<Seen, String> {
+        self.is_ended = true;
+        let found = self.whole.finalize().to_hex();
+        if end.blake3 != found.as_str() {
+            return Err(
+                "the BLAKE3 of the export is another: something in it was changed".to_owned(),
+            );
+        }
+        let head = self.chain.map(|chain| chain.previous().to_string());
+        let counted = End {
+            audit_head: head.unwrap_or_default(),
+            blake3: end.blake3.clone(),
+            ..self.counted.clone()
+        };
+        if *end != counted {
+            return Err("it counts other lines than there are, or another trail".to_owned());
+        }
+        Ok(Seen::End)
+    }
+}
+
+/// Whether a row says what its admission says, and a trusted key signed that.
+fn check_row(row: &AdminRow, trust: &TrustFile, archive: &str) -> Result<(), String> {
+    let record = &row.record;
+    let Some(admission) = &row.admission else {
+        return match (&record.content, record.phase) {
+            (None, Phase::Free | Phase::Intent { .. }) => Ok(()),
+            (_, _) => Err("it has no admission".to_owned()),
+        };
+    };
+    let envelope = Envelope::parse(admission.as_bytes()).map_err(|error| error.to_string())?;
+    let admission = Admission::verify(&envelope, trust).map_err(|error| error.to_string())?;
+    let content = record
+        .content
+        .as_ref()
+        .ok_or("it is admitted, and has no content")?;
+    let is_same = admission.name == record.name
+        && admission.archive == archive
+        && admission.size == content.size
+        && admission.root == content.root
+        && admission.digests == content.digests
+        && admission.depositor == row.depositor;
+    if !is_same {
+        return Err("its admission is of something else".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! Without an export: every node of every replica is asked for the admissions beside its files.
+//!
+//! The nodes' answers are sorted by name and read side by side, so that memory holds one page of each. Which nodes there
+//! are is what the monitors have heard of; they are named, because nobody else remembers them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::{FileName, NodeId, ReplicaId, ReplicaKind};
+use archive_proof::TrustFile;
+use archive_rpc::Limits;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use super::combine::{Rule, Sighting, Verdict};
+use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
+use crate::admin::Restoring;
+use crate::replicas::{Admissions, Replicas};
+use crate::settings::Settings;
+
+/// How long a monitor or node may be silent.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FromReplicas {
+    /// Every node that was asked, with its replica.
+    pub nodes: Vec<(ReplicaId, NodeId)>,
+    /// Files that are re-established.
+    pub files: u64,
+    /// How many of them are not in every replica.
+    pub incomplete: u64,
+    /// Names under which valid admissions contradict each other.
+    pub contradicting: Findings,
+    /// Names without any valid admission.
+    pub unsigned: Findings,
+    /// Who did not answer, or not wholly.
+    pub silent: Findings,
+    /// Whether admin data were written.
+    pub written: bool,
+}
+
+/// Puts the admin data of a stopped repository together again. Where a node or volume did not answer, nothing is
+/// written, unless `partial` says that what did answer is better than nothing.
+pub async fn from_replicas(
+    settings: &Settings,
+    partial: bool,
+    clock: Clock,
+) -> Result<FromReplicas, RestoreError> {
+    let own = &settings.repository;
+    refuse_if_there(&own.data)?;
+    let said = |error: &dyn std::error::Error| RestoreError::Settings(error.to_string());
+    settings.check().map_err(|error| said(&error))?;
+    let trust = trust_file(&own.trust)?;
+    let credentials = settings.rpc.credentials(clock.now().into());
+    let credentials = credentials.map_err(|error| said(&error))?;
+    let replicas = Replicas::new(&settings.replicas, credentials, Limits::default());
+    let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
+    let work = Work {
+        settings: settings.clone(),
+        trust,
+        replicas,
+        clock,
+        runtime: Handle::current(),
+    };
+    spawn_blocking(move || work.run(partial)).await?
+}
+
+struct Work {
+    settings: Settings,
+    trust: TrustFile,
+    replicas: Arc<Replicas>,
+    clock: Clock,
+    runtime: Handle,
+}
+
+impl Work {
+    fn run(&self, partial: bool) -> Result<FromReplicas, RestoreError> {
+        let own = &self.settings.repository;
+        let log = log_end(&own.data)?;
+        let mut report = FromReplicas::default();
+        let mut lanes = self.lanes(&mut report);
+        let specs = self.settings.specs();
+        let rule = Rule {
+            archive: &own.archive,
+            trust: &self.trust,
+            specs: &specs,
+            now: self.clock.now(),
+        };
+        let mut restoring = Restoring::begin(&own.data)?;
+        let written = self.merge(&mut lanes, rule, &mut restoring, &mut report);
+        if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
+            restoring.abandon(&own.data)?;
+            written?;
+            return Ok(report);
+        }
+        for (replica, node) in &report.nodes {
+            restoring.node(replica.clone(), node.clone())?;
+        }
+        let mut next = 0;
+        if let Some((last, position)) = &log {
+            restoring.line(last.number, &last.line)?;
+            restoring.drained(*position)?;
+            next = position.chain.next();
+        }
+        let what = format!(
+            "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
+             without a valid admission",
+            report.nodes.len(),
+            report.files,
+            report.contradicting.count,
+            report.unsigned.count
+        );
+        restoring.line(next, &restored(&own.archive, self.clock.now(), what))?;
+        restoring.finish()?;
+        report.written = true;
+        Ok(report)
+    }
+
+    /// Asks every node of every replica.
+    fn lanes(&self, report: &mut FromReplicas) -> Vec<Lane> {
+        let mut lanes = Vec::new();
+        for spec in &self.settings.replicas {
+            if spec.kind != ReplicaKind::Bitarchive {
+                continue;
+            }
+            // Nobody knows any more whom to miss.
+            self.replicas.set_members(&spec.id, Vec::new());
+            let asked = self.replicas.nodes_seen(&spec.id);
+            let nodes = match self.wait(asked) {
+                Ok(nodes) if !nodes.is_empty() => nodes,
+                Ok(_) => {
+                    let why =
+                        "its monitor has heard of no node yet; start the nodes, then try again";
+                    report.silent.add(format!("replica {}", spec.id), why);
+                    continue;
+                }
+                Err(why) => {
+                    report.silent.add(format!("replica {}", spec.id), why);
+                    continue;
+                }
+            };
+            for seen in nodes {
+                let about = format!("node {} of replica {}", seen.node, spec.id);
+                let Ok(node) = NodeId::new(&seen.node) else {
+                    report.silent.add(about, "this is no id of a node");
+                    continue;
+                };
+                report.nodes.push((spec.id.clone(), node.clone()));
+                match self.wait(self.replicas.admissions(&spec.id, &node)) {
+                    Ok(stream) => lanes.push(Lane::new(spec.id.clone(), node, stream)),
+                    Err(why) => report.silent.add(about, why),
+                }
+            }
+        }
+        lanes
+    }
+
+    fn merge(
+        &self,
+        lanes: &mut [Lane],
+        rule: Rule<'_>,
+        restoring: &mut Restoring,
+        report: &mut FromReplicas,
+    ) -> Result<(), RestoreError> {
+        loop {
+            for lane in &mut *lanes {
+                self.fill(lane, report);
+            }
+            let heads = lanes.iter().filter_map(|lane| lane.waiting.front());
+            let Some(name) = heads.map(|(name, _)| name).min().cloned() else {
+                return Ok(());
+            };
+            let mut sightings = Vec::new();
+            for lane in &mut *lanes {
+                while let Some((_, sighting)) = lane.waiting.pop_front_if(|(head, _)| *head == name)
+                {
+                    sightings.push(sighting);
+                    self.fill(lane, report);
+                }
+            }
+            match rule.combine(&name, &sightings) {
+                Verdict::File(row) => {
+                    report.files += 1;
+                    let is_everywhere = row.record.open().next().is_none();
+                    report.incomplete += u64::from(!is_everywhere);
+                    restoring.file(&row)?;
+                }
+                Verdict::Contradicting(what) => report.contradicting.add(name.as_str(), what),
+                Verdict::Unsigned(what) => report.unsigned.add(name.as_str(), what),
+            }
+        }
+    }
+
+    /// Reads on until the next name of a node is known, or that there is none.
+    fn fill(&self, lane: &mut Lane, report: &mut FromReplicas) {
+        while lane.waiting.is_empty() && !lane.is_done {
+            if let Err(why) = self.read(lane, report) {
+                lane.is_done = true;
+                report.silent.add(lane.about(), why);
+            }
+        }
+    }
+
+    fn read(&self, lane: &mut Lane, report: &mut FromReplicas) -> Result<(), String> {
+        let page = self.wait(lane.stream.next())?;
+        let page = page.ok_or("its answer was cut")?;
+        for found in page.found {
+            lane.count += 1;
+            let (name, sighting) = match found {
+                Ok(found) => found,
+                Err(why) => {
+                    report.unsigned.add(lane.about(), why);
+                    continue;
+                }
+            };
+            let is_after = lane.last.as_ref().is_none_or(|last| *last <= name);
+            if !is_after || sighting.replica != lane.replica || sighting.node != lane.node {
+                return Err(format!("its answer is out of order at {name}"));
+            }
+            lane.last = Some(name.clone());
+            lane.waiting.push_back((name, sighting));
+        }
+        if let Some((count, gaps)) = page.end {
+            lane.is_done = true;
+            if count != lane.count {
+                return Err(format!("it sent {} of {count} admissions", lane.count));
+            }
+            for gap in gaps {
+                report.silent.add(lane.about(), gap);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait<T>(&self, asked: impl Future<Output = Result<T, tonic::Status>>) -> Result<T, String> {
+        let answered = self.runtime.block_on(self.clock.timeout(PATIENCE, asked));
+        answered
+            .map_err(|late| late.to_string())?
+            .map_err(|status| status.message().to_owned())
+    }
+}
+
+/// The answer of one node.
+struct Lane {
+    replica: ReplicaId,
+    node: NodeId,
+    stream: Admissions,
+    waiting: VecDeque<(FileName, Sighting)>,
+    last: Option<FileName>,
+    count: u64,
+    is_done: bool,
+}
+
+impl Lane {
+    fn new(replica: ReplicaId, node: NodeId, stream: Admissions) -> Self {
+        Self {
+            replica,
+            node,
+            stream,
+            waiting: VecDeque::new(),
+            last: None,
+            count: 0,
+            is_done: false,
+        }
+    }
+
+    fn about(&self) -> String {
+        format!("node {} of replica {}", self.node, self.replica)
+    }
+}

@@ -1,0 +1,135 @@
+//! Admin data for tests: rows with admissions that a key signed.
+
+use std::path::Path;
+
+use archive_daemon::{DaemonSettings, NotifySettings, Period};
+use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root, UploadId};
+use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
+use archive_rpc::RpcSettings;
+
+use super::combine::{Rule, Sighting, Verdict};
+use crate::admin::{Admin, AdminRow, AuditLine};
+use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
+use crate::store::ReplicaSpec;
+
+pub(crate) fn key() -> SigningKey {
+    SigningKey::from_seed([1; 32])
+}
+
+pub(crate) fn trust() -> TrustFile {
+    TrustFile::new(vec![TrustedKey {
+        archive: "kb".to_owned(),
+        public_key: key().public_key(),
+        from: jiff::Timestamp::UNIX_EPOCH,
+        until: None,
+    }])
+    .unwrap()
+}
+
+pub(crate) fn specs() -> Vec<ReplicaSpec> {
+    let spec = |id: &str| ReplicaSpec {
+        id: ReplicaId::new(id).unwrap(),
+        kind: ReplicaKind::Bitarchive,
+        required: true,
+    };
+    vec![spec("one"), spec("two")]
+}
+
+pub(crate) fn admission(name: &str, content: u8) -> Admission {
+    Admission {
+        archive: "kb".to_owned(),
+        name: FileName::new(name).unwrap(),
+        size: u64::from(content),
+        root: Root::from_bytes([content; 32]),
+        digests: Digests {
+            sha256: Some([content; 32]),
+            md5: None,
+        },
+        depositor: "harvester/h".to_owned(),
+        admitted: "2026-01-01T00:00:00Z".parse().unwrap(),
+        upload: UploadId::new("u-1").unwrap(),
+    }
+}
+
+pub(crate) fn sighting(replica: &str, admission: &str) -> Sighting {
+    Sighting {
+        replica: ReplicaId::new(replica).unwrap(),
+        node: NodeId::new(&format!("{replica}-1")).unwrap(),
+        volume: format!("volume-{replica}").parse().unwrap(),
+        stored: "2026-01-01T00:00:01Z".parse().unwrap(),
+        is_there: true,
+        admission: admission.to_owned(),
+    }
+}
+
+/// A file that both replicas have.
+pub(crate) fn row(name: &str, content: u8) -> AdminRow {
+    let signed = admission(name, content).sign(&key()).unwrap();
+    let (trust, specs) = (trust(), specs());
+    let rule = Rule {
+        archive: "kb",
+        trust: &trust,
+        specs: &specs,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let sightings = ["one", "two"].map(|replica| sighting(replica, signed.as_str()));
+    match rule.combine(&FileName::new(name).unwrap(), &sightings) {
+        Verdict::File(row) => *row,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Admin data with so many files, a node, and a line of the trail for each file.
+pub(crate) fn archive(data: &Path, files: u8) -> Admin {
+    let admin = Admin::open(data).unwrap();
+    for number in 0..files {
+        let mut changes = admin.change();
+        let row = row(&format!("file-{number}"), number + 1);
+        admin.put(&mut changes, &row).unwrap();
+        changes.note(AuditLine {
+            at: "2026-01-01T00:00:00Z".parse().unwrap(),
+            who: "harvester/h".to_owned(),
+            file: Some(row.record.name.clone()),
+            what: format!("stored\n{number}"),
+        });
+        admin.commit(changes).unwrap();
+    }
+    let node = NodeId::new("one-1").unwrap();
+    admin
+        .add_nodes(&ReplicaId::new("one").unwrap(), &[node])
+        .unwrap();
+    admin
+}
+
+pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
+    let replica = |id: &str| ReplicaSettings {
+        id: ReplicaId::new(id).unwrap(),
+        kind: ReplicaKind::Bitarchive,
+        required: true,
+        monitor: "127.0.0.1:1".to_owned(),
+        site: None,
+        media: None,
+    };
+    Settings {
+        daemon: DaemonSettings::default(),
+        rpc: RpcSettings {
+            listen: "127.0.0.1:0".to_owned(),
+            certificate: "none".into(),
+            key: "none".into(),
+            authorities: "none".into(),
+            revoked: None,
+        },
+        repository: RepositorySettings {
+            archive: "kb".to_owned(),
+            data: data.to_owned(),
+            signing_key: "none".into(),
+            trust: trust.to_owned(),
+            stall: Period::from_secs(30),
+            md5: false,
+            allow_single: false,
+            export: Period::from_secs(0),
+        },
+        notify: NotifySettings::default(),
+        replicas: vec![replica("one"), replica("two")],
+    }
+}

@@ -1,0 +1,175 @@
+//! `holdfast admin restore`: lost admin data brought back, from an export or from the admissions beside the files.
+
+use std::path::PathBuf;
+
+use archive_daemon::Clock;
+use archive_repository::restore::{
+    Findings, FromExport, FromReplicas, RestoreError, from_export, from_replicas,
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::commands::{Context, parts, talk};
+use crate::exit::{Exit, Failure};
+
+/// Bring lost admin data back, while the repository is stopped
+///
+/// Only where there are none: nothing is ever replaced. The exit code is 1 if anything was left out.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The settings file of the stopped repository
+    #[arg(long, value_name = "FILE")]
+    settings: PathBuf,
+    /// From this export, packed with gzip or not
+    #[arg(long, value_name = "EXPORT", required_unless_present = "from_replicas")]
+    from: Option<PathBuf>,
+    /// Without an export, from the signed admissions beside the files of every node that its monitor knows
+    #[arg(long, conflicts_with = "from")]
+    from_replicas: bool,
+    /// Restore what can be believed of a damaged export
+    #[arg(long, requires = "from")]
+    skip_damaged: bool,
+    /// Go on without the nodes and volumes that do not answer
+    #[arg(long, requires = "from_replicas")]
+    partial: bool,
+}
+
+impl Restore {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let settings: archive_repository::Settings =
+            parts::load(&self.settings, &context.global.set)?;
+        match &self.from {
+            Some(export) => {
+                let now = Clock::system().now();
+                let report = from_export(&settings, export, self.skip_damaged, now);
+                show_export(context, &report.map_err(|error| failure(&error))?)
+            }
+            None => talk(async {
+                let report = from_replicas(&settings, self.partial, Clock::system()).await;
+                show_replicas(context, &report.map_err(|error| failure(&error))?)
+            }),
+        }
+    }
+}
+
+fn failure(error: &RestoreError) -> Failure {
+    let exit = match error {
+        RestoreError::There(_) => Exit::Refused,
+        RestoreError::File { .. } | RestoreError::Settings(_) => Exit::Settings,
+        RestoreError::Export { .. }
+        | RestoreError::Log(_)
+        | RestoreError::Admin(_)
+        | RestoreError::Database(_)
+        | RestoreError::Disk(_) => Exit::Failed,
+        RestoreError::Join(_) => Exit::Bug,
+    };
+    Failure::new(exit, error.to_string())
+}
+
+fn exit(written: bool, left_out: &[&Findings]) -> Exit {
+    if written && left_out.iter().all(|findings| findings.count == 0) {
+        Exit::Done
+    } else {
+        Exit::Failed
+    }
+}
+
+fn document(findings: &Findings) -> Value {
+    let list = findings.list.iter();
+    let list: Vec<Value> = list
+        .map(|finding| json!({ "about": finding.about, "what": finding.what }))
+        .collect();
+    json!({ "count": findings.count, "first": list })
+}
+
+fn lines(context: &Context, title: &str, findings: &Findings) -> Result<(), Failure> {
+    if findings.count == 0 {
+        return Ok(());
+    }
+    context.output.line(&format!("{title}: {}", findings.count))?;
+    for finding in &findings.list {
+        context
+            .output
+            .line(&format!("  {}: {}", finding.about, finding.what))?;
+    }
+    Ok(())
+}
+
+fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> {
+    let FromExport {
+        time,
+        files,
+        nodes,
+        audit,
+        intents,
+        damaged,
+        written,
+    } = report;
+    let exit = exit(*written, &[damaged]);
+    if context.output.is_json() {
+        context.output.document(&json!({
+            "written": written, "exported": time, "files": files, "nodes": nodes, "audit_lines": audit,
+            "intents": intents, "damaged": document(damaged),
+        }))?;
+        return Ok(exit);
+    }
+    lines(context, "damaged lines, left out", damaged)?;
+    let time = time.map(|time| time.to_string()).unwrap_or_default();
+    let what = format!(
+        "{files} files, {nodes} nodes and {audit} lines of the audit trail, as of {time}"
+    );
+    if *written {
+        context.output.line(&format!("restored: {what}"))?;
+        let after = "what was stored after that is found by the next check as unexpected; start the repository";
+        context.output.line(after)?;
+    } else {
+        context.output.line(&format!(
+            "nothing was written; {what} could be restored with --skip-damaged, if there is no better export"
+        ))?;
+    }
+    Ok(exit)
+}
+
+fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failure> {
+    let FromReplicas {
+        nodes,
+        files,
+        incomplete,
+        contradicting,
+        unsigned,
+        silent,
+        written,
+    } = report;
+    let exit = exit(*written, &[contradicting, unsigned, silent]);
+    if context.output.is_json() {
+        let nodes: Vec<Value> = nodes
+            .iter()
+            .map(|(replica, node)| json!({ "replica": replica, "node": node }))
+            .collect();
+        context.output.document(&json!({
+            "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
+            "contradicting": document(contradicting), "unsigned": document(unsigned), "silent": document(silent),
+        }))?;
+        return Ok(exit);
+    }
+    for (replica, node) in nodes {
+        context.output.line(&format!("asked: node {node} of replica {replica}"))?;
+    }
+    lines(context, "did not answer, or not wholly", silent)?;
+    lines(context, "contradicting admissions, left out until people decide", contradicting)?;
+    lines(context, "without a valid admission, left out", unsigned)?;
+    if *written {
+        context.output.line(&format!(
+            "re-established: {files} files, {incomplete} of them not in every replica"
+        ))?;
+        context.output.line(
+            "the trail before this, and files that depositors had only begun to store, are gone; start the repository, \
+             then let a check confirm",
+        )?;
+    } else {
+        context.output.line(
+            "nothing was written; bring back who did not answer, or go on without them with --partial",
+        )?;
+    }
+    Ok(exit)
+}
