@@ -3,6 +3,7 @@
 mod listing;
 mod reader;
 mod segments;
+mod slices;
 
 use std::fmt;
 use std::ops::Range;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 
 pub use reader::Reader;
+pub use slices::{Slice, Slices};
 
 use crate::Answer;
 use crate::archive_status::{ArchiveStatus, Gap};
@@ -27,6 +29,9 @@ use crate::file_status::ReplicaStatus;
 pub trait Access: Send + Sync {
     /// Begins to read a file, or a range of it. Every byte that comes was proven.
     fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading>;
+
+    /// Begins to read the same with its proof: what proves the bytes to others, who do not trust this end.
+    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices>;
 
     /// Begins to list.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;

@@ -20,11 +20,13 @@ pub mod error;
 pub mod file_status;
 pub mod ingest;
 pub mod limits;
+pub mod record;
+pub mod record_end;
 mod retry;
 
 pub use access::{
     Access, Completeness, Condition, Found, ListEntry, Listed, Listing, Reader, Reading, Selection,
-    Wanted,
+    Slice, Slices, Wanted,
 };
 pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
@@ -32,6 +34,8 @@ pub use error::{Class, ClientError};
 pub use file_status::{FileStatus, Progress, ReplicaStatus};
 pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;
+pub use record::{Record, prove, record};
+pub use record_end::{NoRecord, RecordEnd, RecordKind};
 
 use std::pin::Pin;
 

@@ -7,13 +7,14 @@ use archive_proof::{Admission, Envelope, TrustFile};
 use archive_rpc::Idle;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::get_response::{Head, Step};
-use proto_archive::wire::{GetRequest, ListRequest, StatusRequest};
+use proto_archive::wire::{GetRequest, GetResponse, ListRequest, StatusRequest};
 use tokio_stream::StreamExt;
-use tonic::Status;
 use tonic::transport::Channel;
+use tonic::{Status, Streaming};
 
 use super::listing::Entries;
 use super::segments::Segments;
+use super::slices::{Slice, Slices};
 use super::{Access, Listing, Reading, Selection, Wanted};
 use crate::Answer;
 use crate::archive_status::ArchiveStatus;
@@ -31,6 +32,14 @@ pub struct Reader {
     limits: ClientLimits,
 }
 
+/// A call of `get` whose answer has begun.
+struct Begun {
+    admission: Admission,
+    envelope: Envelope,
+    range: Range<u64>,
+    pieces: Segments<Idle<Streaming<GetResponse>>>,
+}
+
 impl Reader {
     /// Takes a channel to the repository and the keys whose admissions count.
     pub fn new(channel: Channel, trust: Arc<TrustFile>, limits: ClientLimits) -> Self {
@@ -43,6 +52,28 @@ impl Reader {
     }
 
     async fn begin_reading(&self, wanted: &Wanted) -> Result<Reading, ClientError> {
+        let begun = self.begin(wanted).await?;
+        let bytes = begun.pieces.map(|piece| piece.map(|piece| piece.bytes));
+        Ok(Reading::new(
+            begun.admission,
+            begun.envelope,
+            begun.range,
+            bytes,
+        ))
+    }
+
+    async fn begin_slices(&self, wanted: &Wanted) -> Result<Slices, ClientError> {
+        let begun = self.begin(wanted).await?;
+        let slices = begun.pieces.map(|piece| {
+            piece.map(|piece| Slice {
+                range: piece.range,
+                encoded: piece.encoded,
+            })
+        });
+        Ok(Slices::new(begun.admission, begun.envelope, slices))
+    }
+
+    async fn begin(&self, wanted: &Wanted) -> Result<Begun, ClientError> {
         let Wanted {
             name,
             start,
@@ -103,8 +134,12 @@ impl Reader {
                 "the archive sends bytes {start}..{end}, not {first}..{last}"
             )));
         }
-        let bytes = Segments::new(stream, &admission, range.clone());
-        Ok(Reading::new(admission, envelope, range, bytes))
+        Ok(Begun {
+            pieces: Segments::new(stream, &admission, range.clone()),
+            admission,
+            envelope,
+            range,
+        })
     }
 
     async fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
@@ -167,6 +202,10 @@ fn range(wanted: &Wanted, size: u64) -> Result<Range<u64>, ClientError> {
 impl Access for Reader {
     fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
         Box::pin(self.begin_reading(wanted))
+    }
+
+    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+        Box::pin(self.begin_slices(wanted))
     }
 
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {

@@ -14,6 +14,17 @@ use tonic::Status;
 
 use crate::error::ClientError;
 
+/// What one segment was, once it was proven.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// The bytes in it that are wanted.
+    pub(super) bytes: Bytes,
+    /// The bytes that it proves, whole groups.
+    pub(super) range: Range<u64>,
+    /// As it came.
+    pub(super) encoded: Bytes,
+}
+
 /// Segments that must follow each other without a gap and cover the range, widened to whole groups, exactly.
 pub(super) struct Segments<S> {
     stream: Option<S>,
@@ -40,14 +51,18 @@ impl<S> Segments<S> {
     }
 
     /// Proves a segment and cuts out of it what is wanted.
-    fn accept(&mut self, segment: &Segment) -> Result<Bytes, ClientError> {
+    fn accept(&mut self, segment: &Segment) -> Result<Piece, ClientError> {
         let Segment {
             offset,
             length,
             ref encoded,
         } = *segment;
         if self.size == 0 && offset == 0 && length == 0 {
-            return self.prove(0..0, encoded).map(|_nothing| Bytes::new());
+            return self.prove(0..0, encoded).map(|bytes| Piece {
+                bytes,
+                range: 0..0,
+                encoded: encoded.clone(),
+            });
         }
         let Range {
             start: expected,
@@ -71,7 +86,12 @@ impl<S> Segments<S> {
             let inner = position.clamp(offset, last) - offset;
             usize::try_from(inner).unwrap_or(bytes.len())
         };
-        Ok(bytes.slice(within(self.wanted.start)..within(self.wanted.end)))
+        let bytes = bytes.slice(within(self.wanted.start)..within(self.wanted.end));
+        Ok(Piece {
+            bytes,
+            range: offset..last,
+            encoded: encoded.clone(),
+        })
     }
 
     fn prove(&self, range: Range<u64>, encoded: &[u8]) -> Result<Bytes, ClientError> {
@@ -115,7 +135,7 @@ impl<S> Stream for Segments<S>
 where
     S: Stream<Item = Result<GetResponse, Status>> + Unpin,
 {
-    type Item = Result<Bytes, ClientError>;
+    type Item = Result<Piece, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -137,8 +157,8 @@ where
                 }
             };
             match outcome {
-                Ok(bytes) if bytes.is_empty() => {}
-                Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(piece) if piece.bytes.is_empty() => {}
+                Ok(piece) => return Poll::Ready(Some(Ok(piece))),
                 Err(error) => {
                     this.stream = None;
                     return Poll::Ready(Some(Err(error)));

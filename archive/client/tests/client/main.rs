@@ -12,5 +12,6 @@
 mod archive;
 mod get;
 mod list;
+mod record;
 mod store;
 mod world;
