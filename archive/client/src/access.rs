@@ -2,6 +2,7 @@
 
 mod listing;
 mod reader;
+mod salvage;
 mod segments;
 mod slices;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 
 pub use reader::Reader;
+pub use salvage::{Hole, Salvage, Salvaged};
 pub use slices::{Slice, Slices};
 
 use crate::Answer;
@@ -32,6 +34,9 @@ pub trait Access: Send + Sync {
 
     /// Begins to read the same with its proof: what proves the bytes to others, who do not trust this end.
     fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices>;
+
+    /// Begins to read what is left of a file, or of a range of it, whatever is damaged.
+    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage>;
 
     /// Begins to list.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;

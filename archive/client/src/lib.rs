@@ -25,8 +25,8 @@ pub mod record_end;
 mod retry;
 
 pub use access::{
-    Access, Completeness, Condition, Found, ListEntry, Listed, Listing, Reader, Reading, Selection,
-    Slice, Slices, Wanted,
+    Access, Completeness, Condition, Found, Hole, ListEntry, Listed, Listing, Reader, Reading,
+    Salvage, Salvaged, Selection, Slice, Slices, Wanted,
 };
 pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};

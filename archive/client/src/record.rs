@@ -48,7 +48,7 @@ pub async fn record<'a, A: Access + ?Sized>(
     let wanted = Wanted {
         name: name.clone(),
         start: offset,
-        end: Some(upto(offset, FIRST)),
+        end: upto(offset, FIRST),
         replica: replica.clone(),
     };
     Ok(Record {
@@ -117,7 +117,7 @@ impl<A: Access + ?Sized> Record<'_, A> {
         let wanted = Wanted {
             name: name.clone(),
             start: self.at,
-            end: Some(upto(self.at, more)),
+            end: upto(self.at, more),
             replica: self.replica.clone(),
         };
         let next = self.access.get(&wanted).await?;
@@ -144,11 +144,11 @@ impl<A: Access + ?Sized> Record<'_, A> {
     }
 }
 
-/// One past the last byte of the group in which `more` bytes from `at` on end.
-fn upto(at: u64, more: u64) -> u64 {
-    at.saturating_add(more)
+/// One past the last byte of the group in which `more` bytes from `at` on end; none where numbers end before.
+fn upto(at: u64, more: u64) -> Option<u64> {
+    at.checked_add(more)?
         .div_ceil(GROUP_SIZE)
-        .saturating_mul(GROUP_SIZE)
+        .checked_mul(GROUP_SIZE)
 }
 
 /// Writes the record proof of the bytes in `range` to `out`: who has it needs neither the archive nor trust in us.

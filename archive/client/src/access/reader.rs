@@ -13,6 +13,7 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::listing::Entries;
+use super::salvage::{self, Parts, Salvage};
 use super::segments::Segments;
 use super::slices::{Slice, Slices};
 use super::{Access, Listing, Reading, Selection, Wanted};
@@ -74,25 +75,8 @@ impl Reader {
     }
 
     async fn begin(&self, wanted: &Wanted) -> Result<Begun, ClientError> {
-        let Wanted {
-            name,
-            start,
-            end,
-            replica,
-        } = wanted;
-        if end.is_some_and(|end| end <= *start) {
-            return Err(ClientError::Invalid(format!(
-                "{name}: the range is empty; it must end after it begins"
-            )));
-        }
-        let request = GetRequest {
-            name: name.as_str().to_owned(),
-            start: *start,
-            end: end.unwrap_or(0),
-            replica: replica
-                .as_ref()
-                .map_or_else(String::new, |id| id.as_str().to_owned()),
-        };
+        let name = &wanted.name;
+        let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.get(request)).await?;
         let mut stream = Idle::new(stream, self.limits.answer());
@@ -113,11 +97,39 @@ impl Reader {
                 )));
             }
         };
+        let (admission, envelope, range) = self.believe(wanted, &head)?;
+        Ok(Begun {
+            pieces: Segments::new(stream, &admission, range.clone()),
+            admission,
+            envelope,
+            range,
+        })
+    }
+
+    async fn begin_salvage(&self, wanted: &Wanted) -> Result<Salvage, ClientError> {
+        let request = request(wanted)?;
+        let mut client = self.client.clone();
+        let stream = self.answer(client.salvage(request)).await?;
+        let mut stream = Idle::new(stream, self.limits.answer());
+        let head = salvage::head(&wanted.name, stream.next().await)?;
+        let (admission, envelope, range) = self.believe(wanted, &head)?;
+        let parts = Parts::new(stream, &admission, range.clone());
+        Ok(Salvage::new(admission, envelope, range, parts))
+    }
+
+    /// What a head says, if a trusted key signed it for this name, and it is what was asked for.
+    fn believe(
+        &self,
+        wanted: &Wanted,
+        head: &Head,
+    ) -> Result<(Admission, Envelope, Range<u64>), ClientError> {
+        let name = &wanted.name;
+        let untrusted = |reason: String| ClientError::Untrusted(format!("{name}: {reason}"));
         let envelope = Envelope::parse(head.admission.as_bytes())
             .map_err(|error| untrusted(error.to_string()))?;
         let admission = Admission::verify(&envelope, &self.trust)
             .map_err(|error| untrusted(error.to_string()))?;
-        if admission.name != *name {
+        if admission.name != wanted.name {
             return Err(untrusted(format!(
                 "the archive sends {} instead",
                 admission.name
@@ -125,7 +137,7 @@ impl Reader {
         }
         let range = range(wanted, admission.size)?;
         if (head.start, head.end) != (range.start, range.end) {
-            let Head { start, end, .. } = head;
+            let Head { start, end, .. } = *head;
             let Range {
                 start: first,
                 end: last,
@@ -134,12 +146,7 @@ impl Reader {
                 "the archive sends bytes {start}..{end}, not {first}..{last}"
             )));
         }
-        Ok(Begun {
-            pieces: Segments::new(stream, &admission, range.clone()),
-            admission,
-            envelope,
-            range,
-        })
+        Ok((admission, envelope, range))
     }
 
     async fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
@@ -186,6 +193,28 @@ impl Reader {
     }
 }
 
+fn request(wanted: &Wanted) -> Result<GetRequest, ClientError> {
+    let Wanted {
+        name,
+        start,
+        end,
+        replica,
+    } = wanted;
+    if end.is_some_and(|end| end <= *start) {
+        return Err(ClientError::Invalid(format!(
+            "{name}: the range is empty; it must end after it begins"
+        )));
+    }
+    Ok(GetRequest {
+        name: name.as_str().to_owned(),
+        start: *start,
+        end: end.unwrap_or(0),
+        replica: replica
+            .as_ref()
+            .map_or_else(String::new, |id| id.as_str().to_owned()),
+    })
+}
+
 /// The bytes that are wanted and that a file of `size` bytes has.
 fn range(wanted: &Wanted, size: u64) -> Result<Range<u64>, ClientError> {
     let Wanted {
@@ -206,6 +235,10 @@ impl Access for Reader {
 
     fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
         Box::pin(self.begin_slices(wanted))
+    }
+
+    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+        Box::pin(self.begin_salvage(wanted))
     }
 
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {

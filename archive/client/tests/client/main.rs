@@ -13,5 +13,7 @@ mod archive;
 mod get;
 mod list;
 mod record;
+mod salvage;
+mod serving;
 mod store;
 mod world;
