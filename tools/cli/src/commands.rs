@@ -3,6 +3,9 @@
 mod get;
 mod list;
 mod parts;
+mod pki;
+mod record;
+mod settings;
 mod stat;
 mod status;
 mod store;
@@ -73,6 +76,11 @@ pub(crate) enum Command {
     Status(status::Status),
     #[command(subcommand)]
     Verify(verify::Verify),
+    Record(record::Record),
+    #[command(subcommand)]
+    Settings(settings::Settings),
+    #[command(subcommand)]
+    Pki(pki::Pki),
 }
 
 /// What a command is given beside its own arguments.
@@ -103,6 +111,9 @@ impl Command {
             Self::Stat(stat) => talk(stat.run(context)),
             Self::Status(status) => talk(status.run(context)),
             Self::Verify(verify) => verify.run(context),
+            Self::Record(record) => talk(record.run(context)),
+            Self::Settings(settings) => settings.run(context),
+            Self::Pki(pki) => pki.run(context),
         }
     }
 }
@@ -172,7 +183,7 @@ mod tests {
     #[test]
     fn the_main_verbs_show_examples_and_only_good_ones() {
         let root = Cli::command();
-        for verb in ["store", "get", "list", "stat", "status", "verify"] {
+        for verb in ["store", "get", "record", "list", "stat", "status", "verify"] {
             let command = root.find_subcommand(verb).unwrap();
             let help = command
                 .get_after_help()

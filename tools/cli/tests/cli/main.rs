@@ -15,5 +15,10 @@ mod files;
 mod help;
 mod holdfast;
 mod listings;
+mod pki;
+mod record;
+#[path = "../../../../archive/client/tests/client/serving.rs"]
+mod serving;
+mod settings;
 #[path = "../../../../archive/client/tests/client/world.rs"]
 mod world;
