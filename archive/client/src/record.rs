@@ -106,7 +106,9 @@ impl<A: Access + ?Sized> Record<'_, A> {
 
     /// Asks for what follows, or sees that nothing may follow.
     async fn go_on(&mut self) -> Result<(), ClientError> {
-        let Admission { name, size, root, .. } = &self.reading.admission;
+        let Admission {
+            name, size, root, ..
+        } = &self.reading.admission;
         if self.at >= *size {
             self.end.end_of_file().map_err(|error| self.none(&error))?;
             self.is_whole = true;

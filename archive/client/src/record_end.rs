@@ -176,9 +176,9 @@ impl RecordEnd {
                 *kind,
                 &format!("the file ends {left} bytes before the record does"),
             ),
-            State::Lines(Lines { half: true, kind, .. }) => {
-                broken(*kind, "the file ends between CR and LF")
-            }
+            State::Lines(Lines {
+                half: true, kind, ..
+            }) => broken(*kind, "the file ends between CR and LF"),
             State::Lines(_) => Ok(()),
         }
     }
@@ -205,15 +205,16 @@ fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord
     if may_be(GZIP) {
         return Ok(None);
     }
-    let Some(length) = bytes.iter().position(|byte| *byte == b'\n') else {
-        // No line of text has these; a file of noise needs not be read any further.
-        let is_text = |byte: &u8| *byte == b'\t' || *byte == b'\r' || *byte >= b' ';
-        if bytes.iter().all(is_text) {
-            return Ok(None);
-        }
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let line = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+    // No line of text has others; a file of noise needs not be read any further.
+    let is_text = |byte: &u8| *byte == b'\t' || *byte == b'\r' || *byte >= b' ';
+    if !line.iter().all(is_text) {
         return Err(NoRecord::Nothing(shown(bytes)));
+    }
+    let Some(length) = end else {
+        return Ok(None);
     };
-    let line = bytes.get(..length).unwrap_or_default();
     let left = arc_length(line).ok_or_else(|| NoRecord::Nothing(shown(bytes)))?;
     Ok(Some((block(RecordKind::Arc, left), length + 1)))
 }
@@ -260,7 +261,10 @@ fn warc_length(header: &[u8]) -> Result<u64, NoRecord> {
             continue;
         };
         let (name, value) = line.split_at(at);
-        if !name.trim_ascii_end().eq_ignore_ascii_case(b"content-length") {
+        if !name
+            .trim_ascii_end()
+            .eq_ignore_ascii_case(b"content-length")
+        {
             continue;
         }
         let value = value.get(1..).unwrap_or_default().trim_ascii();

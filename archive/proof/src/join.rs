@@ -98,8 +98,8 @@ mod tests {
             let groups = size.div_ceil(GROUP_SIZE);
             for _ in 0..30 {
                 let first = dice.below(groups) * GROUP_SIZE;
-                let end = (first / GROUP_SIZE + 1 + dice.below(groups - first / GROUP_SIZE))
-                    * GROUP_SIZE;
+                let end =
+                    (first / GROUP_SIZE + 1 + dice.below(groups - first / GROUP_SIZE)) * GROUP_SIZE;
                 let (mut at, end, mut joined) = (first, end.min(size), Vec::new());
                 while at < end {
                     let next = (at + (1 + dice.below(5)) * GROUP_SIZE).min(end);

@@ -75,7 +75,11 @@ impl Proving {
                 hole.start, hole.end
             )));
         }
-        self.rest.start = if hole.end == self.wanted.end { end } else { hole.end };
+        self.rest.start = if hole.end == self.wanted.end {
+            end
+        } else {
+            hole.end
+        };
         Ok(hole.start.max(self.wanted.start)..hole.end.min(self.wanted.end))
     }
 

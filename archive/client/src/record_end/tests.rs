@@ -101,15 +101,14 @@ fn every_header_that_gzip_may_have_is_skipped() {
 fn a_bomb_costs_no_memory_and_ends() {
     let bomb = gzip(&vec![0; 100_000_000]);
     assert!(bomb.len() < 200_000);
-    assert_eq!(
-        end(&bomb, 16_384),
-        Ok((bomb.len(), Some(RecordKind::Gzip)))
-    );
+    assert_eq!(end(&bomb, 16_384), Ok((bomb.len(), Some(RecordKind::Gzip))));
 }
 
 #[test]
 fn lines_may_end_as_they_do_in_the_field() {
-    let unix = String::from_utf8(WARC.to_vec()).unwrap().replace("\r\n", "\n");
+    let unix = String::from_utf8(WARC.to_vec())
+        .unwrap()
+        .replace("\r\n", "\n");
     assert_eq!(
         found(unix.as_bytes()),
         Ok((unix.len(), Some(RecordKind::Warc)))
@@ -123,7 +122,8 @@ fn lines_may_end_as_they_do_in_the_field() {
     }
     let cut = &ARC[..ARC.len() - 1];
     assert_eq!(found(cut), Ok((cut.len(), Some(RecordKind::Arc))));
-    let two = b"http://a.example/ 192.0.2.1 20080430204825 text/html 200 sum - 17 a.arc 5\r\nhello\n";
+    let two =
+        b"http://a.example/ 192.0.2.1 20080430204825 text/html 200 sum - 17 a.arc 5\r\nhello\n";
     assert_eq!(found(two), Ok((two.len(), Some(RecordKind::Arc))));
     let empty = b"dns:a.example 192.0.2.1 20080430204825 text/dns 0\n\nhttp://b/ ";
     assert_eq!(found(empty), Ok((51, Some(RecordKind::Arc))));
@@ -138,7 +138,14 @@ fn what_is_no_record_is_shown() {
         (b"\x1b[2J\x00\x9f", "\"\\x1b[2J\\x00\\x9f\""),
         (b"\x1f", "\"\\x1f\""),
         (b"WAR", "\"WAR\""),
-        (b"200 OK 20080430204825 x 5\n", "\"200 OK 20080430204825 x …\""),
+        (
+            b"http://a/\0 192.0.2.1 20080430204825 x 5\nhello\n",
+            "\"http://a/\\x00 192.0.2.1 200…\"",
+        ),
+        (
+            b"200 OK 20080430204825 x 5\n",
+            "\"200 OK 20080430204825 x …\"",
+        ),
         (b"http://a/ 1 2 3 5\n", "\"http://a/ 1 2 3 5\\n\""),
         (
             b"http://a/ 192.0.2.1 20080430204825 text/html -1\n",
@@ -179,15 +186,31 @@ fn broken_records_say_what_is_wrong() {
     let text = String::from_utf8(WARC.to_vec()).unwrap();
     let warc = |from: &str, to: &str| text.replacen(from, to, 1).into_bytes();
     let kind = RecordKind::Warc;
-    broken(&warc("content-length : 5\r\n", ""), kind, "no Content-Length");
+    broken(
+        &warc("content-length : 5\r\n", ""),
+        kind,
+        "no Content-Length",
+    );
     broken(&warc(": 5", ": five"), kind, "\"five\"");
     broken(&warc(": 5", ": -5"), kind, "\"-5\"");
     broken(&warc(": 5", ": +5"), kind, "\"+5\"");
     broken(&warc(": 5", ":"), kind, "nothing");
-    broken(&warc(": 5", ": 18446744073709551616"), kind, "18446744073709551616");
-    broken(&warc(": 5", ": 18446744073709551615"), kind, "the file ends");
+    broken(
+        &warc(": 5", ": 18446744073709551616"),
+        kind,
+        "18446744073709551616",
+    );
+    broken(
+        &warc(": 5", ": 18446744073709551615"),
+        kind,
+        "the file ends",
+    );
     broken(&warc(": 5", ": 4"), kind, "\"o\\r\\n\\r\\n\"");
-    broken(&warc(": 5", ": 5\r\nContent-Length: 6"), kind, "two Content-Lengths");
+    broken(
+        &warc(": 5", ": 5\r\nContent-Length: 6"),
+        kind,
+        "two Content-Lengths",
+    );
     assert!(found(&warc(": 5", ": 5\r\nContent-Length: 5")).is_ok());
     broken(&WARC[..40], kind, "within its header");
     broken(&WARC[..WARC.len() - 6], kind, "2 bytes before");
@@ -196,7 +219,11 @@ fn broken_records_say_what_is_wrong() {
     broken(&endless, kind, "does not end within 65536");
     let kind = RecordKind::Arc;
     broken(&ARC[..ARC.len() - 2], kind, "1 bytes before");
-    broken(&[&ARC[..ARC.len() - 1], b"http"].concat(), kind, "its length is wrong");
+    broken(
+        &[&ARC[..ARC.len() - 1], b"http"].concat(),
+        kind,
+        "its length is wrong",
+    );
 }
 
 #[test]

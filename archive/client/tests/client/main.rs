@@ -14,6 +14,7 @@ mod get;
 mod list;
 mod record;
 mod salvage;
+mod samples;
 mod serving;
 mod store;
 mod world;

@@ -113,7 +113,10 @@ async fn where_no_record_begins_it_says_what_is_there() {
         let error = outcome.unwrap_err();
         assert_eq!(error.class(), class, "{error}");
         let text = error.to_string();
-        assert!(text.contains(NAME) && text.contains(says), "{offset}: {text}");
+        assert!(
+            text.contains(NAME) && text.contains(says),
+            "{offset}: {text}"
+        );
     }
     world.archive.put(NAME, b"");
     let (_, outcome) = read(&world, 0).await;
@@ -126,7 +129,8 @@ async fn what_a_liar_sends_is_neither_handed_out_nor_in_a_proof() {
     let record = warc(&noise(200_000, 3));
     world.archive.put(NAME, &record);
     let fault: GetFault = Arc::new(|mut messages| {
-        if let Some(Step::Segment(segment)) = messages.last_mut().and_then(|last| last.step.as_mut())
+        if let Some(Step::Segment(segment)) =
+            messages.last_mut().and_then(|last| last.step.as_mut())
         {
             let mut encoded = segment.encoded.to_vec();
             let last = encoded.len() - 1;
@@ -137,17 +141,29 @@ async fn what_a_liar_sends_is_neither_handed_out_nor_in_a_proof() {
     });
     world.archive.state().get_fault = Some(fault);
     let (came, outcome) = read(&world, 0).await;
-    assert!(matches!(outcome, Err(ClientError::Untrusted(_))), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(ClientError::Untrusted(_))),
+        "{outcome:?}"
+    );
     assert!(record.starts_with(&came));
     let proven = prove(&world.reader(), &name(), 0..1, Vec::new()).await;
-    assert!(matches!(proven, Err(ClientError::Untrusted(_))), "{proven:?}");
+    assert!(
+        matches!(proven, Err(ClientError::Untrusted(_))),
+        "{proven:?}"
+    );
     // A range that was not asked for, or less of it.
     world.archive.state().get_fault = Some(Arc::new(|messages| {
         messages.into_iter().take(1).map(Ok).collect()
     }));
     let (came, outcome) = read(&world, 0).await;
-    assert!(matches!(outcome, Err(ClientError::Unavailable(_))), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(ClientError::Unavailable(_))),
+        "{outcome:?}"
+    );
     assert!(came.is_empty());
     let proven = prove(&world.reader(), &name(), 0..1, Vec::new()).await;
-    assert!(matches!(proven, Err(ClientError::Unavailable(_))), "{proven:?}");
+    assert!(
+        matches!(proven, Err(ClientError::Unavailable(_))),
+        "{proven:?}"
+    );
 }

@@ -73,7 +73,8 @@ async fn every_good_byte_comes_and_every_hole_is_told() {
                 .filter(|hole| hole.start < hole.end)
                 .collect();
             for hole in &cut {
-                let range = usize::try_from(hole.start).unwrap()..usize::try_from(hole.end).unwrap();
+                let range =
+                    usize::try_from(hole.start).unwrap()..usize::try_from(hole.end).unwrap();
                 expected[range].fill(0);
             }
             assert_eq!(found, cut, "{start}..{end}");

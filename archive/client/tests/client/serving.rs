@@ -67,7 +67,11 @@ pub fn salvaged(
         .get(&asked.name)
         .ok_or_else(|| Kind::NotFound.status(&asked.name))?;
     let size = bytes.len() as u64;
-    let end = if asked.end == 0 { size } else { asked.end.min(size) };
+    let end = if asked.end == 0 {
+        size
+    } else {
+        asked.end.min(size)
+    };
     let mut steps = Vec::new();
     let mut at = asked.start / GROUP_SIZE * GROUP_SIZE;
     let last = end.next_multiple_of(GROUP_SIZE).min(size);

@@ -125,7 +125,9 @@ fn every_cut_and_every_flip_is_refused() {
                 let from = usize::try_from(proven.range.start).unwrap();
                 assert_eq!(bytes, data[from..from + bytes.len()], "flip at {at}");
             }
-            (bytes, Err(_)) => assert!(data.windows(bytes.len().max(1)).any(|w| w == bytes) || bytes.is_empty()),
+            (bytes, Err(_)) => {
+                assert!(data.windows(bytes.len().max(1)).any(|w| w == bytes) || bytes.is_empty())
+            }
         }
     }
     let mut longer = file;
@@ -199,7 +201,9 @@ fn the_admission_of_another_file_or_of_nobody_proves_nothing() {
         name: FileName::new("other").unwrap(),
         ..admit(&data).0
     };
-    let forged = renamed.sign(&crate::SigningKey::from_seed([9; 32])).unwrap();
+    let forged = renamed
+        .sign(&crate::SigningKey::from_seed([9; 32]))
+        .unwrap();
     let mut writer = ProofWriter::new(Vec::new(), &forged, &renamed, &(0..1)).unwrap();
     assert!(writer.add(0..G, [0; 100].as_slice()).is_err());
     assert!(matches!(
@@ -217,7 +221,11 @@ fn other_versions_and_other_files_are_refused_and_newer_fields_are_not() {
         let at = file.windows(from.len()).position(|w| w == from).unwrap();
         [&file[..at], to.as_bytes(), &file[at + from.len()..]].concat()
     };
-    assert!(check(&with("holdfast-record-proof/1.3\",\"more\":[1]")).1.is_ok());
+    assert!(
+        check(&with("holdfast-record-proof/1.3\",\"more\":[1]"))
+            .1
+            .is_ok()
+    );
     for other in ["holdfast-record-proof/2\"", "holdfast-receipt/1\"", "\""] {
         assert!(matches!(
             refused(&with(other)),
@@ -232,7 +240,11 @@ fn other_versions_and_other_files_are_refused_and_newer_fields_are_not() {
         (b"\n", true),
     ] {
         let error = refused(bytes);
-        assert_eq!(matches!(error, RecordProofError::Json(_)), is_header, "{error}");
+        assert_eq!(
+            matches!(error, RecordProofError::Json(_)),
+            is_header,
+            "{error}"
+        );
     }
     let endless = io::BufReader::new(io::repeat(b'['));
     let error = verify(endless, &trust(), |_| Ok(())).unwrap_err();
