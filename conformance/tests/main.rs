@@ -5,6 +5,7 @@
 mod architecture;
 mod cluster;
 mod crash;
+mod hostile;
 mod tidy;
 
 /// Fails with one line per finding and what to do about them.

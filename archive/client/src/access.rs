@@ -4,7 +4,9 @@ mod kept;
 mod listing;
 mod reader;
 mod receipt;
+mod salvage;
 mod segments;
+mod slices;
 
 use std::fmt;
 use std::ops::Range;
@@ -21,6 +23,8 @@ use tokio_stream::{Stream, StreamExt};
 pub use kept::Kept;
 pub use reader::Reader;
 pub use receipt::HeldReceipt;
+pub use salvage::{Hole, Salvage, Salvaged};
+pub use slices::{Slice, Slices};
 
 use crate::Answer;
 use crate::archive_status::{ArchiveStatus, Gap};
@@ -31,6 +35,12 @@ use crate::file_status::ReplicaStatus;
 pub trait Access: Send + Sync {
     /// Begins to read a file, or a range of it. Every byte that comes was proven.
     fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading>;
+
+    /// Begins to read the same with its proof: what proves the bytes to others, who do not trust this end.
+    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices>;
+
+    /// Begins to read what is left of a file, or of a range of it, whatever is damaged.
+    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage>;
 
     /// Begins to list.
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;

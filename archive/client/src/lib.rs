@@ -21,11 +21,13 @@ pub mod file_status;
 pub mod ingest;
 pub mod limits;
 pub mod preservation;
+pub mod record;
+pub mod record_end;
 mod retry;
 
 pub use access::{
-    Access, Completeness, Condition, Found, HeldReceipt, Kept, ListEntry, Listed, Listing, Reader,
-    Reading, Selection, Wanted,
+    Access, Completeness, Condition, Found, HeldReceipt, Hole, Kept, ListEntry, Listed, Listing,
+    Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, Wanted,
 };
 pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
@@ -34,6 +36,8 @@ pub use file_status::{FileStatus, Progress, ReplicaStatus};
 pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;
 pub use preservation::{Keeper, Preservation};
+pub use record::{Record, prove, record};
+pub use record_end::{NoRecord, RecordEnd, RecordKind};
 
 use std::pin::Pin;
 

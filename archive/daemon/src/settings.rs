@@ -13,17 +13,18 @@
 //! error name the key that was probably meant.
 
 mod document;
+mod problems;
 mod source;
 mod units;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use document::Document;
+use document::{Document, Override};
 pub use source::environment;
 pub use units::{ByteSize, InvalidQuantity, Period};
 
@@ -83,15 +84,38 @@ pub enum SettingsError {
 
 /// The settings that `sources` make together.
 pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> {
-    let (file, text) = match &sources.file {
+    let (file, text) = file(sources)?;
+    Document::new(file, &text, &overrides(sources)?)?.read()
+}
+
+/// Everything that is wrong with the settings that `sources` make together; [`load`] says the first thing only.
+///
+/// Fails where there is nothing to look through: a file that cannot be read, an override that is none.
+pub fn problems<T: DeserializeOwned>(
+    sources: &Sources,
+) -> Result<Vec<SettingsError>, SettingsError> {
+    let (file, text) = file(sources)?;
+    problems::all::<T>(&file, &text, &overrides(sources)?)
+}
+
+/// The sections and single keys at the top of a settings file, as far as it can be read.
+pub fn sections(path: &Path) -> Result<Vec<String>, SettingsError> {
+    Ok(problems::sections(&source::read(path)?))
+}
+
+fn file(sources: &Sources) -> Result<(Place, String), SettingsError> {
+    Ok(match &sources.file {
         Some(path) => (Place::File(path.clone(), None), source::read(path)?),
         None => (Place::Nowhere, String::new()),
-    };
+    })
+}
+
+fn overrides(sources: &Sources) -> Result<Vec<Override>, SettingsError> {
     let variables = sources
         .environment
         .iter()
         .filter(|(name, _)| name.starts_with(PREFIX));
-    let overrides = variables
+    variables
         .map(|(name, value)| source::from_variable(name, value))
         .chain(
             sources
@@ -99,8 +123,7 @@ pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> 
                 .iter()
                 .map(|argument| source::from_argument(argument)),
         )
-        .collect::<Result<Vec<_>, _>>()?;
-    Document::new(file, &text, &overrides)?.read()
+        .collect()
 }
 
 /// Settings as the TOML text that [`load`] reads back.
@@ -135,314 +158,4 @@ impl fmt::Display for Place {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::io::Write;
-
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Example {
-        name: String,
-        #[serde(default)]
-        scrub: Scrub,
-        #[serde(default)]
-        replica: Vec<Replica>,
-    }
-
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default)]
-    struct Scrub {
-        full_pass: Period,
-        reserve: ByteSize,
-        enabled: bool,
-    }
-
-    impl Default for Scrub {
-        fn default() -> Self {
-            Self {
-                full_pass: "30 d".parse().unwrap(),
-                reserve: "10 GB".parse().unwrap(),
-                enabled: true,
-            }
-        }
-    }
-
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Replica {
-        id: String,
-        #[serde(default)]
-        sites: Vec<u16>,
-    }
-
-    fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
-        let mut file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
-        file.write_all(bytes).unwrap();
-        file
-    }
-
-    fn with(text: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<Example, String> {
-        let file = file(text.as_bytes());
-        let sources = Sources {
-            file: Some(file.path().to_owned()),
-            environment: environment
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect(),
-            set: set.iter().map(|&s| s.to_owned()).collect(),
-        };
-        let shown = file.path().display().to_string();
-        load(&sources).map_err(|error| error.to_string().replace(&shown, "FILE"))
-    }
-
-    #[test]
-    fn each_source_stands_over_the_next() {
-        let text = "name = 'file'\n[scrub]\nfull_pass = '1 d'\n";
-        let variable = [
-            ("HOLDFAST__SCRUB__FULL_PASS", "2 d"),
-            ("HOME", "/root"),
-            ("HOLDFAST_CLIENT", "x"),
-        ];
-        let full_pass = |environment: &[(&str, &str)], set: &[&str]| {
-            with(text, environment, set)
-                .unwrap()
-                .scrub
-                .full_pass
-                .to_string()
-        };
-        assert_eq!(
-            with("name = 'a'", &[], &[]).unwrap().scrub,
-            Scrub::default()
-        );
-        assert_eq!(full_pass(&[], &[]), "1 d");
-        assert_eq!(full_pass(&variable, &[]), "2 d");
-        assert_eq!(full_pass(&variable, &["scrub.full_pass=3 d"]), "3 d");
-        assert_eq!(
-            full_pass(&variable, &["scrub.full_pass=3 d", "scrub.full_pass=4 d"]),
-            "4 d"
-        );
-    }
-
-    #[test]
-    fn without_a_file_there_are_defaults_and_overrides() {
-        let set = vec!["name=x".to_owned()];
-        let sources = Sources {
-            set,
-            ..Sources::default()
-        };
-        assert_eq!(load::<Example>(&sources).unwrap().scrub, Scrub::default());
-        let missing = load::<Example>(&Sources::default())
-            .unwrap_err()
-            .to_string();
-        assert_eq!(missing, "settings: missing field `name`");
-    }
-
-    #[test]
-    fn an_override_is_toml_if_it_can_be_else_text() {
-        let text = "name = 'a'\n[[replica]]\nid = 'one'\n[[replica]]\nid = 'two'\n";
-        let set = [
-            "name=no = toml",
-            "scrub.enabled=false",
-            "replica.1.sites=[1, 2]",
-            "scrub.reserve=4096",
-        ];
-        let example = with(text, &[("HOLDFAST__REPLICA__0__ID", "\"7\"")], &set).unwrap();
-        assert_eq!(example.name, "no = toml");
-        assert!(!example.scrub.enabled);
-        assert_eq!(example.scrub.reserve, ByteSize::from_bytes(4096));
-        assert_eq!(example.replica[0].id, "7");
-        assert_eq!(example.replica[1].sites, [1, 2]);
-        let whole = with(text, &[], &["scrub={ enabled = false }", "name="]).unwrap();
-        assert!(!whole.scrub.enabled && whole.name.is_empty());
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_place() {
-        let check = |text: &str, set: &[&str], wanted: &str| {
-            let error = with(text, &[], set).unwrap_err();
-            assert!(
-                error.starts_with(wanted),
-                "{error:?} does not begin with {wanted:?}"
-            );
-        };
-        check(
-            "nmae = 'a'",
-            &[],
-            "FILE:1: unknown key `nmae`; did you mean `name`?",
-        );
-        check(
-            "name = 'a'\n\n[scrub]\nfull_pas = '1 d'",
-            &[],
-            "FILE:4: unknown key `scrub.full_pas`; did you mean",
-        );
-        check(
-            "name = 'a'\n[scrub]\nzzz = 1",
-            &[],
-            "FILE:3: unknown key `scrub.zzz`; the keys here are full_pass, res",
-        );
-        check(
-            "name = 'a'\n[scrubb]\n",
-            &[],
-            "FILE:2: unknown key `scrubb`; did you mean `scrub`?",
-        );
-        check(
-            "name = 'a'\n[scrub]\nfull_pass = '30 q'",
-            &[],
-            "FILE:3: `scrub.full_pass`: `30 q` has no known unit",
-        );
-        check(
-            "name = 'a'\n[scrub]\nfull_pass = 30",
-            &[],
-            "FILE:3: `scrub.full_pass`: invalid type: integer `30`, exp",
-        );
-        check(
-            "name = 'a'\n[scrub]\nreserve = -1",
-            &[],
-            "FILE:3: `scrub.reserve`: invalid value: integer `-1`, expec",
-        );
-        check(
-            "name = 7",
-            &[],
-            "FILE:1: `name`: invalid type: integer `7`, expected a string",
-        );
-        check("name = 'a'\nname = 'b'", &[], "FILE:2: duplicate key");
-        check("name = 'a'\n[scrub\n", &[], "FILE:2: ");
-        check(
-            "name = 'a'\n[[replica]]\nid = 'one'\n[[replica]]\n",
-            &[],
-            "FILE:4: `replica.1`: missing field `id`",
-        );
-        check(
-            "name = 'a'\n[[replica]]\nid = 'one'\nsites = [1,\n-2]",
-            &[],
-            "FILE:5: `replica.0.sites.1`: invalid",
-        );
-        check("[scrub]\n", &[], "FILE: missing field `name`");
-        check(
-            "name = 'a'",
-            &["scrubb.x=b"],
-            "--set scrubb.x=b: unknown key `scrubb`; did you mean `scrub`?",
-        );
-        check(
-            "name = 'a'",
-            &["nmae=b"],
-            "--set nmae=b: unknown key `nmae`; did you mean `name`?",
-        );
-        check(
-            "name = 'a'",
-            &["scrub.enabled=yes"],
-            "--set scrub.enabled=yes: `scrub.enabled`: invalid type: string",
-        );
-        check(
-            "name = 'a'",
-            &["scrub={ enabled = 1 }"],
-            "--set scrub={ enabled = 1 }: `scrub`: invalid type: integer",
-        );
-        check(
-            "name = 'a'",
-            &["name.x=1"],
-            "--set name.x=1: no `x` can be set below a single value",
-        );
-        check(
-            "name = 'a'\nreplica = []",
-            &["replica.0.id=b"],
-            "--set replica.0.id=b: `0` picks nothing from a list",
-        );
-        for nonsense in ["name", "=b", "scrub.=1", "."] {
-            check(
-                "name = 'a'",
-                &[nonsense],
-                &format!("--set {nonsense}: write it as SECTION.KEY=VALUE"),
-            );
-        }
-    }
-
-    #[test]
-    fn a_variable_is_named_when_it_is_wrong() {
-        let check = |name: &str, value: &str, wanted: &str| {
-            let error = with(
-                "name = 'a'\n[scrub]\nfull_pass = '1 d'",
-                &[(name, value)],
-                &[],
-            )
-            .unwrap_err();
-            assert!(
-                error.starts_with(&format!("environment {name}: {wanted}")),
-                "{error}"
-            );
-        };
-        check(
-            "HOLDFAST__SCRUB__FULL_PASS",
-            "1 q",
-            "`scrub.full_pass`: `1 q` has no known unit",
-        );
-        check(
-            "HOLDFAST__SCRUB__FULPASS",
-            "1 d",
-            "unknown key `scrub.fulpass`; did you mean `full_pass`?",
-        );
-        check("HOLDFAST__SCRUB__", "1", "write it as");
-        check("HOLDFAST__", "1", "write it as");
-        check("HOLDFAST__scrub__enabled", "true", "write it as");
-    }
-
-    #[test]
-    fn a_type_that_forgets_to_be_strict_is_read_strictly() {
-        #[derive(Debug, Deserialize)]
-        struct Lax {
-            inner: Option<BTreeMap<String, Inner>>,
-        }
-        #[derive(Debug, Deserialize)]
-        struct Inner {
-            id: u8,
-        }
-        let file = file(b"[inner.a]\nid = 1\n[inner.b]\nid = 2\nsize = 3\n");
-        let sources = Sources {
-            file: Some(file.path().to_owned()),
-            ..Sources::default()
-        };
-        let error = load::<Lax>(&sources).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!("{}:5: unknown key `inner.b.size`", file.path().display())
-        );
-        let set = ["inner.b=[]".to_owned(), "inner.b={ id = 9 }".to_owned()].to_vec();
-        assert_eq!(
-            load::<Lax>(&Sources { set, ..sources })
-                .unwrap()
-                .inner
-                .unwrap()["b"]
-                .id,
-            9
-        );
-    }
-
-    #[test]
-    fn no_depth_of_brackets_ends_the_process() {
-        let text = format!("name = {}1{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(with(&text, &[], &[]).unwrap_err().starts_with("FILE:1: "));
-        // As an override it is no TOML that anybody reads, and so a text.
-        let override_too = text.replacen(" = ", "=", 1);
-        assert_eq!(
-            with("", &[], &[&override_too]).unwrap().name,
-            override_too[5..]
-        );
-    }
-
-    #[test]
-    fn what_is_printed_is_read_back() {
-        let text =
-            "name = 'a'\n[scrub]\nfull_pass = '15 min'\n[[replica]]\nid = 'one'\nsites = [1, 2]\n";
-        let example = with(text, &[], &[]).unwrap();
-        let printed = print(&example).unwrap();
-        assert!(
-            printed.contains("full_pass = \"15 min\"\nreserve = \"10 GB\""),
-            "{printed}"
-        );
-        assert_eq!(with(&printed, &[], &[]).unwrap(), example);
-    }
-}
+mod tests;

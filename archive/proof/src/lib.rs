@@ -2,7 +2,8 @@
 //!
 //! Owns the outboard's format and everything that is said with it: building a tree while bytes pass ([`TreeBuilder`]),
 //! judging one copy ([`walk()`]), proving ranges to someone else ([`encode`], [`decode`]); and the signed documents that
-//! bind a root to a name: [`Admission`] and [`Receipt`], in DSSE [`Envelope`]s, held against a [`TrustFile`].
+//! bind a root to a name: [`Admission`] and [`Receipt`], in DSSE [`Envelope`]s, held against a [`TrustFile`]; and the file
+//! that proves a part of an archived file to anyone, offline ([`record_proof`]).
 //!
 //! Invariants:
 //! - a byte that is called good, or handed out by [`decode`], hashes to the root that the caller gave;
@@ -35,12 +36,14 @@
 pub mod admission;
 mod chaining;
 pub mod envelope;
+mod join;
 pub mod key;
 pub mod outboard;
 mod pairs;
 pub mod ranges;
 pub mod read_at;
 pub mod receipt;
+pub mod record_proof;
 #[cfg(test)]
 mod testing;
 pub mod tree;
@@ -55,6 +58,7 @@ pub use outboard::outboard_size;
 pub use ranges::{DecodeError, EncodeError, decode, encode, ranges_with_last};
 pub use read_at::ReadAt;
 pub use receipt::{Custody, Receipt, ReceiptError};
+pub use record_proof::{ProofWriter, Proven, RecordProofError};
 pub use tree::{RebuildError, Tree, TreeBuilder, rebuild_outboard};
 pub use trust::{InvalidTrustFile, TrustFile, TrustedKey, Verified, VerifyError};
 pub use version::UnknownVersion;

@@ -21,10 +21,10 @@ use crate::outboard::outboard_size;
 use crate::read_at::{ReadAt, fill};
 
 /// The size of a BLAKE3 chunk in bytes: what a proven range is rounded to on the wire.
-const CHUNK: u64 = 1024;
+pub(crate) const CHUNK: u64 = 1024;
 
 /// Groups of 16 chunks.
-const GROUPS: BlockSize = BlockSize::from_chunk_log(4);
+pub(crate) const GROUPS: BlockSize = BlockSize::from_chunk_log(4);
 
 /// `ranges` and the last byte of a file of `size` bytes: decoding them proves the size as well.
 pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
@@ -235,7 +235,7 @@ impl From<BaoDecodeError> for DecodeError {
     }
 }
 
-fn at_end(encoded: &mut impl Read) -> io::Result<bool> {
+pub(crate) fn at_end(encoded: &mut impl Read) -> io::Result<bool> {
     loop {
         match encoded.read(&mut [0]) {
             Ok(count) => return Ok(count == 0),
@@ -264,7 +264,7 @@ fn normal(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 }
 
 /// The boundaries of the chunks that hold the `wanted` bytes, strictly ascending; an empty file is its one chunk.
-fn chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
+pub(crate) fn chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
     if size == 0 {
         return vec![ChunkNum(0)];
     }

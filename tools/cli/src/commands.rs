@@ -11,13 +11,16 @@ mod list;
 mod node;
 mod notify;
 mod parts;
+mod pki;
 mod receipt;
+mod record;
 mod remove;
 mod repair;
 mod replace;
 mod replica;
 mod requests;
 mod scrub;
+mod settings;
 mod stat;
 mod status;
 mod store;
@@ -117,6 +120,11 @@ pub(crate) enum Command {
     Admin(admin::Admin),
     #[command(subcommand)]
     Notify(notify::Notify),
+    Record(record::Record),
+    #[command(subcommand)]
+    Settings(settings::Settings),
+    #[command(subcommand)]
+    Pki(pki::Pki),
 }
 
 /// What a command is given beside its own arguments.
@@ -166,6 +174,9 @@ impl Command {
             Self::Volume(volume) => talk(volume.run(context)),
             Self::Admin(admin) => admin.run(context),
             Self::Notify(notify) => talk(notify.run(context)),
+            Self::Record(record) => talk(record.run(context)),
+            Self::Settings(settings) => settings.run(context),
+            Self::Pki(pki) => pki.run(context),
         }
     }
 }

@@ -7,6 +7,18 @@ use std::path::{Path, PathBuf};
 use archive_durable::{DiskError, directory};
 
 use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// Whether `path` is stdout, which only one thing can have.
+pub(crate) fn to_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
+    let is_stdout = path == Path::new("-");
+    if is_stdout && output.is_json() {
+        return Err(Failure::usage(
+            "--json and -o - both want stdout; leave one of them out",
+        ));
+    }
+    Ok(is_stdout)
+}
 
 /// A file on its way. Dropped before it is kept, it leaves nothing behind.
 #[derive(Debug)]
@@ -66,6 +78,13 @@ impl Partial {
                 self.path.display()
             ))
         })
+    }
+
+    /// Another way to write to the same place, for who writes by itself.
+    pub(crate) fn writer(&self) -> Result<File, Failure> {
+        self.file
+            .try_clone()
+            .map_err(|error| Failure::failed(format!("{}: {error}", self.path.display())))
     }
 
     /// Makes it durable and gives it its name.

@@ -8,13 +8,15 @@ use archive_proof::{Admission, Envelope, TrustFile};
 use archive_rpc::Idle;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::get_response::{Head, Step};
-use proto_archive::wire::{GetRequest, ListRequest, ReceiptRequest, StatusRequest};
+use proto_archive::wire::{GetRequest, GetResponse, ListRequest, ReceiptRequest, StatusRequest};
 use tokio_stream::StreamExt;
-use tonic::Status;
 use tonic::transport::Channel;
+use tonic::{Status, Streaming};
 
 use super::listing::Entries;
+use super::salvage::{self, Parts, Salvage};
 use super::segments::Segments;
+use super::slices::{Slice, Slices};
 use super::{Access, HeldReceipt, Listing, Reading, Selection, Wanted};
 use crate::Answer;
 use crate::archive_status::ArchiveStatus;
@@ -32,6 +34,14 @@ pub struct Reader {
     limits: ClientLimits,
 }
 
+/// A call of `get` whose answer has begun.
+struct Begun {
+    admission: Admission,
+    envelope: Envelope,
+    range: Range<u64>,
+    pieces: Segments<Idle<Streaming<GetResponse>>>,
+}
+
 impl Reader {
     /// Takes a channel to the repository and the keys whose admissions count.
     pub fn new(channel: Channel, trust: Arc<TrustFile>, limits: ClientLimits) -> Self {
@@ -44,25 +54,30 @@ impl Reader {
     }
 
     async fn begin_reading(&self, wanted: &Wanted) -> Result<Reading, ClientError> {
-        let Wanted {
-            name,
-            start,
-            end,
-            replica,
-        } = wanted;
-        if end.is_some_and(|end| end <= *start) {
-            return Err(ClientError::Invalid(format!(
-                "{name}: the range is empty; it must end after it begins"
-            )));
-        }
-        let request = GetRequest {
-            name: name.as_str().to_owned(),
-            start: *start,
-            end: end.unwrap_or(0),
-            replica: replica
-                .as_ref()
-                .map_or_else(String::new, |id| id.as_str().to_owned()),
-        };
+        let begun = self.begin(wanted).await?;
+        let bytes = begun.pieces.map(|piece| piece.map(|piece| piece.bytes));
+        Ok(Reading::new(
+            begun.admission,
+            begun.envelope,
+            begun.range,
+            bytes,
+        ))
+    }
+
+    async fn begin_slices(&self, wanted: &Wanted) -> Result<Slices, ClientError> {
+        let begun = self.begin(wanted).await?;
+        let slices = begun.pieces.map(|piece| {
+            piece.map(|piece| Slice {
+                range: piece.range,
+                encoded: piece.encoded,
+            })
+        });
+        Ok(Slices::new(begun.admission, begun.envelope, slices))
+    }
+
+    async fn begin(&self, wanted: &Wanted) -> Result<Begun, ClientError> {
+        let name = &wanted.name;
+        let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.get(request)).await?;
         let mut stream = Idle::new(stream, self.limits.answer());
@@ -83,11 +98,39 @@ impl Reader {
                 )));
             }
         };
+        let (admission, envelope, range) = self.believe(wanted, &head)?;
+        Ok(Begun {
+            pieces: Segments::new(stream, &admission, range.clone()),
+            admission,
+            envelope,
+            range,
+        })
+    }
+
+    async fn begin_salvage(&self, wanted: &Wanted) -> Result<Salvage, ClientError> {
+        let request = request(wanted)?;
+        let mut client = self.client.clone();
+        let stream = self.answer(client.salvage(request)).await?;
+        let mut stream = Idle::new(stream, self.limits.answer());
+        let head = salvage::head(&wanted.name, stream.next().await)?;
+        let (admission, envelope, range) = self.believe(wanted, &head)?;
+        let parts = Parts::new(stream, &admission, range.clone());
+        Ok(Salvage::new(admission, envelope, range, parts))
+    }
+
+    /// What a head says, if a trusted key signed it for this name, and it is what was asked for.
+    fn believe(
+        &self,
+        wanted: &Wanted,
+        head: &Head,
+    ) -> Result<(Admission, Envelope, Range<u64>), ClientError> {
+        let name = &wanted.name;
+        let untrusted = |reason: String| ClientError::Untrusted(format!("{name}: {reason}"));
         let envelope = Envelope::parse(head.admission.as_bytes())
             .map_err(|error| untrusted(error.to_string()))?;
         let admission = Admission::verify(&envelope, &self.trust)
             .map_err(|error| untrusted(error.to_string()))?;
-        if admission.name != *name {
+        if admission.name != wanted.name {
             return Err(untrusted(format!(
                 "the archive sends {} instead",
                 admission.name
@@ -95,7 +138,7 @@ impl Reader {
         }
         let range = range(wanted, admission.size)?;
         if (head.start, head.end) != (range.start, range.end) {
-            let Head { start, end, .. } = head;
+            let Head { start, end, .. } = *head;
             let Range {
                 start: first,
                 end: last,
@@ -104,8 +147,7 @@ impl Reader {
                 "the archive sends bytes {start}..{end}, not {first}..{last}"
             )));
         }
-        let bytes = Segments::new(stream, &admission, range.clone());
-        Ok(Reading::new(admission, envelope, range, bytes))
+        Ok((admission, envelope, range))
     }
 
     async fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
@@ -161,6 +203,28 @@ impl Reader {
     }
 }
 
+fn request(wanted: &Wanted) -> Result<GetRequest, ClientError> {
+    let Wanted {
+        name,
+        start,
+        end,
+        replica,
+    } = wanted;
+    if end.is_some_and(|end| end <= *start) {
+        return Err(ClientError::Invalid(format!(
+            "{name}: the range is empty; it must end after it begins"
+        )));
+    }
+    Ok(GetRequest {
+        name: name.as_str().to_owned(),
+        start: *start,
+        end: end.unwrap_or(0),
+        replica: replica
+            .as_ref()
+            .map_or_else(String::new, |id| id.as_str().to_owned()),
+    })
+}
+
 /// The bytes that are wanted and that a file of `size` bytes has.
 fn range(wanted: &Wanted, size: u64) -> Result<Range<u64>, ClientError> {
     let Wanted {
@@ -177,6 +241,14 @@ fn range(wanted: &Wanted, size: u64) -> Result<Range<u64>, ClientError> {
 impl Access for Reader {
     fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
         Box::pin(self.begin_reading(wanted))
+    }
+
+    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+        Box::pin(self.begin_slices(wanted))
+    }
+
+    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+        Box::pin(self.begin_salvage(wanted))
     }
 
     fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {

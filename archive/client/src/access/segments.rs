@@ -14,9 +14,19 @@ use tonic::Status;
 
 use crate::error::ClientError;
 
-/// Segments that must follow each other without a gap and cover the range, widened to whole groups, exactly.
-pub(super) struct Segments<S> {
-    stream: Option<S>,
+/// What one segment was, once it was proven.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// The bytes in it that are wanted.
+    pub(super) bytes: Bytes,
+    /// The bytes that it proves, whole groups.
+    pub(super) range: Range<u64>,
+    /// As it came.
+    pub(super) encoded: Bytes,
+}
+
+/// What must come: everything in the range, widened to whole groups, in order and without a gap.
+pub(super) struct Proving {
     name: FileName,
     root: Root,
     size: u64,
@@ -26,11 +36,25 @@ pub(super) struct Segments<S> {
     rest: Range<u64>,
 }
 
+/// Segments that must follow each other without a gap and cover the range exactly.
+pub(super) struct Segments<S> {
+    stream: Option<S>,
+    proving: Proving,
+}
+
 impl<S> Segments<S> {
     pub(super) fn new(stream: S, admission: &Admission, wanted: Range<u64>) -> Self {
-        let end = wanted.end.div_ceil(GROUP_SIZE).saturating_mul(GROUP_SIZE);
         Self {
             stream: Some(stream),
+            proving: Proving::new(admission, wanted),
+        }
+    }
+}
+
+impl Proving {
+    pub(super) fn new(admission: &Admission, wanted: Range<u64>) -> Self {
+        let end = wanted.end.div_ceil(GROUP_SIZE).saturating_mul(GROUP_SIZE);
+        Self {
             name: admission.name.clone(),
             root: admission.root,
             size: admission.size,
@@ -39,15 +63,39 @@ impl<S> Segments<S> {
         }
     }
 
+    /// Takes note that nobody has the bytes of `hole`, and says which of them were wanted.
+    pub(super) fn skip(&mut self, hole: &Range<u64>) -> Result<Range<u64>, ClientError> {
+        let Range { start, end } = self.rest;
+        // Said of whole groups, or of what was asked for.
+        let begins = hole.start == start || (start < hole.start && hole.start == self.wanted.start);
+        let ends = hole.end == end || hole.end == self.wanted.end || hole.end % GROUP_SIZE == 0;
+        if !begins || !ends || hole.start >= hole.end || hole.end > end {
+            return Err(self.untrusted(&format!(
+                "a hole from {} to {} does not fit; {end} is the end",
+                hole.start, hole.end
+            )));
+        }
+        self.rest.start = if hole.end == self.wanted.end {
+            end
+        } else {
+            hole.end
+        };
+        Ok(hole.start.max(self.wanted.start)..hole.end.min(self.wanted.end))
+    }
+
     /// Proves a segment and cuts out of it what is wanted.
-    fn accept(&mut self, segment: &Segment) -> Result<Bytes, ClientError> {
+    pub(super) fn accept(&mut self, segment: &Segment) -> Result<Piece, ClientError> {
         let Segment {
             offset,
             length,
             ref encoded,
         } = *segment;
         if self.size == 0 && offset == 0 && length == 0 {
-            return self.prove(0..0, encoded).map(|_nothing| Bytes::new());
+            return self.prove(0..0, encoded).map(|bytes| Piece {
+                bytes,
+                range: 0..0,
+                encoded: encoded.clone(),
+            });
         }
         let Range {
             start: expected,
@@ -71,7 +119,12 @@ impl<S> Segments<S> {
             let inner = position.clamp(offset, last) - offset;
             usize::try_from(inner).unwrap_or(bytes.len())
         };
-        Ok(bytes.slice(within(self.wanted.start)..within(self.wanted.end)))
+        let bytes = bytes.slice(within(self.wanted.start)..within(self.wanted.end));
+        Ok(Piece {
+            bytes,
+            range: offset..last,
+            encoded: encoded.clone(),
+        })
     }
 
     fn prove(&self, range: Range<u64>, encoded: &[u8]) -> Result<Bytes, ClientError> {
@@ -92,14 +145,14 @@ impl<S> Segments<S> {
         Ok(bytes.into())
     }
 
-    fn untrusted(&self, reason: &str) -> ClientError {
+    pub(super) fn untrusted(&self, reason: &str) -> ClientError {
         ClientError::Untrusted(format!(
             "{}: after byte {}: {reason}",
             self.name, self.rest.start
         ))
     }
 
-    fn complete(&self) -> Result<(), ClientError> {
+    pub(super) fn complete(&self) -> Result<(), ClientError> {
         let (name, rest) = (&self.name, &self.rest);
         if rest.start < rest.end {
             return Err(ClientError::Unavailable(format!(
@@ -115,7 +168,7 @@ impl<S> Stream for Segments<S>
 where
     S: Stream<Item = Result<GetResponse, Status>> + Unpin,
 {
-    type Item = Result<Bytes, ClientError>;
+    type Item = Result<Piece, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -126,19 +179,19 @@ where
             let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
                 Some(Ok(GetResponse {
                     step: Some(Step::Segment(segment)),
-                })) => this.accept(&segment),
+                })) => this.proving.accept(&segment),
                 Some(Ok(GetResponse {
                     step: Some(Step::Head(_)) | None,
-                })) => Err(this.untrusted("something comes that is no segment")),
+                })) => Err(this.proving.untrusted("something comes that is no segment")),
                 Some(Err(status)) => Err(ClientError::from_status(&status)),
                 None => {
                     this.stream = None;
-                    return Poll::Ready(this.complete().err().map(Err));
+                    return Poll::Ready(this.proving.complete().err().map(Err));
                 }
             };
             match outcome {
-                Ok(bytes) if bytes.is_empty() => {}
-                Ok(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(piece) if piece.bytes.is_empty() => {}
+                Ok(piece) => return Poll::Ready(Some(Ok(piece))),
                 Err(error) => {
                     this.stream = None;
                     return Poll::Ready(Some(Err(error)));

@@ -1,22 +1,22 @@
 //! An archive in memory that does what a test tells it to, right or wrong.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_model::{
     Digests, FileName, GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, UploadId,
 };
-use archive_proof::{Admission, Custody, Receipt, SigningKey, TreeBuilder, encode};
+use archive_proof::{Admission, Custody, Receipt, SigningKey};
 use archive_rpc::Kind;
 use proto_archive::wire::access_server::Access;
-use proto_archive::wire::get_response::{Head, Step as Get};
 use proto_archive::wire::ingest_server::Ingest;
+use proto_archive::wire::salvage_response::Hole;
 use proto_archive::wire::store_request::{Open, Step as Request};
 use proto_archive::wire::store_response::{Ready, Step as Response, Stored};
 use proto_archive::wire::{
-    GetRequest, GetResponse, ListRequest, ListResponse, ReceiptRequest, ReceiptResponse, Segment,
-    StatRequest, StatResponse, StatusRequest, StatusResponse, StoreRequest, StoreResponse,
+    GetRequest, GetResponse, ListRequest, ListResponse, ReceiptRequest, ReceiptResponse,
+    SalvageResponse, StatRequest, StatResponse, StatusRequest, StatusResponse, StoreRequest,
+    StoreResponse,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -26,6 +26,7 @@ use tonic::codegen::BoxStream;
 use tonic::{Status, Streaming};
 
 use crate::keeping::Script;
+use crate::serving::{honest, salvaged};
 use crate::world::{NAME, key};
 
 /// What one store does wrong. Numbers count the messages that came: the open is the first.
@@ -85,6 +86,8 @@ pub struct State {
     /// What was received under each name.
     pub files: BTreeMap<String, Vec<u8>>,
     pub get_fault: Option<GetFault>,
+    /// What `salvage` has not, in every file.
+    pub holes: Vec<Hole>,
     pub list: Vec<Result<ListResponse, Status>>,
     pub list_asked: Option<ListRequest>,
     pub stat: StatResponse,
@@ -347,49 +350,6 @@ impl Ingest for Archive {
     }
 }
 
-/// The honest answer to a request, three groups in a segment.
-pub fn honest(name: &str, bytes: &[u8], asked: Range<u64>) -> Vec<GetResponse> {
-    let size = bytes.len() as u64;
-    let mut builder = TreeBuilder::new(Vec::new());
-    builder.update(bytes).expect("in memory");
-    let tree = builder.finish().expect("in memory");
-    let signed = admission(name, bytes).sign(&key(1)).expect("sign");
-    let head = Head {
-        admission: signed.as_str().to_owned(),
-        start: asked.start,
-        end: asked.end,
-    };
-    let mut messages = vec![GetResponse {
-        step: Some(Get::Head(head)),
-    }];
-    let end = asked.end.next_multiple_of(GROUP_SIZE).min(size);
-    let mut start = asked.start / GROUP_SIZE * GROUP_SIZE;
-    while start < end {
-        let next = (start + 3 * GROUP_SIZE).min(end);
-        let mut encoded = Vec::new();
-        let range = start..next;
-        encode(
-            bytes,
-            Some(&tree.sink),
-            tree.root,
-            size,
-            &[range],
-            &mut encoded,
-        )
-        .expect("encode");
-        let segment = Segment {
-            offset: start,
-            length: next - start,
-            encoded: encoded.into(),
-        };
-        messages.push(GetResponse {
-            step: Some(Get::Segment(segment)),
-        });
-        start = next;
-    }
-    messages
-}
-
 #[tonic::async_trait]
 impl Access for Archive {
     async fn get(
@@ -413,6 +373,15 @@ impl Access for Archive {
             None => messages.into_iter().map(Ok).collect(),
         };
         Ok(tonic::Response::new(Box::pin(tokio_stream::iter(messages))))
+    }
+
+    async fn salvage(
+        &self,
+        request: tonic::Request<GetRequest>,
+    ) -> Result<tonic::Response<BoxStream<SalvageResponse>>, Status> {
+        let state = self.state();
+        let parts = salvaged(&state.files, &state.holes, request.get_ref())?;
+        Ok(tonic::Response::new(Box::pin(tokio_stream::iter(parts))))
     }
 
     async fn list(

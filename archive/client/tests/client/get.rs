@@ -9,7 +9,8 @@ use proto_archive::wire::get_response::{Head, Step};
 use proto_archive::wire::{GetResponse, Segment};
 use tonic::Status;
 
-use crate::archive::{GetFault, admission, honest};
+use crate::archive::{GetFault, admission};
+use crate::serving::honest;
 use crate::world::{World, key, limits, noise, trust};
 
 /// Thirteen groups, five segments.

@@ -24,10 +24,10 @@ pub(super) struct Override {
 
 /// The file and its overrides, merged.
 pub(super) struct Document<'i> {
-    file: Place,
-    text: &'i str,
-    overrides: &'i [Override],
-    root: DeTable<'i>,
+    pub(super) file: Place,
+    pub(super) text: &'i str,
+    pub(super) overrides: &'i [Override],
+    pub(super) root: DeTable<'i>,
 }
 
 impl<'i> Document<'i> {
@@ -95,7 +95,7 @@ impl<'i> Document<'i> {
         }
     }
 
-    fn refuse(&self, error: &toml::de::Error) -> SettingsError {
+    pub(super) fn refuse(&self, error: &toml::de::Error) -> SettingsError {
         let span = error.span().unwrap_or_default();
         let found = self.find(|_, at| !span.is_empty() && *at == span);
         let unknown = unknown_key(
@@ -119,7 +119,10 @@ impl<'i> Document<'i> {
     }
 
     /// The first key or value that is `wanted`, by its path and its span: its path, and where it stands.
-    fn find(&self, wanted: impl Fn(&str, &Range<usize>) -> bool) -> Option<(String, Place)> {
+    pub(super) fn find(
+        &self,
+        wanted: impl Fn(&str, &Range<usize>) -> bool,
+    ) -> Option<(String, Place)> {
         let (path, span) = find_in(&self.root, "", &wanted)?;
         Some((path, self.place(&span)))
     }
@@ -135,16 +138,16 @@ impl<'i> Document<'i> {
 }
 
 /// The span that stands for override `number`: past the text, so that no value of the file has it.
-fn past_end(text: &str, number: usize) -> Range<usize> {
+pub(super) fn past_end(text: &str, number: usize) -> Range<usize> {
     let start = text.len() + 1 + number;
     start..start + 1
 }
 
-fn line(text: &str, at: usize) -> usize {
+pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
-fn value_of<'i>(text: &'i str, span: &Range<usize>) -> Spanned<DeValue<'i>> {
+pub(super) fn value_of<'i>(text: &'i str, span: &Range<usize>) -> Spanned<DeValue<'i>> {
     match DeValue::parse(text) {
         Ok(value) => stand_at(value.into_inner(), span),
         Err(_) => Spanned::new(span.clone(), DeValue::String(Cow::Borrowed(text))),

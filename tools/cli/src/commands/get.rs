@@ -1,5 +1,7 @@
 //! `holdfast get`: a file out of the archive, every byte proven before it is written.
 
+mod salvage;
+
 use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,18 +15,20 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Output, size};
 use crate::progress::Progress;
 use crate::range::ByteRange;
-use crate::save::Partial;
+use crate::save::{Partial, to_stdout};
 use crate::session::Session;
 
 /// Read a file, or a range of it, verified while it comes
 ///
 /// Every byte is verified against the signed admission before it is written. What is damaged in one replica comes from
 /// another. The file gets its name when it is whole and synced; an existing file is never touched without --force.
+/// Where no replica has some bytes intact it fails; --salvage writes all the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast get 12-34-20260101-00001.warc.gz
   holdfast get 12-34-20260101-00001.warc.gz -o /tmp/one.warc.gz --replica two
-  holdfast get 12-34-20260101-00001.warc.gz --range 0-1023 -o - | xxd")]
+  holdfast get 12-34-20260101-00001.warc.gz --range 0-1023 -o - | xxd
+  holdfast get 12-34-20260101-00001.warc.gz --salvage --map holes.jsonl")]
 pub(crate) struct Get {
     /// The file's name in the archive
     name: String,
@@ -37,6 +41,12 @@ pub(crate) struct Get {
     /// Only these bytes, first and last included, counted from 0; `A-`: all from A on
     #[arg(long, value_name = "A-B")]
     range: Option<ByteRange>,
+    /// Write what is good in any replica, and zeros where nothing is; exit code 1 if there is such a hole
+    #[arg(long)]
+    salvage: bool,
+    /// Where the map of the holes goes, one a line as JSON [default: PATH.holes.jsonl, if there are any]
+    #[arg(long, value_name = "PATH", requires = "salvage")]
+    map: Option<PathBuf>,
     /// Replace a file that is there already
     #[arg(long)]
     force: bool,
@@ -57,36 +67,64 @@ struct Report<'a> {
 }
 
 /// Where the bytes go.
-enum Destination {
+#[derive(Debug)]
+pub(super) enum Destination {
     Stdout(BufWriter<Stdout>),
     File(Partial),
+}
+
+impl Destination {
+    /// `-` is stdout.
+    pub(super) fn open(path: &Path, force: bool, output: &Output) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout(output.writer()));
+        }
+        Ok(Self::File(Partial::create(path, force)?))
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(out) => out
+                .write_all(bytes)
+                .map_err(|error| Failure::output(&error)),
+            Self::File(partial) => partial.write(bytes),
+        }
+    }
+
+    /// All of it has come.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
+            Self::File(partial) => partial.keep(),
+        }
+    }
 }
 
 impl Get {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let name = name(&self.name)?;
         let path = self.path(&name);
-        let to_stdout = path == Path::new("-");
-        if to_stdout && context.output.is_json() {
-            return Err(Failure::usage(
-                "--json and -o - both want stdout; leave one of them out",
-            ));
-        }
-        let session = Session::open(&context.global)?;
+        let is_stdout = to_stdout(&path, &context.output)?;
         let wanted = Wanted {
             start: self.range.map_or(0, |range| range.start),
             end: self.range.and_then(|range| range.end),
             replica: self.replica,
             name,
         };
+        if self.salvage {
+            let places = salvage::Places {
+                path,
+                map: self.map,
+                force: self.force,
+                is_stdout,
+            };
+            return salvage::run(places, wanted, context).await;
+        }
+        let session = Session::open(&context.global)?;
         let mut reading = session.reader().get(&wanted).await?;
-        let destination = if to_stdout {
-            Destination::Stdout(context.output.writer())
-        } else {
-            Destination::File(Partial::create(&path, self.force)?)
-        };
+        let destination = Destination::open(&path, self.force, &context.output)?;
         receive(&mut reading, destination).await?;
-        if !to_stdout {
+        if !is_stdout {
             report(&context.output, &reading, &path)?;
         }
         Ok(Exit::Done)
@@ -114,21 +152,13 @@ async fn receive(reading: &mut Reading, mut destination: Destination) -> Result<
     let progress = Progress::bytes(reading.range.end - reading.range.start);
     let mut received = 0;
     while let Some(bytes) = reading.next().await? {
-        match &mut destination {
-            Destination::Stdout(out) => out
-                .write_all(&bytes)
-                .map_err(|error| Failure::output(&error))?,
-            Destination::File(partial) => partial.write(&bytes)?,
-        }
+        destination.write(&bytes)?;
         let before = received;
         received += bytes.len() as u64;
         progress.step(before, received);
     }
     progress.finish();
-    match destination {
-        Destination::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
-        Destination::File(partial) => partial.keep(),
-    }
+    destination.finish()
 }
 
 fn report(output: &Output, reading: &Reading, path: &Path) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! `holdfast verify`: signed documents, checked without any network.
 
+mod proof;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,15 +21,18 @@ use crate::session::client_file;
 /// Verify signed documents, without any network
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  holdfast verify receipt one.warc.gz.receipt.json --trust trust.json")]
+  holdfast verify receipt one.warc.gz.receipt.json --trust trust.json
+  holdfast verify proof record.proof --trust trust.json")]
 pub(crate) enum Verify {
     Receipt(VerifyReceipt),
+    Proof(proof::VerifyProof),
 }
 
 impl Verify {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::Receipt(receipt) => receipt.run(context),
+            Self::Proof(proof) => proof.run(context),
         }
     }
 }
@@ -72,6 +77,16 @@ struct Refused {
     error: Failure,
 }
 
+impl Refused {
+    const fn new(file: PathBuf, error: Failure) -> Self {
+        Self {
+            file,
+            valid: false,
+            error,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Verdict {
@@ -92,11 +107,7 @@ impl VerifyReceipt {
                 Ok(said) => Verdict::Good(Box::new(said)),
                 Err(error) => {
                     tell(&error.message);
-                    Verdict::Bad(Refused {
-                        file,
-                        valid: false,
-                        error,
-                    })
+                    Verdict::Bad(Refused::new(file, error))
                 }
             })
             .collect();

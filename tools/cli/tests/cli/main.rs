@@ -20,5 +20,10 @@ mod keeping;
 mod listings;
 mod machines;
 mod persons;
+mod pki;
+mod record;
+#[path = "../../../../archive/client/tests/client/serving.rs"]
+mod serving;
+mod settings;
 #[path = "../../../../archive/client/tests/client/world.rs"]
 mod world;

@@ -1,0 +1,172 @@
+//! What is left of a file: every byte that some replica has intact, proven, and where there is none.
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use archive_model::FileName;
+use archive_proof::{Admission, Envelope};
+use bytes::Bytes;
+use proto_archive::wire::SalvageResponse;
+use proto_archive::wire::get_response::Head;
+use proto_archive::wire::salvage_response::Step;
+use serde::Serialize;
+use tokio_stream::{Stream, StreamExt};
+use tonic::Status;
+
+use super::segments::Proving;
+use crate::error::ClientError;
+
+/// A range that no replica has intact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hole {
+    /// The first byte.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Whether it may be good where nobody could look now.
+    pub unknown: bool,
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Salvaged {
+    /// Proven bytes.
+    Bytes(Bytes),
+    /// Nothing, for so many bytes.
+    Hole(Hole),
+}
+
+/// A file that is being salvaged: bytes and holes, in order, which together are the range; or an error, and nothing after
+/// it.
+pub struct Salvage {
+    /// What was admitted; a trusted key signed it.
+    pub admission: Admission,
+    /// The same, verbatim.
+    pub envelope: Envelope,
+    /// The bytes that were wanted and that the file has.
+    pub range: Range<u64>,
+    parts: Pin<Box<dyn Stream<Item = Result<Salvaged, ClientError>> + Send>>,
+}
+
+impl Salvage {
+    /// A salvage whose `parts` are in order, and end with the range or with an error.
+    pub fn new(
+        admission: Admission,
+        envelope: Envelope,
+        range: Range<u64>,
+        parts: impl Stream<Item = Result<Salvaged, ClientError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            admission,
+            envelope,
+            range,
+            parts: Box::pin(parts),
+        }
+    }
+
+    /// What comes next; none: the range is complete.
+    pub async fn next(&mut self) -> Result<Option<Salvaged>, ClientError> {
+        self.parts.next().await.transpose()
+    }
+}
+
+impl fmt::Debug for Salvage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Salvage")
+            .field("admission", &self.admission)
+            .field("range", &self.range)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The head that the answer must begin with.
+pub(super) fn head(
+    name: &FileName,
+    first: Option<Result<SalvageResponse, Status>>,
+) -> Result<Head, ClientError> {
+    match first {
+        Some(Ok(SalvageResponse {
+            step: Some(Step::Head(head)),
+        })) => Ok(head),
+        Some(Ok(SalvageResponse {
+            step: Some(Step::Segment(_) | Step::Hole(_)) | None,
+        })) => Err(ClientError::Untrusted(format!(
+            "{name}: the archive does not begin with the admission"
+        ))),
+        Some(Err(status)) => Err(ClientError::from_status(&status)),
+        None => Err(ClientError::Unavailable(format!(
+            "{name}: the archive ended the call at once"
+        ))),
+    }
+}
+
+/// Segments and holes as they come, each held against what must come.
+pub(super) struct Parts<S> {
+    stream: Option<S>,
+    proving: Proving,
+}
+
+impl<S> Parts<S> {
+    pub(super) fn new(stream: S, admission: &Admission, wanted: Range<u64>) -> Self {
+        Self {
+            stream: Some(stream),
+            proving: Proving::new(admission, wanted),
+        }
+    }
+
+    fn accept(&mut self, step: Option<Step>) -> Result<Option<Salvaged>, ClientError> {
+        match step {
+            Some(Step::Segment(segment)) => {
+                let bytes = self.proving.accept(&segment)?.bytes;
+                Ok((!bytes.is_empty()).then_some(Salvaged::Bytes(bytes)))
+            }
+            Some(Step::Hole(hole)) => {
+                let Range { start, end } = self.proving.skip(&(hole.start..hole.end))?;
+                let unknown = hole.unknown;
+                let hole = Hole {
+                    start,
+                    end,
+                    unknown,
+                };
+                Ok((start < end).then_some(Salvaged::Hole(hole)))
+            }
+            Some(Step::Head(_)) | None => Err(self
+                .proving
+                .untrusted("something comes that is neither a segment nor a hole")),
+        }
+    }
+}
+
+impl<S> Stream for Parts<S>
+where
+    S: Stream<Item = Result<SalvageResponse, Status>> + Unpin,
+{
+    type Item = Result<Salvaged, ClientError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            let Some(stream) = &mut this.stream else {
+                return Poll::Ready(None);
+            };
+            let outcome = match ready!(Pin::new(stream).poll_next(cx)) {
+                Some(Ok(message)) => this.accept(message.step),
+                Some(Err(status)) => Err(ClientError::from_status(&status)),
+                None => {
+                    this.stream = None;
+                    return Poll::Ready(this.proving.complete().err().map(Err));
+                }
+            };
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(part)) => return Poll::Ready(Some(Ok(part))),
+                Err(error) => {
+                    this.stream = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! A range of a file as slices that prove themselves to anyone who has the admission.
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+
+use archive_proof::{Admission, Envelope};
+use bytes::Bytes;
+use tokio_stream::{Stream, StreamExt};
+
+use crate::error::ClientError;
+
+/// Some groups and what proves them: `archive_proof::decode` reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The bytes that are in it: whole groups, or up to the end of the file.
+    pub range: Range<u64>,
+    /// The slice; it was verified.
+    pub encoded: Bytes,
+}
+
+/// Slices that follow each other without a gap, and end where the range ends, or with an error.
+pub struct Slices {
+    /// What was admitted; a trusted key signed it.
+    pub admission: Admission,
+    /// The same, verbatim.
+    pub envelope: Envelope,
+    slices: Pin<Box<dyn Stream<Item = Result<Slice, ClientError>> + Send>>,
+}
+
+impl Slices {
+    /// Slices that were verified, in order, and end with the range or with an error.
+    pub fn new(
+        admission: Admission,
+        envelope: Envelope,
+        slices: impl Stream<Item = Result<Slice, ClientError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            admission,
+            envelope,
+            slices: Box::pin(slices),
+        }
+    }
+
+    /// The next slice; none: the range is complete.
+    pub async fn next(&mut self) -> Result<Option<Slice>, ClientError> {
+        self.slices.next().await.transpose()
+    }
+}
+
+impl fmt::Debug for Slices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slices")
+            .field("admission", &self.admission)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,193 @@
+//! One record of an archived file, by the offset at which it begins; and the proof of it.
+//!
+//! Nobody needs to know how long it is: the file is read from the offset on, in ranges that grow, until the record ends.
+//! Every byte is proven before it is looked at. What is handed out are the bytes as they are archived: of a gzip member,
+//! the compressed ones.
+//!
+//! Not promised: that the record is good in itself. Where it ends is all that is asked of it.
+
+use std::io::Write;
+use std::ops::Range;
+
+use archive_model::{FileName, GROUP_SIZE, ReplicaId};
+use archive_proof::ranges::DecodeError;
+use archive_proof::{Admission, Envelope, ProofWriter, RecordProofError};
+use bytes::Bytes;
+
+use crate::access::{Access, Reading, Wanted};
+use crate::error::ClientError;
+use crate::record_end::{NoRecord, RecordEnd, RecordKind, Seen};
+
+/// How much is asked for first, in bytes: most records are smaller.
+const FIRST: u64 = 64 * 1024;
+
+/// How much is asked for at most where the end is not known, in bytes.
+const MOST: u64 = 16 * 1024 * 1024;
+
+/// A record that is being read: its bytes come until it ends, or with an error.
+#[derive(Debug)]
+pub struct Record<'a, A: ?Sized> {
+    access: &'a A,
+    reading: Reading,
+    replica: Option<ReplicaId>,
+    start: u64,
+    /// One past the last byte that was handed out.
+    at: u64,
+    asked: u64,
+    end: RecordEnd,
+    is_whole: bool,
+}
+
+/// Begins to read the record of `name` that begins at `offset`, from one replica or from any.
+pub async fn record<'a, A: Access + ?Sized>(
+    access: &'a A,
+    name: &FileName,
+    offset: u64,
+    replica: Option<ReplicaId>,
+) -> Result<Record<'a, A>, ClientError> {
+    let wanted = Wanted {
+        name: name.clone(),
+        start: offset,
+        end: upto(offset, FIRST),
+        replica: replica.clone(),
+    };
+    Ok(Record {
+        reading: access.get(&wanted).await?,
+        access,
+        replica,
+        start: offset,
+        at: offset,
+        asked: FIRST,
+        end: RecordEnd::new(),
+        is_whole: false,
+    })
+}
+
+impl<A: Access + ?Sized> Record<'_, A> {
+    /// The next bytes; none: the record is complete.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        while !self.is_whole {
+            let Some(mut bytes) = self.reading.next().await? else {
+                self.go_on().await?;
+                continue;
+            };
+            let seen = self.end.push(&bytes);
+            if let Seen::End(used) = seen.map_err(|error| self.none(&error))? {
+                self.is_whole = true;
+                bytes.truncate(used);
+            }
+            self.at += bytes.len() as u64;
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the bytes stand that have come.
+    pub const fn range(&self) -> Range<u64> {
+        self.start..self.at
+    }
+
+    /// What it is; known once something has come.
+    pub fn kind(&self) -> Option<RecordKind> {
+        self.end.kind()
+    }
+
+    /// What was admitted of the file that it is in.
+    pub const fn admission(&self) -> &Admission {
+        &self.reading.admission
+    }
+
+    /// The same, as it was signed.
+    pub const fn envelope(&self) -> &Envelope {
+        &self.reading.envelope
+    }
+
+    /// Asks for what follows, or sees that nothing may follow.
+    async fn go_on(&mut self) -> Result<(), ClientError> {
+        let Admission {
+            name, size, root, ..
+        } = &self.reading.admission;
+        if self.at >= *size {
+            self.end.end_of_file().map_err(|error| self.none(&error))?;
+            self.is_whole = true;
+            return Ok(());
+        }
+        self.asked = self.asked.saturating_mul(2).min(MOST);
+        let more = self.end.left().unwrap_or(self.asked);
+        let wanted = Wanted {
+            name: name.clone(),
+            start: self.at,
+            end: upto(self.at, more),
+            replica: self.replica.clone(),
+        };
+        let next = self.access.get(&wanted).await?;
+        if next.admission.root != *root {
+            return Err(ClientError::Untrusted(format!(
+                "{name}: the archive shows two admissions of different content"
+            )));
+        }
+        self.reading = next;
+        Ok(())
+    }
+
+    fn none(&self, error: &NoRecord) -> ClientError {
+        let (name, start) = (&self.reading.admission.name, self.start);
+        match error {
+            NoRecord::Nothing(_) => ClientError::Invalid(format!(
+                "{name}: at byte {start}: {error}; take the offset from an index"
+            )),
+            NoRecord::Broken { .. } => ClientError::Damaged(format!(
+                "{name}: at byte {start}: {error}. So it was archived; `holdfast get {name} --range {start}-` reads the \
+                 bytes as they are"
+            )),
+        }
+    }
+}
+
+/// One past the last byte of the group in which `more` bytes from `at` on end; none where numbers end before.
+fn upto(at: u64, more: u64) -> Option<u64> {
+    at.checked_add(more)?
+        .div_ceil(GROUP_SIZE)
+        .checked_mul(GROUP_SIZE)
+}
+
+/// Writes the record proof of the bytes in `range` to `out`: who has it needs neither the archive nor trust in us.
+pub async fn prove<A, W>(
+    access: &A,
+    name: &FileName,
+    range: Range<u64>,
+    out: W,
+) -> Result<W, ClientError>
+where
+    A: Access + ?Sized,
+    W: Write,
+{
+    let wanted = Wanted {
+        start: range.start,
+        end: Some(range.end),
+        ..Wanted::whole(name.clone())
+    };
+    let mut slices = access.slices(&wanted).await?;
+    let failed = |error: RecordProofError| match error {
+        RecordProofError::Slice(DecodeError::Sink(source)) => ClientError::Source {
+            what: format!("{name}: the proof cannot be written"),
+            source,
+        },
+        other @ (RecordProofError::NoHeader
+        | RecordProofError::Json(_)
+        | RecordProofError::Version(_)
+        | RecordProofError::Admission(_)
+        | RecordProofError::Range { .. }
+        | RecordProofError::Order { .. }
+        | RecordProofError::Slice(_)) => ClientError::Untrusted(format!("{name}: {other}")),
+    };
+    let writer = ProofWriter::new(out, &slices.envelope, &slices.admission, &range);
+    let mut writer = writer.map_err(failed)?;
+    while let Some(slice) = slices.next().await? {
+        let added = writer.add(slice.range, slice.encoded.as_ref());
+        added.map_err(failed)?;
+    }
+    writer.finish().map_err(failed)
+}

@@ -1,0 +1,169 @@
+//! Records out of an archive: found without their length, never a byte that is not proven, and proven to others.
+
+use std::sync::Arc;
+
+use archive_client::{Class, ClientError, RecordKind, prove, record};
+use archive_model::FileName;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proto_archive::wire::get_response::Step;
+
+use crate::archive::GetFault;
+use crate::world::{World, noise, trust};
+
+const NAME: &str = "a.warc.gz";
+
+fn name() -> FileName {
+    FileName::new(NAME).unwrap()
+}
+
+fn warc(block: &[u8]) -> Vec<u8> {
+    let length = block.len();
+    let mut record =
+        format!("WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+    record.extend_from_slice(block);
+    record.extend_from_slice(b"\r\n\r\n");
+    record
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What came of the record at `offset`, and how it ended.
+async fn read(world: &World, offset: u64) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
+    let reader = world.reader();
+    let mut came = Vec::new();
+    let mut record = match record(&reader, &name(), offset, None).await {
+        Ok(record) => record,
+        Err(error) => return (came, Err(error)),
+    };
+    loop {
+        match record.next().await {
+            Ok(Some(bytes)) => came.extend_from_slice(&bytes),
+            Ok(None) => {
+                assert_eq!(record.range(), offset..offset + came.len() as u64);
+                return (came, Ok(record.kind()));
+            }
+            Err(error) => return (came, Err(error)),
+        }
+    }
+}
+
+async fn proof(world: &World, range: std::ops::Range<u64>) -> Vec<u8> {
+    prove(&world.reader(), &name(), range, Vec::new())
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn records_of_every_kind_and_size_come_whole_and_are_proven() {
+    let world = World::new().await;
+    // Smaller than a group, over several groups, over several requests; the last ends the file.
+    let sizes = [0, 100, 70_000, 16_000, 1_000_000, 5, 300_000];
+    for kind in [RecordKind::Warc, RecordKind::Gzip, RecordKind::Arc] {
+        let records: Vec<Vec<u8>> = sizes
+            .iter()
+            .map(|size| match kind {
+                RecordKind::Warc => warc(&noise(*size, 1)),
+                RecordKind::Gzip => gzip(&warc(&noise(*size, 1))),
+                RecordKind::Arc => {
+                    let line = format!("http://a/ 192.0.2.1 20080430204825 text/html {size}\n");
+                    [line.as_bytes(), &noise(*size, 1), b"\n"].concat()
+                }
+            })
+            .collect();
+        world.archive.put(NAME, &records.concat());
+        let mut offset = 0;
+        for record in records {
+            let (came, outcome) = read(&world, offset).await;
+            assert_eq!(outcome.unwrap(), Some(kind));
+            assert!(came == record, "the record at {offset}");
+            let range = offset..offset + came.len() as u64;
+            let proof = proof(&world, range.clone()).await;
+            let mut proven = Vec::new();
+            let said = archive_proof::record_proof::verify(proof.as_slice(), &trust(), |bytes| {
+                proven.extend_from_slice(bytes);
+                Ok(())
+            });
+            let said = said.unwrap();
+            assert_eq!((said.range, said.admission.name), (range.clone(), name()));
+            assert!(proven == came);
+            offset = range.end;
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_no_record_begins_it_says_what_is_there() {
+    let world = World::new().await;
+    let (one, two) = (gzip(&warc(b"one")), gzip(&warc(&noise(100_000, 2))));
+    let file = [one.as_slice(), &two[..two.len() - 9]].concat();
+    world.archive.put(NAME, &file);
+    for (offset, class, says) in [
+        (3, Class::Usage, "there is \"\\x00"),
+        (file.len() as u64, Class::Usage, "there is no byte"),
+        (u64::MAX, Class::Usage, "there is no byte"),
+        (one.len() as u64, Class::Failed, "the file ends before"),
+    ] {
+        let (_, outcome) = read(&world, offset).await;
+        let error = outcome.unwrap_err();
+        assert_eq!(error.class(), class, "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains(NAME) && text.contains(says),
+            "{offset}: {text}"
+        );
+    }
+    world.archive.put(NAME, b"");
+    let (_, outcome) = read(&world, 0).await;
+    assert!(outcome.unwrap_err().to_string().contains("nothing"));
+}
+
+#[tokio::test]
+async fn what_a_liar_sends_is_neither_handed_out_nor_in_a_proof() {
+    let world = World::new().await;
+    let record = warc(&noise(200_000, 3));
+    world.archive.put(NAME, &record);
+    let fault: GetFault = Arc::new(|mut messages| {
+        if let Some(Step::Segment(segment)) =
+            messages.last_mut().and_then(|last| last.step.as_mut())
+        {
+            let mut encoded = segment.encoded.to_vec();
+            let last = encoded.len() - 1;
+            encoded[last] ^= 1;
+            segment.encoded = encoded.into();
+        }
+        messages.into_iter().map(Ok).collect()
+    });
+    world.archive.state().get_fault = Some(fault);
+    let (came, outcome) = read(&world, 0).await;
+    assert!(
+        matches!(outcome, Err(ClientError::Untrusted(_))),
+        "{outcome:?}"
+    );
+    assert!(record.starts_with(&came));
+    let proven = prove(&world.reader(), &name(), 0..1, Vec::new()).await;
+    assert!(
+        matches!(proven, Err(ClientError::Untrusted(_))),
+        "{proven:?}"
+    );
+    // A range that was not asked for, or less of it.
+    world.archive.state().get_fault = Some(Arc::new(|messages| {
+        messages.into_iter().take(1).map(Ok).collect()
+    }));
+    let (came, outcome) = read(&world, 0).await;
+    assert!(
+        matches!(outcome, Err(ClientError::Unavailable(_))),
+        "{outcome:?}"
+    );
+    assert!(came.is_empty());
+    let proven = prove(&world.reader(), &name(), 0..1, Vec::new()).await;
+    assert!(
+        matches!(proven, Err(ClientError::Unavailable(_))),
+        "{proven:?}"
+    );
+}

@@ -1,0 +1,200 @@
+//! Files of the field, where they are at hand: records begin and end where others say that they do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use archive_client::record_end::{RecordEnd, Seen};
+use archive_client::{NoRecord, record};
+use archive_model::FileName;
+
+use crate::world::World;
+
+/// Prints for every file the offsets of its records: by zlib for compressed ones, by warcio for all where it is there.
+const JUDGE: &str = r#"
+import json, sys, zlib
+try:
+    from warcio.archiveiterator import ArchiveIterator
+except ImportError:
+    ArchiveIterator = None
+
+def members(data):
+    at, found = 0, []
+    while at < len(data):
+        inflate = zlib.decompressobj(31)
+        try:
+            inflate.decompress(data[at:])
+        except zlib.error:
+            break
+        if not inflate.eof:
+            break
+        found.append(at)
+        at = len(data) - len(inflate.unused_data)
+    return found + [at]
+
+def records(path):
+    found, whole = [], True
+    try:
+        with open(path, 'rb') as file:
+            iterator = ArchiveIterator(file)
+            for record in iterator:
+                found.append(iterator.get_record_offset())
+    except Exception:
+        whole = False
+    return found, whole
+
+for path in sys.argv[1:]:
+    with open(path, 'rb') as file:
+        data = file.read()
+    said = {'path': path}
+    if data[:2] == b'\x1f\x8b':
+        said['members'] = members(data)
+    if ArchiveIterator:
+        said['records'], said['whole'] = records(path)
+    print(json.dumps(said))
+"#;
+
+/// The sample files of the designers, beside some folder above this one.
+fn samples() -> Option<Vec<PathBuf>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = here.ancestors().map(|above| above.join("shared/data"));
+    let folder = folders
+        .into_iter()
+        .find(|folder| folder.join("MANIFEST.tsv").is_file())?;
+    let mut files = Vec::new();
+    for project in std::fs::read_dir(folder).ok()?.flatten() {
+        let inside = std::fs::read_dir(project.path()).into_iter().flatten();
+        files.extend(inside.flatten().map(|entry| entry.path()).filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            [".warc", ".arc", ".warc.gz", ".arc.gz"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        }));
+    }
+    files.sort();
+    Some(files)
+}
+
+/// A Python that has warcio if it can be had; it is kept for the next run.
+fn python() -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warcio");
+    let own = place.join("bin/python3");
+    let ran = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+    let has = ran(Command::new(&own).args(["-c", "import warcio"]))
+        || (ran(Command::new("python3").args(["-m", "venv"]).arg(&place))
+            && ran(Command::new(&own).args([
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--timeout",
+                "10",
+                "warcio",
+            ])));
+    if has { own } else { PathBuf::from("python3") }
+}
+
+/// The records of a file, one after the other, and how the last search ended.
+fn chain(bytes: &[u8]) -> (Vec<u64>, Option<NoRecord>) {
+    let (mut ends, mut at) = (vec![0], 0);
+    while at < bytes.len() {
+        let mut search = RecordEnd::new();
+        let (mut length, mut has_ended) = (0, false);
+        for piece in bytes[at..].chunks(5000) {
+            match search.push(piece) {
+                Ok(Seen::More) => length += piece.len(),
+                Ok(Seen::End(used)) => {
+                    length += used;
+                    has_ended = true;
+                    break;
+                }
+                Err(error) => return (ends, Some(error)),
+            }
+        }
+        if !has_ended && let Err(error) = search.end_of_file() {
+            return (ends, Some(error));
+        }
+        at += length;
+        ends.push(at as u64);
+    }
+    (ends, None)
+}
+
+#[tokio::test]
+async fn records_of_the_field_are_found_where_others_find_them() {
+    let Some(files) = samples() else {
+        println!("SKIPPED: records of the field: there is no `shared/data` above this folder");
+        return;
+    };
+    let judge = Command::new(python())
+        .arg("-c")
+        .arg(JUDGE)
+        .args(&files)
+        .output();
+    let judge = match judge {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            println!("SKIPPED: records of the field: python3: {error}");
+            return;
+        }
+    };
+    let said: BTreeMap<String, serde_json::Value> = String::from_utf8(judge)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|said| (said["path"].as_str().unwrap().to_owned(), said))
+        .collect();
+    let numbers = |value: &serde_json::Value| -> Option<Vec<u64>> {
+        Some(
+            value
+                .as_array()?
+                .iter()
+                .filter_map(serde_json::Value::as_u64)
+                .collect(),
+        )
+    };
+    let world = World::new().await;
+    let reader = world.reader();
+    let (mut count, mut by_warcio) = (0, 0);
+    for path in &files {
+        let shown = path.display();
+        let bytes = std::fs::read(path).unwrap();
+        let said = &said[&path.to_string_lossy().into_owned()];
+        let (ends, error) = chain(&bytes);
+        count += ends.len() - 1;
+        if let Some(members) = numbers(&said["members"]) {
+            assert_eq!(ends, members, "{shown}: members, by zlib; {error:?}");
+        }
+        if let Some(records) = numbers(&said["records"]) {
+            let is_single = path.extension().is_some_and(|kind| kind == "gz") && ends.len() == 2;
+            let is_whole = said["whole"] == true && error.is_none();
+            if is_whole && !is_single {
+                let begins = &ends[..ends.len() - 1];
+                assert_eq!(begins, records, "{shown}: records, by warcio");
+                by_warcio += records.len();
+            } else {
+                println!(
+                    "{shown}: {} here ({error:?}), {} by warcio",
+                    ends.len() - 1,
+                    records.len()
+                );
+            }
+        }
+        // Some of them through the archive.
+        let name = FileName::new("sample.warc.gz").unwrap();
+        world.archive.put(name.as_str(), &bytes);
+        for pair in ends.windows(2).step_by(1 + ends.len() / 4) {
+            let mut record = record(&reader, &name, pair[0], None).await.unwrap();
+            while record.next().await.unwrap().is_some() {}
+            assert_eq!(record.range(), pair[0]..pair[1], "{shown}");
+        }
+    }
+    println!(
+        "{count} records of {} files, {by_warcio} of them held against warcio",
+        files.len()
+    );
+    if by_warcio == 0 {
+        println!("SKIPPED: records held against warcio: it cannot be installed here");
+    }
+}

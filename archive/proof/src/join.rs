@@ -1,0 +1,127 @@
+//! Slices that follow each other, joined into the one slice that their ranges have together.
+//!
+//! A slice is pre-order: the pairs on the way down, then the group. A pair above two neighbouring ranges is in both of
+//! their slices, and in the joined slice once, where it is met first. So the joined slice is one after the other, without
+//! the pairs of later ones that begin before them. Nothing is kept between two of them.
+//!
+//! Not promised: anything where ranges do not begin and end at groups; there a slice has other parts.
+
+use std::io::{Read, Write};
+use std::ops::Range;
+
+use archive_model::Root;
+use bao_tree::io::BaoContentItem;
+use bao_tree::io::sync::DecodeResponseIter;
+use bao_tree::{BaoTree, ChunkNum, ChunkRangesRef};
+
+use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, chunks};
+
+/// Which bytes of which file a slice is of.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) root: Root,
+    pub(crate) size: u64,
+    /// Whole groups, or up to the end of the file.
+    pub(crate) range: Range<u64>,
+}
+
+/// Checks the slice of `part` and adds it to `out`, where the slices of everything from `first` up to it are.
+pub(crate) fn join(
+    mut encoded: impl Read,
+    part: &Part,
+    first: u64,
+    out: &mut impl Write,
+) -> Result<(), DecodeError> {
+    let Part { root, size, range } = part;
+    let chunks = chunks(std::slice::from_ref(range), *size);
+    let items = DecodeResponseIter::new(
+        blake3::Hash::from_bytes(*root.as_bytes()),
+        BaoTree::new(*size, GROUPS),
+        &mut encoded,
+        ChunkRangesRef::new_unchecked(&chunks),
+    );
+    for item in items {
+        match item? {
+            BaoContentItem::Parent(parent) => {
+                let ChunkNum(begins) = parent.node.chunk_range().start;
+                let was_met = first < range.start && begins.saturating_mul(CHUNK) < range.start;
+                if !was_met {
+                    let (left, right) = parent.pair;
+                    out.write_all(left.as_bytes())
+                        .and_then(|()| out.write_all(right.as_bytes()))
+                        .map_err(DecodeError::Sink)?;
+                }
+            }
+            BaoContentItem::Leaf(leaf) => out.write_all(&leaf.data).map_err(DecodeError::Sink)?,
+        }
+    }
+    match at_end(&mut encoded) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(DecodeError::Trailing),
+        Err(error) => Err(DecodeError::Read(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::GROUP_SIZE;
+
+    use super::*;
+    use crate::ranges::encode;
+    use crate::testing::{Dice, EDGES, noise};
+    use crate::tree::{Tree, TreeBuilder};
+
+    fn slice(data: &[u8], tree: &Tree<Vec<u8>>, range: Range<u64>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let ranges = [range];
+        encode(
+            data,
+            Some(&tree.sink),
+            tree.root,
+            tree.size,
+            &ranges,
+            &mut out,
+        )
+        .unwrap();
+        out
+    }
+
+    #[test]
+    fn slices_one_after_the_other_are_the_slice_of_all() {
+        let mut dice = Dice::new(7);
+        for size in EDGES.into_iter().filter(|size| *size > 0) {
+            let data = noise(size, 3);
+            let mut builder = TreeBuilder::new(Vec::new());
+            builder.update(&data).unwrap();
+            let tree = builder.finish().unwrap();
+            let size = size as u64;
+            let groups = size.div_ceil(GROUP_SIZE);
+            for _ in 0..30 {
+                let first = dice.below(groups) * GROUP_SIZE;
+                let end =
+                    (first / GROUP_SIZE + 1 + dice.below(groups - first / GROUP_SIZE)) * GROUP_SIZE;
+                let (mut at, end, mut joined) = (first, end.min(size), Vec::new());
+                while at < end {
+                    let next = (at + (1 + dice.below(5)) * GROUP_SIZE).min(end);
+                    let part = Part {
+                        root: tree.root,
+                        size,
+                        range: at..next,
+                    };
+                    join(
+                        slice(&data, &tree, at..next).as_slice(),
+                        &part,
+                        first,
+                        &mut joined,
+                    )
+                    .unwrap();
+                    at = next;
+                }
+                assert!(
+                    joined == slice(&data, &tree, first..end),
+                    "{first}..{end} of {size}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The targets: what they are called, what is good input, and what must be true of any.
+//!
+//! A target must not panic, whatever it is given; most also assert what the thing promises. A new parser of something that
+//! comes from outside gets a line here and a file in `fuzz_targets/`; a test compares the two.
+
+#[path = "inputs/files.rs"]
+pub(crate) mod files;
+#[path = "inputs/names.rs"]
+mod names;
+#[path = "inputs/proof.rs"]
+mod proof;
+
+/// Something that takes bytes from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// What it is called, and its file in `fuzz_targets/`.
+    pub name: &'static str,
+    /// Good input, to begin with.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Takes any input; panics where a promise is broken.
+    pub run: fn(&[u8]),
+}
+
+pub(crate) const fn target(
+    name: &'static str,
+    seeds: fn() -> Vec<Vec<u8>>,
+    run: fn(&[u8]),
+) -> Target {
+    Target { name, seeds, run }
+}
+
+/// All that need no RocksDB.
+pub const LIGHT: &[Target] = &[
+    target("admission", proof::admission_seeds, proof::admission),
+    target("client_file", files::client_file_seeds, files::client_file),
+    target("envelope", proof::envelope_seeds, proof::envelope),
+    target("file_name", names::file_name_seeds, names::file_name),
+    target("groups", names::groups_seeds, names::groups),
+    target("outboard", proof::outboard_seeds, proof::outboard),
+    target("ranges", proof::ranges_seeds, proof::ranges),
+    target("receipt", proof::receipt_seeds, proof::receipt),
+    target("record_end", names::record_end_seeds, names::record_end),
+    target(
+        "record_proof",
+        proof::record_proof_seeds,
+        proof::record_proof,
+    ),
+    target("settings", files::settings_seeds, files::settings),
+    target("sidecar", files::sidecar_seeds, files::sidecar),
+    target("trust_file", proof::trust_file_seeds, proof::trust_file),
+    target(
+        "volume_label",
+        files::volume_label_seeds,
+        files::volume_label,
+    ),
+];

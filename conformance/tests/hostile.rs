@@ -1,0 +1,184 @@
+//! Nothing that comes from a disk, a wire or a person makes us panic or believe it: mutations of good input, thousands for
+//! each parser, the same at every run. `tools/fuzz` searches the same targets without an end.
+
+#[expect(unreachable_pub, reason = "it is public where it is fuzzed")]
+#[path = "../fuzz/src/inputs.rs"]
+mod inputs;
+#[expect(unreachable_pub, reason = "it is public where it is fuzzed")]
+#[path = "../fuzz/src/inputs/node.rs"]
+mod node;
+
+use std::collections::BTreeSet;
+
+use conformance::tree;
+
+use self::inputs::Target;
+
+/// How many mutations there are of each seed.
+const MUTATIONS: u64 = 1500;
+
+/// Numbers that are the same for the same seed (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`; 0 where there is none.
+    fn below(&mut self, limit: usize) -> usize {
+        let limit = u64::try_from(limit).unwrap().max(1);
+        usize::try_from(self.roll() % limit).unwrap()
+    }
+}
+
+/// What parsers trip over.
+const TOKENS: [&[u8]; 20] = [
+    b"\0",
+    b"\xff",
+    b"\n",
+    b"\r\n\r\n",
+    b"\"",
+    b"\\",
+    b"{",
+    b"[",
+    b"}",
+    b"null",
+    b"-1",
+    b"1e999",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\x00\x00\x00\x00\x00\x00\x00\x80",
+    b"../",
+    "\u{202e}\u{301}".as_bytes(),
+    b"\x1f\x8b\x08\x1f",
+    b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+];
+
+/// Damages `input` in one way, or a few.
+fn mutate(dice: &mut Dice, input: &mut Vec<u8>, others: &[Vec<u8>]) {
+    for _ in 0..=dice.below(3) {
+        let at = dice.below(input.len() + 1);
+        let upto = (at + 1 + dice.below(40)).min(input.len()).max(at);
+        match dice.below(8) {
+            0 | 1 => {
+                let bit = dice.below(8);
+                if let Some(byte) = input.get_mut(at) {
+                    *byte ^= 1 << bit;
+                }
+            }
+            2 => input.truncate(at),
+            3 => drop(input.drain(at..upto)),
+            4 => {
+                let copy = input.get(at..upto).unwrap_or_default().to_vec();
+                let to = dice.below(input.len() + 1);
+                drop(input.splice(to..to, copy));
+            }
+            5 => {
+                let token = TOKENS.get(dice.below(TOKENS.len())).copied();
+                drop(input.splice(at..at, token.unwrap_or_default().iter().copied()));
+            }
+            6 => {
+                let token = TOKENS.get(dice.below(TOKENS.len())).copied();
+                drop(input.splice(at..upto, token.unwrap_or_default().iter().copied()));
+            }
+            _ => {
+                let other = others.get(dice.below(others.len()));
+                let tail = other.map(Vec::as_slice).unwrap_or_default();
+                let tail = tail.get(dice.below(tail.len())..).unwrap_or_default();
+                input.truncate(at);
+                input.extend_from_slice(tail);
+            }
+        }
+    }
+}
+
+/// Says on a panic what it was about, so that it can be run again.
+struct Witness<'a> {
+    target: &'static str,
+    input: &'a [u8],
+}
+
+impl Drop for Witness<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let shown = self.input.get(..2000).unwrap_or(self.input);
+            println!("{} was given: {}", self.target, shown.escape_ascii());
+        }
+    }
+}
+
+fn try_out(target: &Target, input: &[u8]) {
+    let _witness = Witness {
+        target: target.name,
+        input,
+    };
+    (target.run)(input);
+}
+
+fn torment(target: &Target, mutations: u64) {
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty(), "{} has no seed", target.name);
+    for (number, seed) in seeds.iter().enumerate() {
+        try_out(target, seed);
+        let mut dice = Dice(u64::try_from(number).unwrap());
+        for _ in 0..mutations {
+            let mut input = seed.clone();
+            mutate(&mut dice, &mut input, &seeds);
+            try_out(target, &input);
+        }
+    }
+    for input in [
+        &[][..],
+        &[0],
+        &[0xff; 100],
+        &[b'['; 10_000],
+        &[b' '; 100_000],
+    ] {
+        try_out(target, input);
+    }
+}
+
+#[test]
+fn nothing_from_outside_makes_us_panic_or_believe_it() {
+    std::thread::scope(|scope| {
+        for half in inputs::LIGHT.chunks(inputs::LIGHT.len().div_ceil(2)) {
+            scope.spawn(move || half.iter().for_each(|target| torment(target, MUTATIONS)));
+        }
+    });
+}
+
+#[test]
+fn nothing_on_a_nodes_disk_makes_it_panic_or_believe_it() {
+    // These write, and sync what they write.
+    node::NODE
+        .iter()
+        .for_each(|target| torment(target, MUTATIONS / 5));
+}
+
+#[test]
+fn every_target_can_be_fuzzed() {
+    let files = tree::files().unwrap();
+    let found: BTreeSet<String> = files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("conformance/fuzz/fuzz_targets/"))
+        .map(|name| name.trim_end_matches(".rs").to_owned())
+        .collect();
+    let targets: BTreeSet<String> = inputs::LIGHT
+        .iter()
+        .chain(node::NODE)
+        .map(|target| target.name.to_owned())
+        .collect();
+    assert_eq!(found, targets, "each has a file in `fuzz_targets/`");
+    let manifest = tree::read("conformance/fuzz/Cargo.toml").unwrap();
+    for name in targets {
+        assert!(
+            manifest.contains(&format!("\nname = \"{name}\"\n")),
+            "{name} is no [[bin]] of conformance/fuzz"
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! `holdfast get --salvage`: what is left of a damaged file, zeros where nothing is, and a map of the holes.
+
+use std::path::{Path, PathBuf};
+
+use archive_client::{Access, Hole, Salvaged, Wanted};
+use archive_model::{FileName, Root};
+use serde::Serialize;
+
+use super::Destination;
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{size, tell};
+use crate::progress::Progress;
+use crate::save::Partial;
+use crate::session::Session;
+
+/// How many zeros are written at a time.
+const ZEROS: usize = 64 * 1024;
+
+/// Where everything goes.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) path: PathBuf,
+    /// Where the map goes; none: beside the file, where there is a hole.
+    pub(super) map: Option<PathBuf>,
+    pub(super) force: bool,
+    pub(super) is_stdout: bool,
+}
+
+/// What was salvaged.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    name: &'a FileName,
+    /// Of the whole file.
+    size: u64,
+    root: Root,
+    /// The first byte that was written.
+    start: u64,
+    /// One past the last.
+    end: u64,
+    path: &'a Path,
+    /// How many bytes are good in no replica; zeros stand in their place.
+    lost: u64,
+    /// How many of them may be good where nobody could look.
+    unknown: u64,
+    holes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<&'a Path>,
+}
+
+/// The map: one hole a line, as JSON.
+struct Map<'a> {
+    places: &'a Places,
+    path: Option<PathBuf>,
+    file: Option<Partial>,
+    lost: u64,
+    unknown: u64,
+    holes: u64,
+}
+
+impl<'a> Map<'a> {
+    fn new(places: &'a Places) -> Result<Self, Failure> {
+        let mut map = Self {
+            places,
+            path: places.map.clone(),
+            file: None,
+            lost: 0,
+            unknown: 0,
+            holes: 0,
+        };
+        map.open()?;
+        Ok(map)
+    }
+
+    fn open(&mut self) -> Result<(), Failure> {
+        if let (Some(path), None) = (&self.path, &self.file) {
+            self.file = Some(Partial::create(path, self.places.force)?);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, hole: &Hole) -> Result<(), Failure> {
+        let Hole {
+            start,
+            end,
+            unknown,
+        } = *hole;
+        self.holes += 1;
+        self.lost += end - start;
+        self.unknown += if unknown { end - start } else { 0 };
+        if self.path.is_none() && !self.places.is_stdout {
+            let mut path = self.places.path.clone().into_os_string();
+            path.push(".holes.jsonl");
+            self.path = Some(path.into());
+            self.open()?;
+        }
+        let Some(file) = &mut self.file else {
+            let why = if unknown {
+                "nobody who could look has them"
+            } else {
+                "no replica has them intact"
+            };
+            let last = end - 1;
+            tell(&format!("bytes {start}-{last} are zeros: {why}"));
+            return Ok(());
+        };
+        let line =
+            serde_json::to_string(hole).map_err(|error| Failure::failed(error.to_string()))?;
+        file.write(format!("{line}\n").as_bytes())
+    }
+}
+
+pub(super) async fn run(
+    places: Places,
+    wanted: Wanted,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let session = Session::open(&context.global)?;
+    let mut salvage = session.reader().salvage(&wanted).await?;
+    let mut destination = Destination::open(&places.path, places.force, &context.output)?;
+    let mut map = Map::new(&places)?;
+    let range = salvage.range.clone();
+    let progress = Progress::bytes(range.end - range.start);
+    let mut at = range.start;
+    while let Some(part) = salvage.next().await? {
+        let before = at;
+        match part {
+            Salvaged::Bytes(bytes) => {
+                destination.write(&bytes)?;
+                at += bytes.len() as u64;
+            }
+            Salvaged::Hole(hole) => {
+                progress.suspend(|| map.add(&hole))?;
+                zeros(&mut destination, hole.end - hole.start)?;
+                at += hole.end - hole.start;
+            }
+        }
+        progress.step(before, at);
+    }
+    progress.finish();
+    destination.finish()?;
+    if let Some(file) = map.file.take() {
+        file.keep()?;
+    }
+    let exit = if map.holes == 0 {
+        Exit::Done
+    } else {
+        Exit::Failed
+    };
+    let admission = &salvage.admission;
+    if places.is_stdout {
+        return Ok(exit);
+    }
+    let Map {
+        lost,
+        unknown,
+        holes,
+        ..
+    } = map;
+    if context.output.is_json() {
+        context.output.document(&Report {
+            name: &admission.name,
+            size: admission.size,
+            root: admission.root,
+            start: range.start,
+            end: range.end,
+            path: &places.path,
+            lost,
+            unknown,
+            holes,
+            map: map.path.as_deref(),
+        })?;
+        return Ok(exit);
+    }
+    let good = size(range.end - range.start - lost);
+    let shown = places.path.display();
+    let line = format!("{shown}  {good} verified  {}", admission.root);
+    context.output.line(&line)?;
+    if let Some(path) = map.path.filter(|_| holes > 0) {
+        let maybe = if unknown == 0 {
+            String::new()
+        } else {
+            format!(", {} of them only unknown", size(unknown))
+        };
+        let shown = path.display();
+        context.output.line(&format!(
+            "{shown}  {holes} holes, {} are zeros{maybe}",
+            size(lost)
+        ))?;
+    }
+    Ok(exit)
+}
+
+fn zeros(destination: &mut Destination, mut count: u64) -> Result<(), Failure> {
+    let zeros = vec![0; ZEROS];
+    while count > 0 {
+        let next = usize::try_from(count).unwrap_or(ZEROS).min(ZEROS);
+        destination.write(zeros.get(..next).unwrap_or_default())?;
+        count -= next as u64;
+    }
+    Ok(())
+}

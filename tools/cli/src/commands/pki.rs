@@ -1,0 +1,318 @@
+//! `holdfast pki`: an environment's own certificate authority, as plain files in a directory.
+//!
+//! ```text
+//! DIR/authority.pem  authority.key    the authority; the key is the secret of the whole environment
+//! DIR/revoked.pem                     the list of revoked certificates
+//! DIR/issued/SERIAL.json              what was issued to whom, so that it can be revoked by name
+//! ```
+
+mod directory;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::Clock;
+use archive_rpc::{Authority, Grant, PkiError, Validity};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use self::directory::{Pki as Directory, Record, free, write_new};
+use super::Context;
+use crate::exit::{Exit, Failure};
+
+/// Issue and revoke the certificates of an environment
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast pki init /secure/pki --environment archive.example.org
+  holdfast pki issue --dir /secure/pki node/kb-3 --dns kb-3.example.org -o /tmp/kb-3
+  holdfast pki revoke --dir /secure/pki node/kb-3")]
+pub(crate) enum Pki {
+    Init(Init),
+    Issue(Issue),
+    Revoke(Revoke),
+}
+
+/// Make the certificate authority of an environment
+///
+/// Its private key can make anyone anything in the environment: keep the directory off the machines of the archive, and
+/// a copy of it in a safe.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast pki init /secure/pki --environment archive.example.org")]
+pub(crate) struct Init {
+    /// Where its files go; made if it is not there
+    dir: PathBuf,
+    /// The environment: in every certificate, `spiffe://ENVIRONMENT/ROLE/NAME`
+    #[arg(long, value_name = "NAME", default_value = "holdfast.local")]
+    environment: String,
+    /// How long the authority is valid, in days
+    #[arg(long, value_name = "N", default_value_t = 7300)]
+    days: u32,
+}
+
+/// Issue a certificate for a part or a person, with a fresh private key
+///
+/// One certificate may carry several roles; they add up. Parts have the roles repository, monitor (named after its
+/// replica) and node (named as in its settings); people have harvester, reader, researcher, officer, custodian and operator.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast pki issue --dir /secure/pki node/kb-3 --dns kb-3.example.org -o /tmp/kb-3
+  holdfast pki issue --dir /secure/pki officer/anna operator/anna --days 90 -o /tmp/anna")]
+pub(crate) struct Issue {
+    /// The directory of the authority, as `holdfast pki init` made it
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// The roles it carries, and the name in each
+    #[arg(required = true, value_name = "ROLE/NAME")]
+    grants: Vec<Grant>,
+    /// A host name or IP address for other people's tools; ours look at role and name
+    #[arg(long, value_name = "NAME")]
+    dns: Vec<String>,
+    /// How long it is valid, in days
+    #[arg(long, value_name = "N", default_value_t = 365)]
+    days: u32,
+    /// The directory that its files go to; made if it is not there
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+/// Revoke certificates, for ever
+///
+/// Writes the list of revoked certificates anew. Parts refuse who is on it as soon as they have it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast pki revoke --dir /secure/pki officer/anna
+  holdfast pki revoke --dir /secure/pki 4f1d0c93a2")]
+pub(crate) struct Revoke {
+    /// The directory of the authority, as `holdfast pki init` made it
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// A serial number, or ROLE/NAME or NAME: every certificate that carries it
+    #[arg(value_name = "SERIAL|NAME")]
+    what: String,
+}
+
+/// What was made.
+#[derive(Debug, Serialize)]
+struct Made<'a> {
+    environment: &'a str,
+    authority: PathBuf,
+    key: PathBuf,
+    revoked: PathBuf,
+    until: Timestamp,
+}
+
+/// What was issued.
+#[derive(Debug, Serialize)]
+struct Given<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    files: [PathBuf; 3],
+}
+
+impl Pki {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let now = Clock::system().now();
+        match self {
+            Self::Init(init) => init.run(context, now),
+            Self::Issue(issue) => issue.run(context, now),
+            Self::Revoke(revoke) => revoke.run(context, now),
+        }
+    }
+}
+
+/// From an hour ago, so that a clock that is a little slow does not refuse a fresh certificate.
+fn validity(now: Timestamp, days: u32) -> Validity {
+    let now = SystemTime::from(now);
+    Validity {
+        not_before: now - Duration::from_hours(1),
+        not_after: now + Duration::from_hours(24 * u64::from(days)),
+    }
+}
+
+fn time(time: SystemTime) -> Result<Timestamp, Failure> {
+    let whole = Timestamp::try_from(time)
+        .and_then(|time| Timestamp::from_second(time.as_second()))
+        .map_err(|error| Failure::usage(format!("--days: {error}")))?;
+    Ok(whole)
+}
+
+fn refused(error: &PkiError) -> Failure {
+    match error {
+        PkiError::Environment(_)
+        | PkiError::Validity
+        | PkiError::NoGrant
+        | PkiError::Host(_)
+        | PkiError::Serial(_) => Failure::usage(error.to_string()),
+        PkiError::Unreadable { .. } | PkiError::OtherKey | PkiError::OtherList => {
+            Failure::new(Exit::Settings, error.to_string())
+        }
+        PkiError::Signing(_) => Failure::failed(error.to_string()),
+    }
+}
+
+impl Init {
+    fn run(self, context: &Context, now: Timestamp) -> Result<Exit, Failure> {
+        let validity = validity(now, self.days);
+        let authority =
+            Authority::create(&self.environment, validity).map_err(|error| refused(&error))?;
+        let empty = authority.revoke(None, &[], now.into(), validity.not_after);
+        let empty = empty.map_err(|error| refused(&error))?;
+        directory::make(&self.dir)?;
+        let at = |name: &str| self.dir.join(name);
+        let made = Made {
+            environment: authority.environment(),
+            authority: at("authority.pem"),
+            key: at("authority.key"),
+            revoked: at("revoked.pem"),
+            until: time(validity.not_after)?,
+        };
+        for path in [&made.authority, &made.key, &made.revoked, &at("issued")] {
+            free(path)?;
+        }
+        write_new(&made.key, authority.key().as_bytes(), true)?;
+        write_new(&made.authority, authority.certificate().as_bytes(), false)?;
+        write_new(&made.revoked, empty.as_bytes(), false)?;
+        directory::make(&at("issued"))?;
+        if context.output.is_json() {
+            context.output.document(&made)?;
+            return Ok(Exit::Done);
+        }
+        let text = format!(
+            "the authority of {}, valid until {}\n\
+             {}  its certificate: every part and every client needs a copy\n\
+             {}  the list of revoked certificates: every part needs a copy\n\
+             {}  its private key: keep it here, and a copy in a safe; it goes to no machine of the archive\n\
+             Next: holdfast pki issue --dir {} ROLE/NAME -o DIR",
+            made.environment,
+            made.until,
+            made.authority.display(),
+            made.revoked.display(),
+            made.key.display(),
+            self.dir.display()
+        );
+        context.output.line(&text)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Issue {
+    fn run(self, context: &Context, now: Timestamp) -> Result<Exit, Failure> {
+        let pki = Directory::open(&self.dir)?;
+        let hosts: Vec<&str> = self.dns.iter().map(String::as_str).collect();
+        let validity = validity(now, self.days);
+        let issued = pki.authority.issue(&self.grants, &hosts, validity);
+        let issued = issued.map_err(|error| refused(&error))?;
+        let first = self.grants.first();
+        let base = first.map(|grant| format!("{}-{}", grant.role(), grant.name()));
+        let base = base.unwrap_or_default();
+        let certificate = self.output.join(format!("{base}.pem"));
+        let key = self.output.join(format!("{base}.key"));
+        let authorities = self.output.join("authority.pem");
+        for path in [&certificate, &key] {
+            free(path)?;
+        }
+        let text = pki.authority.certificate();
+        let has_authority = directory::is_there(&authorities, text.as_bytes())?;
+        let record = Record {
+            serial: issued.serial.to_string(),
+            grants: self.grants.iter().map(ToString::to_string).collect(),
+            hosts: self.dns.clone(),
+            issued: now,
+            until: time(validity.not_after)?,
+            fingerprint: issued.fingerprint.clone(),
+        };
+        // Known before it exists: what was handed out can be revoked.
+        pki.record(&record)?;
+        directory::make(&self.output)?;
+        write_new(&key, issued.key.as_bytes(), true)?;
+        write_new(&certificate, issued.certificate.as_bytes(), false)?;
+        if !has_authority {
+            write_new(&authorities, text.as_bytes(), false)?;
+        }
+        if context.output.is_json() {
+            let files = [certificate, key, authorities];
+            let record = &record;
+            context.output.document(&Given { record, files })?;
+            return Ok(Exit::Done);
+        }
+        let (shown, secret) = (certificate.display(), key.display());
+        let authorities = authorities.display();
+        let is_part = first.is_some_and(|grant| !grant.role().is_personal());
+        let place = if is_part {
+            "Copy the three to the machine of that part, and name them in its settings:\n  [rpc]"
+        } else {
+            "Copy the three to the machine of that person, and name them in the client file:"
+        };
+        let text = format!(
+            "issued {} until {}, serial {}\n{shown}  its certificate\n{secret}  its private key; nobody else may read it\n\
+             {authorities}  the authority's certificate\n{place}\n  certificate = \"{base}.pem\"\n  key = \"{base}.key\"\n  \
+             authorities = \"authority.pem\"\nThen remove the key from here.",
+            record.grants.join(", "),
+            record.until,
+            record.serial
+        );
+        context.output.line(&text)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Revoke {
+    fn run(self, context: &Context, now: Timestamp) -> Result<Exit, Failure> {
+        let pki = Directory::open(&self.dir)?;
+        let path = self.dir.join("revoked.pem");
+        let previous = directory::text(&path)?;
+        let known = previous
+            .as_deref()
+            .map(|list| pki.authority.revoked_in(list));
+        let known = known.transpose().map_err(|error| refused(&error))?;
+        let known = known.unwrap_or_default();
+        let found = pki.find(&self.what)?;
+        let serials = found.serials(&self.what, &self.dir)?;
+        let fresh: Vec<_> = serials
+            .iter()
+            .filter(|serial| !known.contains_key(serial))
+            .cloned()
+            .collect();
+        // Nobody enforces the time of the next list: one that is out of date still revokes.
+        let next = SystemTime::from(now) + Duration::from_hours(24 * 365);
+        let list = pki
+            .authority
+            .revoke(previous.as_deref(), &fresh, now.into(), next);
+        let list = list.map_err(|error| refused(&error))?;
+        directory::replace_list(&path, list.as_bytes())?;
+        let total = known.len() + fresh.len();
+        if context.output.is_json() {
+            let revoked: Vec<String> = serials.iter().map(ToString::to_string).collect();
+            context.output.document(&serde_json::json!({
+                "revoked": revoked,
+                "new": fresh.len(),
+                "total": total,
+                "list": path,
+            }))?;
+            return Ok(Exit::Done);
+        }
+        for serial in &serials {
+            let was = if fresh.contains(serial) {
+                ""
+            } else {
+                ", as it was already"
+            };
+            let who = found.who(serial);
+            context
+                .output
+                .line(&format!("revoked {serial}{who}{was}"))?;
+        }
+        context.output.line(&copy_list(&path, total))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn copy_list(path: &Path, total: usize) -> String {
+    format!(
+        "{}  the list, now of {total}\nCopy it to every machine of the environment, over the file that `revoked` in its [rpc] \
+         section names; parts read it again by themselves.",
+        path.display()
+    )
+}

@@ -1,0 +1,202 @@
+//! The directory of an authority: what is in it, and how files come into it. Nothing is written over anything but the list
+//! of revoked certificates.
+
+use std::path::{Path, PathBuf};
+
+use archive_durable::{DiskError, directory, read_state, replace, replace_secret};
+use archive_rpc::{Authority, Serial};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::refused;
+use crate::exit::{Exit, Failure};
+
+/// What was issued.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) serial: String,
+    /// `role/name`, all that it carries.
+    pub(super) grants: Vec<String>,
+    pub(super) hosts: Vec<String>,
+    pub(super) issued: Timestamp,
+    pub(super) until: Timestamp,
+    /// SHA-256 of the certificate: what the audit trail keeps.
+    pub(super) fingerprint: String,
+}
+
+/// An authority and its directory.
+#[derive(Debug)]
+pub(super) struct Pki {
+    path: PathBuf,
+    pub(super) authority: Authority,
+}
+
+/// What a person may have meant.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// What was issued here and fits.
+    issued: Vec<Record>,
+    /// The number itself, where it may be one.
+    number: Option<Serial>,
+}
+
+impl Pki {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let read = |name: &str| -> Result<String, Failure> {
+            let file = path.join(name);
+            text(&file)?.ok_or_else(|| {
+                Failure::usage(format!(
+                    "{}: there is no such file; name the directory that `holdfast pki init` made with --dir",
+                    file.display()
+                ))
+            })
+        };
+        let authority = Authority::from_pem(&read("authority.pem")?, &read("authority.key")?);
+        Ok(Self {
+            path: path.to_owned(),
+            authority: authority.map_err(|error| refused(&error).about(&shown(path)))?,
+        })
+    }
+
+    /// Notes what is issued.
+    pub(super) fn record(&self, record: &Record) -> Result<(), Failure> {
+        let issued = self.path.join("issued");
+        make(&issued)?;
+        let text = serde_json::to_string_pretty(record);
+        let text = text.map_err(|error| Failure::failed(error.to_string()))?;
+        let path = issued.join(format!("{}.json", record.serial));
+        write_new(&path, format!("{text}\n").as_bytes(), false)
+    }
+
+    /// What `what` names: a serial number, `role/name` or a name.
+    pub(super) fn find(&self, what: &str) -> Result<Found, Failure> {
+        let mut issued = Vec::new();
+        for record in self.records()? {
+            let is_named = |grant: &String| {
+                grant == what || grant.split_once('/').is_some_and(|(_, name)| name == what)
+            };
+            if record.serial == what || record.grants.iter().any(is_named) {
+                issued.push(record);
+            }
+        }
+        let number = what.parse().ok();
+        Ok(Found { issued, number })
+    }
+
+    fn records(&self) -> Result<Vec<Record>, Failure> {
+        let issued = self.path.join("issued");
+        if !issued.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut records = Vec::new();
+        for entry in directory::list(&issued).map_err(|error| disk(&error))? {
+            let path = issued.join(&entry.name);
+            let is_record = !entry.name.to_string_lossy().starts_with('.');
+            let Some(text) = text(&path)?.filter(|_| is_record) else {
+                continue;
+            };
+            let record: Record = serde_json::from_str(&text).map_err(|error| {
+                let path = path.display();
+                Failure::new(
+                    Exit::Settings,
+                    format!("{path}: {error}; restore it, or revoke by serial number after moving it away"),
+                )
+            })?;
+            records.push(record);
+        }
+        records.sort_by(|a, b| (a.issued, &a.serial).cmp(&(b.issued, &b.serial)));
+        Ok(records)
+    }
+}
+
+impl Found {
+    /// The serial numbers that are meant; a number that was not issued here is one if it looks like one.
+    pub(super) fn serials(&self, what: &str, path: &Path) -> Result<Vec<Serial>, Failure> {
+        if self.issued.is_empty() {
+            // As long as ours are: a mistyped name must not pass for a number.
+            let number = self.number.clone().filter(|_| what.len() >= 16);
+            return number.map(|serial| vec![serial]).ok_or_else(|| {
+                Failure::usage(format!(
+                    "{what:?} is neither in a certificate that was issued in {} nor a whole serial number; correct it",
+                    path.display()
+                ))
+            });
+        }
+        let serials = self.issued.iter().map(|record| record.serial.parse());
+        serials
+            .collect::<Result<_, _>>()
+            .map_err(|error| refused(&error))
+    }
+
+    /// Who it was issued to, as something to add.
+    pub(super) fn who(&self, serial: &Serial) -> String {
+        let serial = serial.to_string();
+        let record = self.issued.iter().find(|record| record.serial == serial);
+        record.map_or_else(
+            || " (not issued in this directory)".to_owned(),
+            |record| format!(" ({}, until {})", record.grants.join(", "), record.until),
+        )
+    }
+}
+
+/// Makes a directory that may be there.
+pub(super) fn make(path: &Path) -> Result<(), Failure> {
+    directory::make(path).map_err(|error| disk(&error))
+}
+
+/// Refuses a path that bears something.
+pub(super) fn free(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
+        let path = path.display();
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("{path}: is there already and was not touched; choose another directory"),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether just these bytes are there; other ones are refused.
+pub(super) fn is_there(path: &Path, bytes: &[u8]) -> Result<bool, Failure> {
+    match read_state(path).map_err(|error| disk(&error))? {
+        Some(found) if found == bytes => Ok(true),
+        Some(_) => free(path).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Writes a file that is not there; `secret`: that only its owner may read.
+pub(super) fn write_new(path: &Path, bytes: &[u8], secret: bool) -> Result<(), Failure> {
+    free(path)?;
+    let written = if secret {
+        replace_secret(path, bytes)
+    } else {
+        replace(path, bytes)
+    };
+    written.map_err(|error| disk(&error))
+}
+
+/// The one file that is replaced.
+pub(super) fn replace_list(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    replace(path, bytes).map_err(|error| disk(&error))
+}
+
+/// Reads a small file; none if it is not there.
+pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
+    let bytes = read_state(path).map_err(|error| disk(&error))?;
+    let text = bytes.map(String::from_utf8).transpose();
+    text.map_err(|_error| {
+        Failure::new(
+            Exit::Settings,
+            format!("{}: is no text; restore it from a backup", path.display()),
+        )
+    })
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn disk(error: &DiskError) -> Failure {
+    Failure::failed(error.to_string())
+}

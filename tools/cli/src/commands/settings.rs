@@ -1,0 +1,248 @@
+//! `holdfast settings`: looks at a settings file without starting anything.
+//!
+//! What a file is for is told by its sections. The environment and `--set` stand over it as they do when the part starts.
+
+mod documentation;
+
+use std::path::{Path, PathBuf};
+
+use archive_client::ClientFile;
+use archive_daemon::settings::{self, SettingsError, Sources};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use self::documentation::document;
+use super::Context;
+use crate::exit::{Exit, Failure};
+
+/// Check settings files, and show what is in force
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast settings check holdfast-data/settings/repository.toml
+  holdfast settings print --documented holdfast-data/settings/repository.toml")]
+pub(crate) enum Settings {
+    Check(Check),
+    Print(Print),
+}
+
+/// Say everything that is wrong with settings files, with the lines
+///
+/// The exit code is 3 if anything is. Nothing is started, and no path or port in it is tried.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast settings check holdfast-data/settings/*.toml
+  holdfast settings check holdfast-data/client.toml --json")]
+pub(crate) struct Check {
+    /// Settings files of parts, or client files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Print all settings as they are in force, defaults too
+///
+/// What is printed is a settings file of the same meaning.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast settings print holdfast-data/settings/monitor-one.toml
+  holdfast settings print --documented holdfast-data/settings/repository.toml")]
+pub(crate) struct Print {
+    /// Say above each key what it means, and name those that are not set
+    #[arg(long)]
+    documented: bool,
+    /// The settings file of a part, or a client file
+    file: PathBuf,
+}
+
+/// What a settings file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Repository,
+    Monitor,
+    Bitarchive,
+    Client,
+}
+
+impl Kind {
+    /// Each, and the section that only it has.
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Repository, "repository"),
+        (Self::Monitor, "monitor"),
+        (Self::Bitarchive, "bitarchive"),
+        (Self::Client, "endpoints"),
+    ];
+
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let sections = settings::sections(path)?;
+        let fits = |name: &str| sections.iter().any(|section| section == name);
+        let kinds: Vec<Self> = Self::ALL
+            .into_iter()
+            .filter(|(_, section)| fits(section))
+            .map(|(kind, _)| kind)
+            .collect();
+        match kinds.as_slice() {
+            [kind] => Ok(*kind),
+            found => {
+                let names = Self::ALL.map(|(_, section)| format!("[{section}]"));
+                let (shown, names) = (path.display(), names.join(", "));
+                let has = if found.is_empty() { "none" } else { "several" };
+                Err(Failure::new(
+                    Exit::Settings,
+                    format!(
+                        "{shown}: it has {has} of the sections that say what it is for: {names}; a process has one file"
+                    ),
+                ))
+            }
+        }
+    }
+
+    /// Clients are not told anything by `HOLDFAST__…`.
+    fn sources(self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
+        let environment = match self {
+            Self::Repository | Self::Monitor | Self::Bitarchive => settings::environment()?,
+            Self::Client => Vec::new(),
+        };
+        Ok(Sources {
+            file: Some(path.to_owned()),
+            environment,
+            set: set.to_vec(),
+        })
+    }
+
+    /// Every problem, those included that only show between values.
+    fn problems(self, sources: &Sources) -> Result<Vec<String>, SettingsError> {
+        match self {
+            Self::Repository => {
+                looked_through(sources, |settings: &archive_repository::Settings| {
+                    settings.check().err().map(|error| error.to_string())
+                })
+            }
+            Self::Monitor => looked_through(sources, |settings: &archive_monitor::Settings| {
+                let checked = settings.monitor.check();
+                checked.err().map(|error| error.to_string())
+            }),
+            Self::Bitarchive => looked_through(sources, |_: &archive_bitarchive::Settings| None),
+            Self::Client => looked_through(sources, |_: &ClientFile| None),
+        }
+    }
+
+    /// The settings as TOML.
+    fn printed(self, sources: &Sources) -> Result<String, Failure> {
+        match self {
+            Self::Repository => printed::<archive_repository::Settings>(sources),
+            Self::Monitor => printed::<archive_monitor::Settings>(sources),
+            Self::Bitarchive => printed::<archive_bitarchive::Settings>(sources),
+            Self::Client => printed::<ClientFile>(sources),
+        }
+    }
+}
+
+fn looked_through<T: DeserializeOwned>(
+    sources: &Sources,
+    check: impl Fn(&T) -> Option<String>,
+) -> Result<Vec<String>, SettingsError> {
+    let found = settings::problems::<T>(sources)?;
+    if !found.is_empty() {
+        return Ok(found.iter().map(ToString::to_string).collect());
+    }
+    let shown = sources.file.as_deref().unwrap_or(Path::new("")).display();
+    let wrong = check(&settings::load::<T>(sources)?);
+    Ok(wrong
+        .map(|error| format!("{shown}: {error}"))
+        .into_iter()
+        .collect())
+}
+
+fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String, Failure> {
+    let settings: T = settings::load(sources)?;
+    settings::print(&settings).map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// What was found in one file.
+#[derive(Debug, Serialize)]
+struct Verdict<'a> {
+    file: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<Kind>,
+    problems: Vec<String>,
+}
+
+impl Settings {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Check(check) => check.run(context),
+            Self::Print(print) => print.run(context),
+        }
+    }
+}
+
+impl Check {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let mut verdicts = Vec::new();
+        let mut exits = Vec::new();
+        for file in &self.files {
+            let (part, problems, exit) = match looked_at(file, &context.global.set) {
+                Ok((kind, problems)) if problems.is_empty() => (kind, problems, Exit::Done),
+                Ok((kind, problems)) => (kind, problems, Exit::Settings),
+                Err(failure) => (None, vec![failure.message], failure.exit),
+            };
+            exits.push(exit);
+            verdicts.push(Verdict {
+                file,
+                part,
+                problems,
+            });
+        }
+        if context.output.is_json() {
+            let document = serde_json::json!({ "files": verdicts });
+            context.output.document(&document)?;
+        } else {
+            for verdict in &verdicts {
+                if verdict.problems.is_empty() {
+                    let shown = verdict.file.display();
+                    context.output.line(&format!("{shown}: good"))?;
+                }
+                for problem in &verdict.problems {
+                    context.output.line(problem)?;
+                }
+            }
+        }
+        Ok(Exit::of_all(exits))
+    }
+}
+
+fn looked_at(file: &Path, set: &[String]) -> Result<(Option<Kind>, Vec<String>), Failure> {
+    // Of a file that is no TOML nothing else can be said.
+    let alone = Sources {
+        file: Some(file.to_owned()),
+        ..Sources::default()
+    };
+    let torn = looked_through(&alone, |_: &serde_json::Value| None)?;
+    if !torn.is_empty() {
+        return Ok((None, torn));
+    }
+    let kind = Kind::of(file)?;
+    let sources = kind.sources(file, set)?;
+    Ok((Some(kind), kind.problems(&sources)?))
+}
+
+impl Print {
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let kind = Kind::of(&self.file)?;
+        let sources = kind.sources(&self.file, &context.global.set)?;
+        let printed = kind.printed(&sources)?;
+        let text = if self.documented {
+            document(kind, &printed)
+        } else {
+            printed
+        };
+        if context.output.is_json() {
+            let document = serde_json::json!({ "part": kind, "toml": text });
+            context.output.document(&document)?;
+        } else {
+            context.output.line(text.trim_end())?;
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,248 @@
+//! What each setting means, from the comments beside it: the comment that the compiler asks for is the manual.
+//!
+//! Owns the list of the files in which settings are declared. A key of a part that has no comment here fails a test.
+
+use std::collections::BTreeMap;
+
+use super::Kind;
+
+/// The files that declare settings; first those that declare a whole file of a part.
+const SOURCES: [&str; 8] = [
+    include_str!("../../../../../archive/repository/src/settings.rs"),
+    include_str!("../../../../../archive/monitor/src/settings.rs"),
+    include_str!("../../../../../archive/bitarchive/src/settings.rs"),
+    include_str!("../../../../../archive/client/src/client_file.rs"),
+    include_str!("../../../../../archive/client/src/limits.rs"),
+    include_str!("../../../../../archive/daemon/src/run.rs"),
+    include_str!("../../../../../archive/rpc/src/settings.rs"),
+    include_str!("../../../../../archive/daemon/src/telemetry.rs"),
+];
+
+/// A key, as it is declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) name: String,
+    pub(super) comment: Vec<String>,
+    /// The last name in its type: that of a section, if there is one of that name.
+    kind: String,
+}
+
+/// Structures by name, each with its keys in order.
+type Structures = BTreeMap<String, Vec<Key>>;
+
+/// The TOML text with the comment of each key above it, and the keys that are not set.
+pub(super) fn document(kind: Kind, toml: &str) -> String {
+    let (root, structures) = structures(kind);
+    let mut out = Vec::new();
+    let mut section = root.clone();
+    let mut seen: Vec<String> = Vec::new();
+    for line in toml.lines() {
+        if let Some(header) = line.strip_prefix('[') {
+            absent(&structures, &section, &seen, &mut out);
+            seen.clear();
+            let path = header.trim_matches(|c| c == '[' || c == ']');
+            section = at(&structures, &root, path).unwrap_or_default();
+            if let Some(key) = key_at(&structures, &root, path) {
+                out.extend(key.comment.iter().map(|line| format!("# {line}")));
+            }
+        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with(' ')) {
+            if let Some(key) = find(&structures, &section, name) {
+                out.extend(key.comment.iter().map(|line| format!("# {line}")));
+            }
+            seen.push(name.to_owned());
+        }
+        // A blank line before a section stands before its comment as well.
+        out.push(line.to_owned());
+    }
+    absent(&structures, &section, &seen, &mut out);
+    out.join("\n") + "\n"
+}
+
+/// The keys of a section that are not set.
+fn absent(structures: &Structures, section: &str, seen: &[String], out: &mut Vec<String>) {
+    let keys = structures.get(section).into_iter().flatten();
+    let keys = keys.filter(|key| !seen.contains(&key.name) && !structures.contains_key(&key.kind));
+    let mut lines = Vec::new();
+    for key in keys {
+        lines.extend(key.comment.iter().map(|line| format!("# {line}")));
+        lines.push(format!("# {} is not set", key.name));
+    }
+    if lines.is_empty() {
+        return;
+    }
+    // Before the blank line that ends the section.
+    let blank = out.last().is_some_and(String::is_empty).then(|| out.pop());
+    out.extend(lines);
+    if blank.is_some() {
+        out.push(String::new());
+    }
+}
+
+/// The structure of the section at a dotted path.
+fn at(structures: &Structures, root: &str, path: &str) -> Option<String> {
+    key_at(structures, root, path).map(|key| key.kind.clone())
+}
+
+fn key_at<'a>(structures: &'a Structures, root: &str, path: &str) -> Option<&'a Key> {
+    let mut section = root.to_owned();
+    let mut key = None;
+    for piece in path.split('.') {
+        let found = find(structures, &section, piece)?;
+        section.clone_from(&found.kind);
+        key = Some(found);
+    }
+    key
+}
+
+fn find<'a>(structures: &'a Structures, section: &str, name: &str) -> Option<&'a Key> {
+    let mut keys = structures.get(section)?.iter();
+    keys.find(|key| key.name == name)
+}
+
+/// All structures, and the name of the one that is the file of `kind`.
+fn structures(kind: Kind) -> (String, Structures) {
+    let (own, root) = match kind {
+        Kind::Repository => (0, "Settings"),
+        Kind::Monitor => (1, "Settings"),
+        Kind::Bitarchive => (2, "Settings"),
+        Kind::Client => (3, "ClientFile"),
+    };
+    let mut all = Structures::new();
+    for (index, source) in SOURCES.iter().enumerate() {
+        let found = declared(source);
+        // Several parts call their file `Settings`.
+        all.extend(
+            found
+                .into_iter()
+                .filter(|(name, _)| name != "Settings" || index == own),
+        );
+    }
+    (root.to_owned(), all)
+}
+
+/// The public structures with named fields that a source declares.
+fn declared(source: &str) -> Structures {
+    let mut structures = Structures::new();
+    let mut open: Option<(String, Vec<Key>)> = None;
+    let mut comment: Vec<String> = Vec::new();
+    let mut renamed: Option<String> = None;
+    for line in source.lines() {
+        let trimmed = line.trim();
+        if let Some(text) = trimmed.strip_prefix("///") {
+            comment.push(text.trim().replace("[`", "`").replace("`]", "`"));
+            continue;
+        }
+        if trimmed.starts_with("#[") {
+            let quoted = trimmed.split_once("rename = \"").map(|(_, rest)| rest);
+            let name = quoted.and_then(|rest| rest.split('"').next());
+            renamed = name.map(str::to_owned).or(renamed);
+            continue;
+        }
+        if let Some((_, keys)) = &mut open {
+            if let Some((name, kind)) = field(trimmed) {
+                keys.push(Key {
+                    name: renamed.take().unwrap_or(name),
+                    comment: std::mem::take(&mut comment),
+                    kind,
+                });
+            } else if line == "}" {
+                structures.extend(open.take());
+            }
+        } else if let Some(name) = opened(line) {
+            open = Some((name, Vec::new()));
+        }
+        comment.clear();
+        renamed = None;
+    }
+    structures
+}
+
+fn opened(line: &str) -> Option<String> {
+    let name = line.strip_prefix("pub struct ")?.strip_suffix(" {")?;
+    Some(name.to_owned())
+}
+
+fn field(line: &str) -> Option<(String, String)> {
+    let (name, kind) = line
+        .strip_prefix("pub ")?
+        .strip_suffix(',')?
+        .split_once(": ")?;
+    let inner = kind.trim_end_matches('>').rsplit(['<', ':']).next()?;
+    Some((name.to_owned(), inner.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every key that can stand in a file of `kind`, with its path.
+    fn keys(kind: Kind) -> Vec<(String, Key)> {
+        let (root, structures) = structures(kind);
+        let mut found = Vec::new();
+        let mut open = vec![(String::new(), root)];
+        while let Some((path, section)) = open.pop() {
+            for key in structures.get(&section).into_iter().flatten() {
+                let path = format!("{path}{}", key.name);
+                open.push((format!("{path}."), key.kind.clone()));
+                found.push((path, key.clone()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_key_of_every_part_has_a_comment() {
+        for (kind, section) in Kind::ALL {
+            let keys = keys(kind);
+            assert!(
+                keys.iter()
+                    .any(|(path, _)| path.starts_with(&format!("{section}."))),
+                "{kind:?}: {section} was not found: {keys:?}"
+            );
+            for (path, key) in keys {
+                assert!(!key.comment.is_empty(), "{kind:?}: {path} has no comment");
+                let looks = key.kind.ends_with("Settings") || key.kind.ends_with("Limits");
+                let known = structures(kind).1.contains_key(&key.kind);
+                assert!(
+                    !looks || known,
+                    "{kind:?}: {path} is a {}: add its file to SOURCES",
+                    key.kind
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn comments_stand_above_their_keys() {
+        let toml = "[daemon]\nlog = \"info\"\n\n[rpc]\nlisten = \"h:1\"\ncertificate = \"c\"\nkey = \"k\"\n\
+                    authorities = \"a\"\n\n[monitor]\nreplica = \"one\"\nheartbeat = \"1 s\"\n";
+        let text = document(Kind::Monitor, toml);
+        assert!(
+            text.contains("# Logs, metrics, stop.\n[daemon]\n# What is logged"),
+            "{text}"
+        );
+        assert!(
+            text.contains("# How often nodes are to say that they live.\nheartbeat = \"1 s\"\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("# The list of revoked certificates, PEM.\n# revoked is not set\n\n"),
+            "{text}"
+        );
+        let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            plain.join("\n") + "\n",
+            toml,
+            "nothing but comments is added"
+        );
+    }
+
+    #[test]
+    fn lists_of_sections_are_documented_each() {
+        let toml =
+            "[[replica]]\nid = \"one\"\nkind = \"bitarchive\"\n\n[[replica]]\nid = \"two\"\n";
+        let text = document(Kind::Repository, toml);
+        assert_eq!(text.matches("# Its id.\n").count(), 2, "{text}");
+        assert_eq!(text.matches("# site is not set").count(), 2, "{text}");
+    }
+}
