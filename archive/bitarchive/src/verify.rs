@@ -69,6 +69,24 @@ impl Node {
         }
     }
 
+    /// The root of what a copy is now, just after it was verified: of an intact one as admitted, of a damaged one by
+    /// reading it once more. `None`: it is not there, or some of it cannot be read.
+    pub fn root_now(
+        &self,
+        entry: &Entry,
+        progress: Progress<'_>,
+    ) -> Result<Option<Root>, NodeError> {
+        match &entry.row.condition {
+            Condition::Present | Condition::Unexpected { .. } => Ok(entry.row.root),
+            Condition::Damaged { unreadable, .. } if unreadable.is_empty() => {
+                let target = self.layout(&entry.volume)?.target(&entry.name);
+                let data = UncachedFile::open(&target.file)?;
+                Ok(hash(&entry.name, &data, progress)?.map(|(_, root)| root))
+            }
+            Condition::Missing { .. } | Condition::Damaged { .. } => Ok(None),
+        }
+    }
+
     /// The same for one copy that the catalog has, by whoever does it.
     pub(crate) fn verify_as(
         &self,
@@ -131,6 +149,31 @@ impl Node {
             volume: id.clone(),
             problem,
         })
+    }
+}
+
+/// The size and root of the bytes as they are now; `None`: some of them cannot be read.
+fn hash(
+    name: &FileName,
+    data: &UncachedFile,
+    progress: Progress<'_>,
+) -> Result<Option<(u64, Root)>, NodeError> {
+    let mut hasher = blake3::Hasher::new();
+    let mut block = vec![0; BLOCK];
+    let mut offset = 0;
+    loop {
+        let Ok(read) = data.read_at(offset, &mut block) else {
+            return Ok(None);
+        };
+        let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
+            let root = Root::from_bytes(*hasher.finalize().as_bytes());
+            return Ok(Some((offset, root)));
+        };
+        hasher.update(bytes);
+        offset += read as u64;
+        if progress(read as u64).is_break() {
+            return Err(NodeError::Stopped(name.clone()));
+        }
     }
 }
 
@@ -242,26 +285,12 @@ impl Judge<'_> {
         data: &UncachedFile,
         progress: Progress<'_>,
     ) -> Result<Row, NodeError> {
-        let mut hasher = blake3::Hasher::new();
-        let mut block = vec![0; BLOCK];
-        let mut offset = 0;
-        loop {
-            let Ok(read) = data.read_at(offset, &mut block) else {
-                // What cannot be read has no root; it stays what it is.
-                return Ok(row);
-            };
-            let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
-                break;
-            };
-            hasher.update(bytes);
-            offset += read as u64;
-            if progress(read as u64).is_break() {
-                return Err(NodeError::Stopped(self.name.clone()));
-            }
+        // What cannot be read has no root; it stays what it is.
+        if let Some((size, root)) = hash(self.name, data, progress)? {
+            row.size = size;
+            row.root = Some(root);
+            row.verified = Some(self.now);
         }
-        row.size = offset;
-        row.root = Some(Root::from_bytes(*hasher.finalize().as_bytes()));
-        row.verified = Some(self.now);
         Ok(row)
     }
 

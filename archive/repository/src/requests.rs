@@ -252,8 +252,15 @@ impl fmt::Display for Act {
                 checksum,
                 last_copies,
             } => {
-                let last = if *last_copies { ", also the last copy" } else { "" };
-                write!(f, "remove {name} from replica {replica}, checksum {checksum}{last}")
+                let last = if *last_copies {
+                    ", also the last copy"
+                } else {
+                    ""
+                };
+                write!(
+                    f,
+                    "remove {name} from replica {replica}, checksum {checksum}{last}"
+                )
             }
             Self::Purge {
                 replica,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_model::{FileName, VolumeId};
-use proto_archive::wire;
+use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, convert, send};
@@ -22,17 +22,27 @@ pub(crate) fn verify(
     answers: &Answers<wire::VerifyResponse>,
 ) -> Result<(), Status> {
     let mut news = News::new(clock);
-    let entry = node.verify(name, volume, clock.now(), &mut |bytes| {
-        news.tell(bytes, |bytes| {
-            send(answers, wire::VerifyResponse { bytes, entry: None })
+    let far = |bytes| wire::VerifyResponse {
+        bytes,
+        ..wire::VerifyResponse::default()
+    };
+    let judged = node
+        .verify(name, volume, clock.now(), &mut |bytes| {
+            news.tell(bytes, |bytes| send(answers, far(bytes)))
         })
-    });
-    let entry = news.end(entry.map_err(|error| convert::status(&error)))?;
+        .and_then(|entry| {
+            let found = node.root_now(&entry, &mut |_again| {
+                news.tell(0, |bytes| send(answers, far(bytes)))
+            })?;
+            Ok((entry, found))
+        });
+    let (entry, found) = news.end(judged.map_err(|error| convert::status(&error)))?;
     send(
         answers,
         wire::VerifyResponse {
             bytes: news.bytes,
             entry: Some(convert::entry(node, entry)),
+            found: found.as_ref().map(fields::root_bytes).unwrap_or_default(),
         },
     )
 }

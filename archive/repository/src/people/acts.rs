@@ -31,7 +31,8 @@ impl People {
                 last_copies,
             } => {
                 let row = self.known(name).await?;
-                self.removable(&row, replica, checksum, *last_copies).map(drop)
+                self.removable(&row, replica, checksum, *last_copies)
+                    .map(drop)
             }
             Act::Purge { replica, .. } => self.configured(replica),
             Act::RetireVolume(volume) => {
@@ -83,7 +84,8 @@ impl People {
                 last_copies,
             } => {
                 let last = *last_copies;
-                self.remove(request, &cause, (name, replica), (checksum, last)).await
+                self.remove(request, &cause, (name, replica), (checksum, last))
+                    .await
             }
             Act::Purge {
                 replica,
@@ -91,7 +93,10 @@ impl People {
                 volume,
                 id,
             } => {
-                let purging = self.transfers.replicas.purge(replica, (node, volume), id, &cause);
+                let purging = self
+                    .transfers
+                    .replicas
+                    .purge(replica, (node, volume), id, &cause);
                 let bytes = self.within(0, purging).await?;
                 Ok(format!("{bytes} bytes were destroyed"))
             }
@@ -120,12 +125,17 @@ impl People {
         let row = self.known(name).await?;
         let mine = format!("{}:", request.id());
         let copy = row.record.replicas.get(replica);
-        if copy.is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn()) {
+        if copy
+            .is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn())
+        {
             return Ok("it is withdrawn".to_owned());
         }
         let (node, volume) = self.removable(&row, replica, checksum, last_copies)?;
         let size = content(&row.record)?.size;
-        let moving = self.transfers.replicas.put_aside(replica, name, (&node, &volume), checksum, cause);
+        let moving =
+            self.transfers
+                .replicas
+                .put_aside(replica, name, (&node, &volume), checksum, cause);
         let place = match self.within(size, moving).await {
             Ok(aside) => aside.0.id,
             // An earlier try may have come so far: the attic tells.
@@ -140,7 +150,9 @@ impl People {
             why: cause.why.clone(),
         };
         self.order(name, withdrawn, &cause.who).await?;
-        Ok(format!("it lies in the attic of volume {volume} of node {node} as {place}"))
+        Ok(format!(
+            "it lies in the attic of volume {volume} of node {node} as {place}"
+        ))
     }
 
     /// Where the copy is that shall be removed; else why it may not be.
@@ -152,7 +164,11 @@ impl People {
         last_copies: bool,
     ) -> Result<(NodeId, VolumeId), Status> {
         let name = &row.record.name;
-        let copy = row.record.replicas.get(replica).filter(|copy| copy.state.is_completed());
+        let copy = row
+            .record
+            .replicas
+            .get(replica)
+            .filter(|copy| copy.state.is_completed());
         let place = copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?)));
         let place = place.ok_or_else(|| {
             Kind::NotFound.status(format!("replica {replica} has no copy of {name}"))
@@ -177,9 +193,17 @@ impl People {
         name: &FileName,
         mine: &str,
     ) -> Result<Option<String>, Status> {
-        let mut messages = self.transfers.replicas.attic(replica, node, name.as_str()).await?;
+        let mut messages = self
+            .transfers
+            .replicas
+            .attic(replica, node, name.as_str())
+            .await?;
         while let Some(message) = self.within(0, messages.message()).await? {
-            if let Some(item) = message.items.into_iter().find(|item| item.why.starts_with(mine)) {
+            if let Some(item) = message
+                .items
+                .into_iter()
+                .find(|item| item.why.starts_with(mine))
+            {
                 return Ok(Some(item.id));
             }
         }
@@ -210,7 +234,10 @@ impl People {
                 (replica, node)
             }
         };
-        let telling = self.transfers.replicas.tell_retired(&replica, &node, volume);
+        let telling = self
+            .transfers
+            .replicas
+            .tell_retired(&replica, &node, volume);
         Ok(match self.within(0, telling).await {
             Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
             Err(status) => format!(
@@ -232,12 +259,14 @@ impl People {
             Some(_) => return Err(changed(format!("node {node} is retired already"))),
             None => {
                 let replica = self.replica_of(node).await?;
-                let line = self.line(cause, format!("node {node} of replica {replica} is retired"));
+                let line = self.line(
+                    cause,
+                    format!("node {node} of replica {replica} is retired"),
+                );
                 let (standing, node) = (self.standing.clone(), node.clone());
                 let row = self.retired(request, cause);
                 let of = replica.clone();
-                let retired =
-                    blocking(move || standing.retire_node(&of, &node, row, Some(line)));
+                let retired = blocking(move || standing.retire_node(&of, &node, row, Some(line)));
                 retired.await?.map_err(|error| failed_db(&error))?;
                 let (admin, id) = (self.admin.clone(), replica.clone());
                 let left = blocking(move || admin.nodes(&id)).await?;
@@ -265,7 +294,10 @@ impl People {
                 retired.await?.map_err(|error| failed_db(&error))?;
             }
         }
-        Ok("it is neither asked nor required any more; take it out of the settings when you like".to_owned())
+        Ok(
+            "it is neither asked nor required any more; take it out of the settings when you like"
+                .to_owned(),
+        )
     }
 
     /// Whether the archive can do without a replica.
@@ -284,7 +316,10 @@ impl People {
             let mut only = 0_u64;
             for row in admin.files(None)? {
                 let record = row?.record;
-                let has = record.replicas.get(&id).is_some_and(|copy| now.counts(&id, copy));
+                let has = record
+                    .replicas
+                    .get(&id)
+                    .is_some_and(|copy| now.counts(&id, copy));
                 only += u64::from(has && now.other_copies(&record, &id) == 0);
             }
             Ok::<_, archive_db::DbError>(only)
@@ -310,12 +345,18 @@ impl People {
         let mut holders = Vec::new();
         let mut ballots = Vec::new();
         let mut size = 0;
-        for (id, _) in row.record.replicas.iter().filter(|(_, copy)| !copy.state.is_withdrawn()) {
+        for (id, _) in row
+            .record
+            .replicas
+            .iter()
+            .filter(|(_, copy)| !copy.state.is_withdrawn())
+        {
             let copies = self.transfers.replicas.copies(id, name).await?;
             for copy in copies.iter().filter(|copy| copy.how != How::Missing) {
                 let verified = self.verified(id, name, copy).await?;
                 let Some(found) = verified.root else {
-                    let said = format!("the copy of replica {id} cannot be read whole: it may be right");
+                    let said =
+                        format!("the copy of replica {id} cannot be read whole: it may be right");
                     return Err(Kind::Unavailable.status(said));
                 };
                 ballots.push(Ballot {
@@ -329,17 +370,23 @@ impl People {
             }
         }
         if recorded != *root && ballots.iter().any(|ballot| ballot.root == recorded) {
-            return Err(changed(format!("a copy of {name} is what was admitted: repair from it")));
+            return Err(changed(format!(
+                "a copy of {name} is what was admitted: repair from it"
+            )));
         }
         if !holders.iter().any(|(id, _, _)| id == replica) {
-            return Err(changed(format!("replica {replica} has no copy of that root")));
+            return Err(changed(format!(
+                "replica {replica} has no copy of that root"
+            )));
         }
         let evidence = Evidence {
             ballots,
             ..Evidence::default()
         };
         if decide(&evidence) != Verdict::Right(*root, Authority::Vote) {
-            return Err(changed("no majority of the replicas has that root".to_owned()));
+            return Err(changed(
+                "no majority of the replicas has that root".to_owned(),
+            ));
         }
         if recorded != *root {
             let upload = self.upload_id()?;
@@ -353,17 +400,26 @@ impl People {
         }
         let row = self.known(name).await?;
         let admission = row.admission.filter(|_| {
-            row.record.content.as_ref().is_some_and(|content| content.root == *root)
+            row.record
+                .content
+                .as_ref()
+                .is_some_and(|content| content.root == *root)
         });
         let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
         let mut adopted = Vec::new();
         for (id, node, volume) in holders {
-            let adopting = self.transfers.replicas.adopt(&id, name, (&node, &volume), &admission);
+            let adopting = self
+                .transfers
+                .replicas
+                .adopt(&id, name, (&node, &volume), &admission);
             let copy = self.within(size, adopting).await?;
             self.restored(name, &id, &copy, &cause.who).await?;
             adopted.push(id.to_string());
         }
-        Ok(format!("it was signed anew, and adopted in {}", adopted.join(", ")))
+        Ok(format!(
+            "it was signed anew, and adopted in {}",
+            adopted.join(", ")
+        ))
     }
 
     /// Reads a copy again, past the page cache.
@@ -428,7 +484,10 @@ impl People {
 
     pub(crate) fn upload_id(&self) -> Result<UploadId, Status> {
         let failed = |why: String| Kind::Internal.status(why);
-        let bytes = self.chance.bytes::<16>().map_err(|error| failed(error.to_string()))?;
+        let bytes = self
+            .chance
+            .bytes::<16>()
+            .map_err(|error| failed(error.to_string()))?;
         UploadId::new(&hex::encode(bytes)).map_err(|error| failed(error.to_string()))
     }
 

@@ -66,8 +66,13 @@ impl Node for Door {
         let name = fields::file_name("name", &request.name)?;
         table(&request.name, &request.volume)?;
         Ok(self.answer("verify", move |replica, answers| {
-            let entry = Some(the_entry(replica, &name)?);
-            send(answers, wire::VerifyResponse { bytes: 0, entry })
+            let entry = the_entry(replica, &name)?;
+            let said = wire::VerifyResponse {
+                bytes: 0,
+                found: entry.root.clone(),
+                entry: Some(entry),
+            };
+            send(answers, said)
         }))
     }
 

@@ -39,7 +39,10 @@ pub(super) fn reason(text: &str) -> Result<String, InvalidMessage> {
     match text.len() {
         0 => Err(InvalidMessage::missing("reason")),
         1..=LONGEST => Ok(text.to_owned()),
-        longer => Err(InvalidMessage::invalid("reason", format!("is {longer} bytes long; {LONGEST} are the most"))),
+        longer => Err(InvalidMessage::invalid(
+            "reason",
+            format!("is {longer} bytes long; {LONGEST} are the most"),
+        )),
     }
 }
 
@@ -68,15 +71,17 @@ pub(super) async fn withdraw(
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
     let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
-    let withdrawn = door.people.withdraw(request.into_inner().id, person).await?;
+    let withdrawn = door
+        .people
+        .withdraw(request.into_inner().id, person)
+        .await?;
     Ok(state(&withdrawn))
 }
 
 pub(super) async fn requests(door: &Door, all: bool) -> Result<wire::RequestsResponse, Status> {
     let requests = door.people.all().await?;
-    let is_shown = |request: &&Asked| {
-        all || matches!(request.state, State::Open | State::Approved { .. })
-    };
+    let is_shown =
+        |request: &&Asked| all || matches!(request.state, State::Open | State::Approved { .. });
     let requests = requests.iter().filter(is_shown).map(state).collect();
     Ok(wire::RequestsResponse { requests })
 }
@@ -114,7 +119,10 @@ fn item_id(id: String) -> Result<String, InvalidMessage> {
     match id.len() {
         0 => Err(InvalidMessage::missing("id")),
         1..=LONGEST => Ok(id),
-        longer => Err(InvalidMessage::invalid("id", format!("is {longer} bytes long; {LONGEST} are the most"))),
+        longer => Err(InvalidMessage::invalid(
+            "id",
+            format!("is {longer} bytes long; {LONGEST} are the most"),
+        )),
     }
 }
 
@@ -141,7 +149,12 @@ fn state(request: &Asked) -> wire::RequestState {
         ended_by,
         ended,
         outcome,
-        approvers: request.act.approvers().iter().map(ToString::to_string).collect(),
+        approvers: request
+            .act
+            .approvers()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     }
 }
 
@@ -159,7 +172,11 @@ pub(super) async fn adopt(
     let admission = row.admission.clone();
     let admission = admission
         .ok_or_else(|| Kind::NotFound.status(format!("nothing was admitted as {name}")))?;
-    let size = row.record.content.as_ref().map_or(0, |content| content.size);
+    let size = row
+        .record
+        .content
+        .as_ref()
+        .map_or(0, |content| content.size);
     let mut found = door.replicas.copies(&replica, &name).await?;
     found.retain(|copy| copy.how == How::Unexpected);
     let copy = match found.as_slice() {
@@ -173,9 +190,14 @@ pub(super) async fn adopt(
             return Err(Kind::Mismatch.status(said));
         }
     };
-    let adopting = door.replicas.adopt(&replica, &name, (&copy.node, &copy.volume), &admission);
+    let adopting = door
+        .replicas
+        .adopt(&replica, &name, (&copy.node, &copy.volume), &admission);
     let adopted = people.within(size, adopting).await?;
-    let what = format!("the file that {replica} had on volume {} is adopted", copy.volume);
+    let what = format!(
+        "the file that {replica} had on volume {} is adopted",
+        copy.volume
+    );
     people.note(who.clone(), Some(name.clone()), what).await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &adopted, &who).await?;
@@ -220,17 +242,24 @@ pub(super) async fn restore(
     };
     let people = &door.people;
     people.configured(&replica)?;
-    let taking = door.replicas.take_back(&replica, (&node, &volume), &id, &cause);
+    let taking = door
+        .replicas
+        .take_back(&replica, (&node, &volume), &id, &cause);
     let copy = people.within(0, taking).await?;
     let name = fields::file_name("name", &copy.entry.name)?;
-    let what = format!("{id} came back from the attic of volume {volume} of node {node}: {}", cause.why);
+    let what = format!(
+        "{id} came back from the attic of volume {volume} of node {node}: {}",
+        cause.why
+    );
     people.note(who.clone(), Some(name.clone()), what).await?;
     let row = people.known(&name).await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &copy, &who).await?;
     let root = row.record.content.as_ref().map(|content| content.root);
     if root != Some(copy.admitted()?.0) {
-        let said = format!("{name} is back, and is not what the archive means by that name; remove or replace it");
+        let said = format!(
+            "{name} is back, and is not what the archive means by that name; remove or replace it"
+        );
         return Err(Kind::Mismatch.status(said));
     }
     Ok(copy.entry)
@@ -352,7 +381,9 @@ pub(super) async fn volume(
     use wire::set_volume_request::Order;
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
-    let order = request.order.ok_or_else(|| InvalidMessage::missing("order"))?;
+    let order = request
+        .order
+        .ok_or_else(|| InvalidMessage::missing("order"))?;
     let word = match order.order() {
         Order::Unspecified => return Err(InvalidMessage::missing("order").into()),
         Order::Retire => {
@@ -373,7 +404,10 @@ pub(super) async fn volume(
         let node = fields::node_id(&request.node)?;
         (door.people.replica_of(&node).await?, node)
     };
-    let what = format!("volume {} {} on node {node}: {word}", order.volume, order.path);
+    let what = format!(
+        "volume {} {} on node {node}: {word}",
+        order.volume, order.path
+    );
     let mut client = door.replicas.client(&replica, &node).await?;
     let status = door.people.within(0, client.set_volume(order)).await?;
     door.people.note(who, None, what).await?;
@@ -387,7 +421,9 @@ pub(super) async fn node(
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
     let node = fields::node_id(&request.node)?;
-    let order = request.order.ok_or_else(|| InvalidMessage::missing("order"))?;
+    let order = request
+        .order
+        .ok_or_else(|| InvalidMessage::missing("order"))?;
     let replica = door.people.replica_of(&node).await?;
     let what = format!("node {node}: {}", order.mode);
     let mut client = door.replicas.client(&replica, &node).await?;

@@ -179,7 +179,11 @@ impl World {
         };
         assert!(phase, "{}", story());
         // Kills: work on what people have withdrawn.
-        for (id, _) in record.replicas.iter().filter(|(_, replica)| replica.state.is_withdrawn()) {
+        for (id, _) in record
+            .replicas
+            .iter()
+            .filter(|(_, replica)| replica.state.is_withdrawn())
+        {
             assert_eq!(self.state.doing(id), Doing::Idle, "{}", story());
         }
         if completed > 0 {

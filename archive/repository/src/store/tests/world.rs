@@ -255,10 +255,7 @@ impl World {
     }
 
     fn wanted(&self, replica: ReplicaId, volume: &str) -> Event {
-        let (node, volume) = (
-            NodeId::new("node").unwrap(),
-            VolumeId::new(volume).unwrap(),
-        );
+        let (node, volume) = (NodeId::new("node").unwrap(), VolumeId::new(volume).unwrap());
         Event::Wanted {
             replica,
             kind: ReplicaKind::Bitarchive,
