@@ -78,8 +78,15 @@ impl Bring {
 
     /// Goes on with one task; how long it has nothing to do, or `None`.
     async fn go_on(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
+        if !self.can_be_asked(task).await {
+            return Ok(Some(PAUSE));
+        }
         let pass = self.passes.entry(task.clone()).or_default();
-        let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), std::mem::take(&mut pass.open));
+        let (admin, task_of, open) = (
+            self.people.admin.clone(),
+            task.clone(),
+            std::mem::take(&mut pass.open),
+        );
         let looked = tokio::task::spawn_blocking(move || look(&admin, &task_of, open)).await??;
         pass.open = looked.open;
         let now = self.people.transfers.clock.instant();
@@ -133,6 +140,25 @@ impl Bring {
             return Ok(None);
         }
         Ok(Some(PAUSE))
+    }
+
+    /// Whether the monitor answers, and so has been told what is out of service: before, every file would be told that
+    /// nobody knows whether its copy is there.
+    async fn can_be_asked(&self, task: &Task) -> bool {
+        let now = self.people.standing.now();
+        let replica = match task {
+            Task::Fill(replica) | Task::Node(replica, _) => replica,
+            Task::Volume(volume) => match now.volumes.get(volume) {
+                Some(row) => &row.replica,
+                None => return false,
+            },
+            // It is asked no more.
+            Task::Replica(_) => return true,
+        };
+        let asking = self.people.transfers.replicas.state(replica);
+        let limit = self.people.transfers.stall;
+        let asked = self.people.transfers.clock.timeout(limit, asking).await;
+        matches!(asked, Ok(Ok(_)))
     }
 
     async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
@@ -196,16 +222,25 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
     } = wanted;
     if let Task::Replica(_) = task {
         let why = format!("replica {replica} was retired");
-        people.order(&name, Event::Withdrawn { replica, why }, WHO).await?;
+        people
+            .order(&name, Event::Withdrawn { replica, why }, WHO)
+            .await?;
         return Ok(Told::Wanted);
     }
     if place.is_some() && !is_gone {
         // What is recorded there is asked for first: only what is not there is brought.
         let located = people.transfers.replicas.locate(&replica, &name);
-        match people.transfers.clock.timeout(people.transfers.stall, located).await {
-            Ok(Ok(located)) if located.copies.iter().any(|copy| copy.is_present) => return Ok(Told::There),
+        match people
+            .transfers
+            .clock
+            .timeout(people.transfers.stall, located)
+            .await
+        {
+            Ok(Ok(located)) if located.copies.iter().any(|copy| copy.is_present) => {
+                return Ok(Told::There);
+            }
             Ok(Ok(located)) if located.silent.is_none() => {}
-            Ok(Ok(_)) | Ok(Err(_)) | Err(_) => return Ok(Told::Unknown),
+            Ok(Ok(_) | Err(_)) | Err(_) => return Ok(Told::Unknown),
         }
     }
     let spec = people.specs.iter().find(|spec| spec.id == replica);
@@ -289,7 +324,11 @@ fn page(
         cursor: after.cloned(),
         is_last: true,
     };
-    let room = if matches!(task, Task::Replica(_)) { WINDOW * 4 } else { room };
+    let room = if matches!(task, Task::Replica(_)) {
+        WINDOW * 4
+    } else {
+        room
+    };
     for (count, row) in admin.files(after)?.enumerate() {
         let record = row?.record;
         if page.wanted.len() >= room || count >= PAGE {
@@ -348,7 +387,11 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
 }
 
 /// How many files, and bytes, a replica lacks as far as is recorded.
-pub(crate) fn lacking(admin: &Admin, now: &Now, replica: &ReplicaId) -> Result<(u64, u64), DbError> {
+pub(crate) fn lacking(
+    admin: &Admin,
+    now: &Now,
+    replica: &ReplicaId,
+) -> Result<(u64, u64), DbError> {
     let (mut files, mut bytes) = (0_u64, 0_u64);
     for row in admin.files(None)? {
         let record = row?.record;

@@ -7,6 +7,7 @@
 
 mod acts;
 pub(crate) mod replace;
+mod retire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +60,13 @@ impl Acceptor for NoAnomalies {
         Err(Kind::NotFound.status(format!("there is no open anomaly `{anomaly}`")))
     }
 
-    fn accept(&self, anomaly: &str, _by: &str, _why: &str, _now: Timestamp) -> Result<String, Status> {
+    fn accept(
+        &self,
+        anomaly: &str,
+        _by: &str,
+        _why: &str,
+        _now: Timestamp,
+    ) -> Result<String, Status> {
         self.check(anomaly).map(|()| String::new())
     }
 }
@@ -122,8 +129,12 @@ impl People {
             if Kind::of(&status) == Kind::Mismatch {
                 tracing::warn!(%act, %status, "an act was refused");
                 let who = person.acting(act.askers()).unwrap_or_default();
-                self.note(who, act.file().cloned(), format!("refused: {act}: {}", status.message()))
-                    .await?;
+                self.note(
+                    who,
+                    act.file().cloned(),
+                    format!("refused: {act}: {}", status.message()),
+                )
+                .await?;
             }
             return Err(status);
         }
@@ -148,8 +159,9 @@ impl People {
             drop(tell.send(ended));
             Ok(())
         });
-        told.await
-            .map_err(|_stopped| Kind::Unavailable.status("the repository is stopping; the act goes on when it starts"))
+        told.await.map_err(|_stopped| {
+            Kind::Unavailable.status("the repository is stopping; the act goes on when it starts")
+        })
     }
 
     /// Who asked takes the request back.
@@ -192,11 +204,7 @@ impl People {
     }
 
     /// Runs until it is done or the repository stops.
-    fn spawn(
-        &self,
-        name: &str,
-        work: impl Future<Output = Result<(), Status>> + Send + 'static,
-    ) {
+    fn spawn(&self, name: &str, work: impl Future<Output = Result<(), Status>> + Send + 'static) {
         let stop = self.transfers.tasks.stop();
         self.transfers.tasks.spawn_once(name, async move {
             tokio::select! {
@@ -270,10 +278,7 @@ impl People {
     }
 
     /// Which node a volume is on: as the nodes say, else as the admin data remembers.
-    pub(crate) async fn place_of(
-        &self,
-        volume: &VolumeId,
-    ) -> Result<(ReplicaId, NodeId), Status> {
+    pub(crate) async fn place_of(&self, volume: &VolumeId) -> Result<(ReplicaId, NodeId), Status> {
         for spec in &self.specs {
             let Ok(nodes) = self.transfers.replicas.volumes_in_service(&spec.id).await else {
                 continue;
@@ -294,7 +299,8 @@ impl People {
             Ok::<_, DbError>(None)
         });
         let found = found.await?.map_err(|error| failed_db(&error))?;
-        let unknown = || Kind::NotFound.status(format!("no node and no file knows a volume {volume}"));
+        let unknown =
+            || Kind::NotFound.status(format!("no node and no file knows a volume {volume}"));
         found.ok_or_else(unknown)
     }
 

@@ -165,7 +165,10 @@ impl Replicas {
         };
         let seen = found.entries.iter().filter(is_seen);
         let copies = seen.map(copy).collect::<Result<_, _>>()?;
-        let gaps = found.gaps.iter().filter(|gap| !is_given_up(&now, &gap.volume));
+        let gaps = found
+            .gaps
+            .iter()
+            .filter(|gap| !is_given_up(&now, &gap.volume));
         let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
         Ok(Located {
             copies,

@@ -252,8 +252,15 @@ impl fmt::Display for Act {
                 checksum,
                 last_copies,
             } => {
-                let last = if *last_copies { ", also the last copy" } else { "" };
-                write!(f, "remove {name} from replica {replica}, checksum {checksum}{last}")
+                let last = if *last_copies {
+                    ", also the last copy"
+                } else {
+                    ""
+                };
+                write!(
+                    f,
+                    "remove {name} from replica {replica}, checksum {checksum}{last}"
+                )
             }
             Self::Purge {
                 replica,
@@ -380,7 +387,10 @@ impl Request {
     fn must_be_open(&self) -> Result<(), NotAllowed> {
         match &self.state {
             State::Open => Ok(()),
-            other => Err(NotAllowed::NotOpen(other.word())),
+            State::Approved { .. }
+            | State::Ended { .. }
+            | State::Withdrawn { .. }
+            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.word())),
         }
     }
 }

@@ -167,7 +167,7 @@ impl FileState {
                 kind,
                 required,
                 gone,
-            } => self.wanted(replica, (kind, required), gone, turn),
+            } => self.wanted(&replica, (kind, required), gone, turn),
             Event::Replacing { replica, why } => self.replacing(&replica, why, turn),
             Event::Withdrawn { replica, why } => self.withdrawn(&replica, why, turn),
             Event::Restored {
@@ -236,7 +236,11 @@ impl FileState {
         // Nobody was given an admission yet: no probe can find anything, so none is waited for.
         let unfixed = self.record.content.is_none();
         // Whether a replica that must have the file has it is about to be known: it is not left out of the transfer.
-        if !unfixed && self.awaited().any(|doing| matches!(doing, Doing::Probing(_))) {
+        if !unfixed
+            && self
+                .awaited()
+                .any(|doing| matches!(doing, Doing::Probing(_)))
+        {
             return;
         }
         let is_target = |id: &ReplicaId| match self.doing(id) {

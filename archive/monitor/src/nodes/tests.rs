@@ -97,8 +97,17 @@ fn what_was_retired_is_neither_asked_nor_missed() {
     let candidates = world.nodes.candidates(world.at(0));
     let candidates: Vec<_> = candidates.iter().map(|one| one.node.as_str()).collect();
     assert_eq!(candidates, ["b"]);
-    let listed: Vec<_> = world.nodes.list(world.at(0)).iter().map(|one| one.node.to_string()).collect();
-    assert_eq!(listed, ["a", "b"], "one that was never heard of is forgotten");
+    let listed: Vec<_> = world
+        .nodes
+        .list(world.at(0))
+        .iter()
+        .map(|one| one.node.to_string())
+        .collect();
+    assert_eq!(
+        listed,
+        ["a", "b"],
+        "one that was never heard of is forgotten"
+    );
 }
 
 #[test]

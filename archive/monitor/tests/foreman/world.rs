@@ -246,9 +246,9 @@ impl Caller {
             known,
             retired: Vec::new(),
         }))
-            .await
-            .expect("a state")
-            .into_inner();
+        .await
+        .expect("a state")
+        .into_inner();
         assert_eq!(answer.replica, "one");
         answer.nodes
     }

@@ -3,17 +3,17 @@
 //! Each can be done again after a restart: what an earlier try did is found, not done twice. No error tells the checksum
 //! that a copy has: whoever destroys must know it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
 
-use super::{People, blocking, failed_db};
-use crate::admin::{AdminRow, AuditLine};
+use super::{People, blocking};
+use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
 use crate::requests::{Act, Request, State};
-use crate::standing::{ReplicaRow, Retired, VolumeRow};
 use crate::store::{Content, Event, FileRecord};
 use crate::vote::{Authority, Ballot, Evidence, Verdict, decide};
 
@@ -31,7 +31,8 @@ impl People {
                 last_copies,
             } => {
                 let row = self.known(name).await?;
-                self.removable(&row, replica, checksum, *last_copies).map(drop)
+                self.removable(&row, replica, checksum, *last_copies)
+                    .map(drop)
             }
             Act::Purge { replica, .. } => self.configured(replica),
             Act::RetireVolume(volume) => {
@@ -48,7 +49,7 @@ impl People {
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
             Act::Accept { anomaly } => {
-                let (acceptor, anomaly) = (self.acceptor.clone(), anomaly.clone());
+                let (acceptor, anomaly) = (Arc::clone(&self.acceptor), anomaly.clone());
                 blocking(move || acceptor.check(&anomaly)).await?
             }
             Act::NewRoot {
@@ -83,7 +84,8 @@ impl People {
                 last_copies,
             } => {
                 let last = *last_copies;
-                self.remove(request, &cause, (name, replica), (checksum, last)).await
+                self.remove(request, &cause, (name, replica), (checksum, last))
+                    .await
             }
             Act::Purge {
                 replica,
@@ -91,7 +93,10 @@ impl People {
                 volume,
                 id,
             } => {
-                let purging = self.transfers.replicas.purge(replica, (node, volume), id, &cause);
+                let purging = self
+                    .transfers
+                    .replicas
+                    .purge(replica, (node, volume), id, &cause);
                 let bytes = self.within(0, purging).await?;
                 Ok(format!("{bytes} bytes were destroyed"))
             }
@@ -99,7 +104,8 @@ impl People {
             Act::RetireNode(node) => self.retire_node(node, request, &cause).await,
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
             Act::Accept { anomaly } => {
-                let (acceptor, anomaly, now) = (self.acceptor.clone(), anomaly.clone(), self.now());
+                let (acceptor, anomaly, now) =
+                    (Arc::clone(&self.acceptor), anomaly.clone(), self.now());
                 blocking(move || acceptor.accept(&anomaly, &cause.who, &cause.why, now)).await?
             }
             Act::NewRoot {
@@ -120,12 +126,17 @@ impl People {
         let row = self.known(name).await?;
         let mine = format!("{}:", request.id());
         let copy = row.record.replicas.get(replica);
-        if copy.is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn()) {
+        if copy
+            .is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn())
+        {
             return Ok("it is withdrawn".to_owned());
         }
         let (node, volume) = self.removable(&row, replica, checksum, last_copies)?;
         let size = content(&row.record)?.size;
-        let moving = self.transfers.replicas.put_aside(replica, name, (&node, &volume), checksum, cause);
+        let moving =
+            self.transfers
+                .replicas
+                .put_aside(replica, name, (&node, &volume), checksum, cause);
         let place = match self.within(size, moving).await {
             Ok(aside) => aside.0.id,
             // An earlier try may have come so far: the attic tells.
@@ -140,7 +151,9 @@ impl People {
             why: cause.why.clone(),
         };
         self.order(name, withdrawn, &cause.who).await?;
-        Ok(format!("it lies in the attic of volume {volume} of node {node} as {place}"))
+        Ok(format!(
+            "it lies in the attic of volume {volume} of node {node} as {place}"
+        ))
     }
 
     /// Where the copy is that shall be removed; else why it may not be.
@@ -152,7 +165,11 @@ impl People {
         last_copies: bool,
     ) -> Result<(NodeId, VolumeId), Status> {
         let name = &row.record.name;
-        let copy = row.record.replicas.get(replica).filter(|copy| copy.state.is_completed());
+        let copy = row
+            .record
+            .replicas
+            .get(replica)
+            .filter(|copy| copy.state.is_completed());
         let place = copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?)));
         let place = place.ok_or_else(|| {
             Kind::NotFound.status(format!("replica {replica} has no copy of {name}"))
@@ -177,124 +194,21 @@ impl People {
         name: &FileName,
         mine: &str,
     ) -> Result<Option<String>, Status> {
-        let mut messages = self.transfers.replicas.attic(replica, node, name.as_str()).await?;
+        let mut messages = self
+            .transfers
+            .replicas
+            .attic(replica, node, name.as_str())
+            .await?;
         while let Some(message) = self.within(0, messages.message()).await? {
-            if let Some(item) = message.items.into_iter().find(|item| item.why.starts_with(mine)) {
+            if let Some(item) = message
+                .items
+                .into_iter()
+                .find(|item| item.why.starts_with(mine))
+            {
                 return Ok(Some(item.id));
             }
         }
         Ok(None)
-    }
-
-    async fn retire_volume(
-        &self,
-        volume: &VolumeId,
-        request: &Request,
-        cause: &Cause,
-    ) -> Result<String, Status> {
-        let known = self.standing.now().volumes.get(volume).cloned();
-        let (replica, node) = match known {
-            Some(row) if row.retired.why == cause.why => (row.replica, row.node),
-            Some(_) => return Err(changed(format!("volume {volume} is retired already"))),
-            None => {
-                let (replica, node) = self.place_of(volume).await?;
-                let row = VolumeRow {
-                    replica: replica.clone(),
-                    node: node.clone(),
-                    retired: self.retired(request, cause),
-                };
-                let line = self.line(cause, format!("volume {volume} of node {node} is retired"));
-                let (standing, volume) = (self.standing.clone(), volume.clone());
-                let retired = blocking(move || standing.retire_volume(&volume, &row, Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-                (replica, node)
-            }
-        };
-        let telling = self.transfers.replicas.tell_retired(&replica, &node, volume);
-        Ok(match self.within(0, telling).await {
-            Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
-            Err(status) => format!(
-                "it counts no more, and its files are brought elsewhere; node {node} is told when it can be ({})",
-                status.message()
-            ),
-        })
-    }
-
-    async fn retire_node(
-        &self,
-        node: &NodeId,
-        request: &Request,
-        cause: &Cause,
-    ) -> Result<String, Status> {
-        let now = self.standing.now();
-        match now.nodes.iter().find(|((_, id), _)| id == node) {
-            Some((_, retired)) if retired.why == cause.why => {}
-            Some(_) => return Err(changed(format!("node {node} is retired already"))),
-            None => {
-                let replica = self.replica_of(node).await?;
-                let line = self.line(cause, format!("node {node} of replica {replica} is retired"));
-                let (standing, node) = (self.standing.clone(), node.clone());
-                let row = self.retired(request, cause);
-                let of = replica.clone();
-                let retired =
-                    blocking(move || standing.retire_node(&of, &node, row, Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-                let (admin, id) = (self.admin.clone(), replica.clone());
-                let left = blocking(move || admin.nodes(&id)).await?;
-                let left = left.map_err(|error| failed_db(&error))?;
-                self.transfers.replicas.set_members(&replica, left);
-            }
-        }
-        Ok("it is not asked and not missed any more; its files are brought elsewhere".to_owned())
-    }
-
-    async fn retire_replica(
-        &self,
-        replica: &ReplicaId,
-        request: &Request,
-        cause: &Cause,
-    ) -> Result<String, Status> {
-        match self.standing.now().replicas.get(replica) {
-            Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
-            Some(_) | None => {
-                self.expendable(replica).await?;
-                let row = ReplicaRow::Retired(self.retired(request, cause));
-                let line = self.line(cause, format!("replica {replica} is retired"));
-                let (standing, id) = (self.standing.clone(), replica.clone());
-                let retired = blocking(move || standing.set_replica(&id, Some(&row), Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-            }
-        }
-        Ok("it is neither asked nor required any more; take it out of the settings when you like".to_owned())
-    }
-
-    /// Whether the archive can do without a replica.
-    async fn expendable(&self, replica: &ReplicaId) -> Result<(), Status> {
-        self.configured(replica)?;
-        let now = self.standing.now();
-        if now.is_retired(replica) {
-            return Err(changed(format!("replica {replica} is retired already")));
-        }
-        let mut left = self.standing.in_service(&self.specs);
-        left.retain(|spec| spec.id != *replica);
-        let probe = FileName::new("a").map_err(|error| Kind::Internal.status(error.to_string()))?;
-        FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
-        let (admin, id) = (self.admin.clone(), replica.clone());
-        let counting = blocking(move || {
-            let mut only = 0_u64;
-            for row in admin.files(None)? {
-                let record = row?.record;
-                let has = record.replicas.get(&id).is_some_and(|copy| now.counts(&id, copy));
-                only += u64::from(has && now.other_copies(&record, &id) == 0);
-            }
-            Ok::<_, archive_db::DbError>(only)
-        });
-        match counting.await?.map_err(|error| failed_db(&error))? {
-            0 => Ok(()),
-            only => Err(changed(format!(
-                "{only} file(s) are in replica {replica} only; bring them into another one first"
-            ))),
-        }
     }
 
     /// Lets a name mean other content: that of which most replicas have a copy, where none has the recorded one.
@@ -310,12 +224,18 @@ impl People {
         let mut holders = Vec::new();
         let mut ballots = Vec::new();
         let mut size = 0;
-        for (id, _) in row.record.replicas.iter().filter(|(_, copy)| !copy.state.is_withdrawn()) {
+        for (id, _) in row
+            .record
+            .replicas
+            .iter()
+            .filter(|(_, copy)| !copy.state.is_withdrawn())
+        {
             let copies = self.transfers.replicas.copies(id, name).await?;
             for copy in copies.iter().filter(|copy| copy.how != How::Missing) {
                 let verified = self.verified(id, name, copy).await?;
                 let Some(found) = verified.root else {
-                    let said = format!("the copy of replica {id} cannot be read whole: it may be right");
+                    let said =
+                        format!("the copy of replica {id} cannot be read whole: it may be right");
                     return Err(Kind::Unavailable.status(said));
                 };
                 ballots.push(Ballot {
@@ -329,17 +249,23 @@ impl People {
             }
         }
         if recorded != *root && ballots.iter().any(|ballot| ballot.root == recorded) {
-            return Err(changed(format!("a copy of {name} is what was admitted: repair from it")));
+            return Err(changed(format!(
+                "a copy of {name} is what was admitted: repair from it"
+            )));
         }
         if !holders.iter().any(|(id, _, _)| id == replica) {
-            return Err(changed(format!("replica {replica} has no copy of that root")));
+            return Err(changed(format!(
+                "replica {replica} has no copy of that root"
+            )));
         }
         let evidence = Evidence {
             ballots,
             ..Evidence::default()
         };
         if decide(&evidence) != Verdict::Right(*root, Authority::Vote) {
-            return Err(changed("no majority of the replicas has that root".to_owned()));
+            return Err(changed(
+                "no majority of the replicas has that root".to_owned(),
+            ));
         }
         if recorded != *root {
             let upload = self.upload_id()?;
@@ -353,17 +279,26 @@ impl People {
         }
         let row = self.known(name).await?;
         let admission = row.admission.filter(|_| {
-            row.record.content.as_ref().is_some_and(|content| content.root == *root)
+            row.record
+                .content
+                .as_ref()
+                .is_some_and(|content| content.root == *root)
         });
         let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
         let mut adopted = Vec::new();
         for (id, node, volume) in holders {
-            let adopting = self.transfers.replicas.adopt(&id, name, (&node, &volume), &admission);
+            let adopting = self
+                .transfers
+                .replicas
+                .adopt(&id, name, (&node, &volume), &admission);
             let copy = self.within(size, adopting).await?;
             self.restored(name, &id, &copy, &cause.who).await?;
             adopted.push(id.to_string());
         }
-        Ok(format!("it was signed anew, and adopted in {}", adopted.join(", ")))
+        Ok(format!(
+            "it was signed anew, and adopted in {}",
+            adopted.join(", ")
+        ))
     }
 
     /// Reads a copy again, past the page cache.
@@ -428,26 +363,11 @@ impl People {
 
     pub(crate) fn upload_id(&self) -> Result<UploadId, Status> {
         let failed = |why: String| Kind::Internal.status(why);
-        let bytes = self.chance.bytes::<16>().map_err(|error| failed(error.to_string()))?;
+        let bytes = self
+            .chance
+            .bytes::<16>()
+            .map_err(|error| failed(error.to_string()))?;
         UploadId::new(&hex::encode(bytes)).map_err(|error| failed(error.to_string()))
-    }
-
-    fn retired(&self, request: &Request, cause: &Cause) -> Retired {
-        Retired {
-            at: self.now(),
-            by: request.asked_by.clone(),
-            why: cause.why.clone(),
-            emptied: false,
-        }
-    }
-
-    fn line(&self, cause: &Cause, what: String) -> AuditLine {
-        AuditLine {
-            at: self.now(),
-            who: cause.who.clone(),
-            file: None,
-            what,
-        }
     }
 }
 
@@ -457,6 +377,6 @@ pub(crate) fn content(record: &FileRecord) -> Result<&Content, Status> {
 }
 
 /// The world is not as it must be for the act.
-fn changed(why: String) -> Status {
+pub(super) fn changed(why: String) -> Status {
     Kind::Mismatch.status(why)
 }

@@ -69,7 +69,10 @@ impl People {
         let admitted = content(&row.record)?.clone();
         let copy = row.record.replicas.get(&wish.replica);
         if copy.is_none_or(|copy| copy.state.is_withdrawn()) {
-            let said = format!("replica {} shall have no copy of {}", wish.replica, wish.name);
+            let said = format!(
+                "replica {} shall have no copy of {}",
+                wish.replica, wish.name
+            );
             return Err(Kind::NotFound.status(said));
         }
         let copy = self.copy_of(wish).await?;
@@ -125,9 +128,16 @@ impl People {
         if is_whole && received.root() == admitted.root && received.size() == admitted.size {
             return Ok(spooled);
         }
-        let what = format!("refused: replace the copy in {}: other bytes were sent", wish.replica);
-        self.note(wish.cause.who.clone(), Some(wish.name.clone()), what).await?;
-        let said = format!("the bytes are not what was admitted as {}; nothing was changed", wish.name);
+        let what = format!(
+            "refused: replace the copy in {}: other bytes were sent",
+            wish.replica
+        );
+        self.note(wish.cause.who.clone(), Some(wish.name.clone()), what)
+            .await?;
+        let said = format!(
+            "the bytes are not what was admitted as {}; nothing was changed",
+            wish.name
+        );
         Err(Kind::Mismatch.status(said))
     }
 
@@ -144,8 +154,9 @@ impl People {
             drop(tell.send(done));
             Ok(())
         });
-        told.await
-            .map_err(|_stopped| Kind::Unavailable.status("the repository is stopping; look how the file stands"))?
+        told.await.map_err(|_stopped| {
+            Kind::Unavailable.status("the repository is stopping; look how the file stands")
+        })?
     }
 
     async fn exchange(&self, wish: &Wish, spooled: &Spooled) -> Result<Replaced, Status> {
@@ -159,25 +170,38 @@ impl People {
         let row = self.known(name).await?;
         let size = content(&row.record)?.size;
         let admission = row.admission.clone();
-        let admission = admission.ok_or_else(|| Kind::Storage.status(format!("{name} has no admission")))?;
+        let admission =
+            admission.ok_or_else(|| Kind::Storage.status(format!("{name} has no admission")))?;
         let copy = self.copy_of(wish).await?;
         let place = (&copy.node, &copy.volume);
-        let moving = self.transfers.replicas.put_aside(replica, name, place, checksum, cause);
+        let moving = self
+            .transfers
+            .replicas
+            .put_aside(replica, name, place, checksum, cause);
         let aside = self.within(size, moving).await?;
         let what = format!(
             "the copy in {replica} is replaced, the old one lies in the attic of volume {} of node {} as {}: {}",
             copy.volume, copy.node, aside.0.id, cause.why
         );
-        self.note(cause.who.clone(), Some(name.clone()), what).await?;
+        self.note(cause.who.clone(), Some(name.clone()), what)
+            .await?;
         let event = Event::Replacing {
             replica: replica.clone(),
             why: format!("replaced: {}", cause.why),
         };
         self.order(name, event, &cause.who).await?;
-        self.bring(replica, name, size, spooled, admission.into()).await?;
+        self.bring(replica, name, size, spooled, admission.into())
+            .await?;
         let row = self.known(name).await?;
-        let state = row.record.replicas.get(replica).map(|copy| copy.state.clone());
-        if !state.as_ref().is_some_and(archive_model::ReplicaState::is_completed) {
+        let state = row
+            .record
+            .replicas
+            .get(replica)
+            .map(|copy| copy.state.clone());
+        if !state
+            .as_ref()
+            .is_some_and(archive_model::ReplicaState::is_completed)
+        {
             let state = state.map(|state| state.to_string()).unwrap_or_default();
             return Err(Kind::Unavailable.status(format!(
                 "the old copy is put aside, the new one is not stored yet ({state}); it will be brought from another replica"
@@ -205,7 +229,9 @@ impl People {
         let (seal, sealed) = watch::channel(None);
         let path = spooled.spool.join(&spooled.id);
         let reading = blocking(move || {
-            let failed = |error: std::io::Error| Kind::Storage.status(format!("{}: {error}", path.display()));
+            let failed = |error: std::io::Error| {
+                Kind::Storage.status(format!("{}: {error}", path.display()))
+            };
             let mut file = std::fs::File::open(&path).map_err(failed)?;
             loop {
                 let mut block = vec![0; BLOCK];
@@ -240,10 +266,16 @@ impl People {
 
     /// The one copy that a replica has of the file.
     pub(crate) async fn copy_of(&self, wish: &Wish) -> Result<Found, Status> {
-        let mut copies = self.transfers.replicas.copies(&wish.replica, &wish.name).await?;
+        let mut copies = self
+            .transfers
+            .replicas
+            .copies(&wish.replica, &wish.name)
+            .await?;
         copies.retain(|copy| copy.how != How::Missing);
         match copies.len() {
-            1 => copies.pop().ok_or_else(|| Kind::Internal.status("one copy is none")),
+            1 => copies
+                .pop()
+                .ok_or_else(|| Kind::Internal.status("one copy is none")),
             0 => Err(Kind::NotFound.status(format!(
                 "replica {} has no copy of {}: repair brings one",
                 wish.replica, wish.name

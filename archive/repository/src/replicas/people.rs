@@ -144,7 +144,8 @@ impl Replicas {
         node: &NodeId,
     ) -> Result<NodeClient<Channel>, Status> {
         let nodes = self.state(replica).await?;
-        let silent = || Kind::Unavailable.status(format!("node {node} of replica {replica} is silent"));
+        let silent =
+            || Kind::Unavailable.status(format!("node {node} of replica {replica} is silent"));
         let found = nodes
             .iter()
             .find(|status| status.node == node.as_str() && status.alive)
@@ -168,7 +169,8 @@ impl Replicas {
         let mut client = self.client(replica, node).await?;
         let mut messages = client.verify(request).await?.into_inner();
         loop {
-            let ended = || Kind::Unavailable.status(format!("node {node} ended before it had verified"));
+            let ended =
+                || Kind::Unavailable.status(format!("node {node} ended before it had verified"));
             let message = clock.timeout(idle, messages.message()).await;
             let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
             let message = message.ok_or_else(ended)?;

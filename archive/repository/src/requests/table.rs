@@ -107,7 +107,10 @@ impl Requests {
 
     /// Those that are approved and not done yet: a restart came between.
     pub fn due(&self) -> Result<Vec<Request>, DbError> {
-        let rows = self.table.scan()?.map(|row| row.map(|(_, request)| request));
+        let rows = self
+            .table
+            .scan()?
+            .map(|row| row.map(|(_, request)| request));
         rows.filter(|row| row.as_ref().map_or(true, Request::is_due))
             .collect()
     }
@@ -138,7 +141,13 @@ impl Requests {
         Ok(result.map(|()| request)?)
     }
 
-    fn write(&self, request: &Request, who: &str, step: &str, now: Timestamp) -> Result<(), DbError> {
+    fn write(
+        &self,
+        request: &Request,
+        who: &str,
+        step: &str,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
         let outcome = match &request.state {
             State::Ended { outcome, .. } => format!(" ({outcome})"),
             State::Open
@@ -153,9 +162,7 @@ impl Requests {
             request.reason
         );
         let mut changes = self.admin.change();
-        changes
-            .batch()
-            .put(&self.table, &request.number, request)?;
+        changes.batch().put(&self.table, &request.number, request)?;
         changes.note(AuditLine {
             at: now,
             who: who.to_owned(),
@@ -209,11 +216,27 @@ mod tests {
         let states: Vec<_> = states.iter().map(|request| request.state.word()).collect();
         assert_eq!(states, ["done", "withdrawn", "failed", "expired"]);
         assert!(requests.due().unwrap().is_empty());
-        for unknown in ["", "r", "r0", "r5", "5", "rx", "r-1", "r99999999999999999999"] {
+        for unknown in [
+            "",
+            "r",
+            "r0",
+            "r5",
+            "5",
+            "rx",
+            "r-1",
+            "r99999999999999999999",
+        ] {
             let error = requests.approve(unknown, &olga, now).unwrap_err();
-            assert!(matches!(error, RequestError::Unknown(_)), "{unknown}: {error}");
+            assert!(
+                matches!(error, RequestError::Unknown(_)),
+                "{unknown}: {error}"
+            );
         }
-        let trail: Vec<_> = admin.audit().unwrap().map(|line| line.unwrap().what).collect();
+        let trail: Vec<_> = admin
+            .audit()
+            .unwrap()
+            .map(|line| line.unwrap().what)
+            .collect();
         let asked = |n| format!("r{n} asked: retire volume v: dead");
         let expected = [
             asked(1),

@@ -45,7 +45,10 @@ fn people() -> Vec<Person> {
         Person::new("bert", &[Custodian]),
         Person::new("olga", &[Officer]),
         Person::new("otto", &[Operator]),
-        Person::new("max", &[Harvester, Reader, Researcher, Officer, Custodian, Operator]),
+        Person::new(
+            "max",
+            &[Harvester, Reader, Researcher, Officer, Custodian, Operator],
+        ),
         Person::new("rita", &[Reader, Researcher, Harvester]),
     ]
 }
@@ -81,7 +84,11 @@ impl World {
                 if result.is_ok() {
                     // Kills: one person twice (also by another role), a role that may not, too late, twice.
                     assert_ne!(people[who].name, people[self.asker].name, "{story}");
-                    let may = before.act.approvers().iter().any(|role| people[who].roles.contains(role));
+                    let may = before
+                        .act
+                        .approvers()
+                        .iter()
+                        .any(|role| people[who].roles.contains(role));
                     assert!(may && !is_late && before.state == State::Open, "{story}");
                     self.approved += 1;
                 }
@@ -93,11 +100,18 @@ impl World {
                 }
             }
             Step::Days(days) => {
-                self.now = self.now.checked_add(SignedDuration::from_hours(24 * days)).unwrap();
+                self.now = self
+                    .now
+                    .checked_add(SignedDuration::from_hours(24 * days))
+                    .unwrap();
                 self.request.tick(self.now);
             }
             Step::Done | Step::Fail => {
-                let result = if matches!(step, Step::Done) { Ok("ok") } else { Err("no") };
+                let result = if matches!(step, Step::Done) {
+                    Ok("ok")
+                } else {
+                    Err("no")
+                };
                 let result = result.map(str::to_owned).map_err(str::to_owned);
                 if self.request.end(result, self.now) {
                     // Kills: doing what nobody approved, doing it twice.
@@ -113,7 +127,13 @@ impl World {
         }
         assert!(self.approved <= 1 && self.ended <= self.approved, "{story}");
         // Kills: a request that is about something else after a step.
-        let bound = |request: &Request| (request.act.clone(), request.reason.clone(), request.asked_by.clone());
+        let bound = |request: &Request| {
+            (
+                request.act.clone(),
+                request.reason.clone(),
+                request.asked_by.clone(),
+            )
+        };
         assert_eq!(bound(&self.request), bound(&before), "{story}");
         // Kills: a step after the end.
         match before.state {
@@ -124,7 +144,13 @@ impl World {
         }
         // Kills: an approved act that expires before it is done.
         if before.is_due() {
-            assert!(matches!(self.request.state, State::Approved { .. } | State::Ended { .. }), "{story}");
+            assert!(
+                matches!(
+                    self.request.state,
+                    State::Approved { .. } | State::Ended { .. }
+                ),
+                "{story}"
+            );
         }
         // Kills: an open request that lives for ever.
         if self.request.state == State::Open {
@@ -149,7 +175,13 @@ fn explore(world: &World, steps: &[Step], depth: usize) -> u64 {
 #[test]
 fn every_short_sequence_of_what_people_do_with_a_request() {
     let people = people();
-    let mut steps = vec![Step::Days(3), Step::Days(4), Step::Done, Step::Fail, Step::Restart];
+    let mut steps = vec![
+        Step::Days(3),
+        Step::Days(4),
+        Step::Done,
+        Step::Fail,
+        Step::Restart,
+    ];
     steps.extend((0..people.len()).map(Step::Approve));
     steps.extend([0, 1, 2, 5].map(Step::Withdraw));
     let (mut tried, mut asked) = (0, 0);
@@ -185,13 +217,20 @@ fn who_asks_and_who_approves() {
             "accept" | "new-root" => (&["custodian", "officer"], &["custodian"]),
             _ => (&["operator", "custodian"], &["custodian", "officer"]),
         };
-        assert_eq!((&words(act.askers())[..], &words(act.approvers())[..]), expected, "{act}");
+        assert_eq!(
+            (&words(act.askers())[..], &words(act.approvers())[..]),
+            expected,
+            "{act}"
+        );
     }
 }
 
 #[test]
 fn a_request_says_why_and_refusals_say_what_to_do() {
-    let (anna, now) = (Person::new("anna", &[Role::Custodian]), Timestamp::UNIX_EPOCH);
+    let (anna, now) = (
+        Person::new("anna", &[Role::Custodian]),
+        Timestamp::UNIX_EPOCH,
+    );
     let ask = |reason: &str| Request::ask(1, acts().remove(0), reason, &anna, now);
     for reason in ["", "  \n", &"x".repeat(5000)] {
         assert_eq!(ask(reason), Err(NotAllowed::Reason));
@@ -199,8 +238,14 @@ fn a_request_says_why_and_refusals_say_what_to_do() {
     let mut request = ask("a court order").unwrap();
     let officer = Person::new("anna", &[Role::Officer]);
     let said = request.approve(&officer, now).unwrap_err().to_string();
-    assert_eq!(said, "approving `remove` wants a certificate with the role custodian");
+    assert_eq!(
+        said,
+        "approving `remove` wants a certificate with the role custodian"
+    );
     let said = request.approve(&anna, now).unwrap_err().to_string();
-    assert_eq!(said, "custodian/anna asked for it; a second person must approve it");
+    assert_eq!(
+        said,
+        "custodian/anna asked for it; a second person must approve it"
+    );
     assert_eq!(request.expires, "1970-01-08T00:00:00Z".parse().unwrap());
 }

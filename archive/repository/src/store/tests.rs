@@ -6,6 +6,7 @@ use archive_model::{FileName, ReplicaKind, StoreFailure};
 
 use super::*;
 
+mod endings;
 mod promises;
 mod world;
 
@@ -119,23 +120,53 @@ fn every_short_sequence_of_what_people_do() {
 #[test]
 fn a_copy_that_was_removed_is_neither_missing_nor_brought_back() {
     use Step::{AskSame, Completed, Joins, ReceivedSame, Restart, Restored, Wanted, Withdrawn};
-    let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Completed(1), Withdrawn(0)]);
+    let mut world = after(
+        "BB",
+        &[
+            AskSame,
+            ReceivedSame,
+            Completed(0),
+            Completed(1),
+            Withdrawn(0),
+        ],
+    );
     let one = world.ids[0].clone();
     let state = |world: &World| world.state.record.replicas[&one].state.clone();
-    for step in [Wanted(0), Restart, Joins, Step::Minutes(1500), Step::Absent(0), Completed(0)] {
+    for step in [
+        Wanted(0),
+        Restart,
+        Joins,
+        Step::Minutes(1500),
+        Step::Absent(0),
+        Completed(0),
+    ] {
         world.step(step);
         assert!(state(&world).is_withdrawn(), "{step:?}");
     }
     world.step(Step::Absent(2));
-    assert_eq!(world.state.donor(&world.ids[2]), Some(world.ids[1].clone()), "never from there");
+    assert_eq!(
+        world.state.donor(&world.ids[2]),
+        Some(world.ids[1].clone()),
+        "never from there"
+    );
     world.step(Completed(2));
-    assert!(world.state.record.is_acknowledged() && world.state.is_idle(), "not below required");
+    assert!(
+        world.state.record.is_acknowledged() && world.state.is_idle(),
+        "not below required"
+    );
     world.step(AskSame);
     assert!(world.unanswered.is_empty() && world.state.is_idle());
     for step in [Withdrawn(1), Withdrawn(2), AskSame, Step::AskBare] {
         world.step(step);
-        assert!(world.unanswered.is_empty() && world.state.is_idle(), "{step:?}");
-        assert_eq!(world.state.record.phase, Phase::Complete, "the name stays taken");
+        assert!(
+            world.unanswered.is_empty() && world.state.is_idle(),
+            "{step:?}"
+        );
+        assert_eq!(
+            world.state.record.phase,
+            Phase::Complete,
+            "the name stays taken"
+        );
     }
     world.step(Restored(0));
     assert!(world.state.record.is_acknowledged());
@@ -152,7 +183,10 @@ fn a_replica_that_is_wanted_gets_the_file_from_another() {
     for (wanted, id) in [(Wanted(0), 0), (Joins, 2)] {
         assert!(world.step(wanted));
         world.step(Absent(id));
-        assert!(matches!(world.state.doing(&world.ids[id]), Doing::Healing(_)), "{wanted:?}");
+        assert!(
+            matches!(world.state.doing(&world.ids[id]), Doing::Healing(_)),
+            "{wanted:?}"
+        );
         world.step(Completed(id));
         assert!(world.state.is_idle() && world.state.record.is_acknowledged());
     }

@@ -6,12 +6,9 @@ use archive_model::ReplicaId;
 use archive_rpc::{Identity, InvalidMessage, Kind, Role};
 use proto_archive::wire::ask_request::Act as AskedFor;
 use proto_archive::{convert as fields, wire};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::codegen::BoxStream;
 use tonic::{Request, Status};
 
-use super::super::{Answers, Door, send};
+use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
 use crate::replicas::{Cause, How};
@@ -39,7 +36,10 @@ pub(super) fn reason(text: &str) -> Result<String, InvalidMessage> {
     match text.len() {
         0 => Err(InvalidMessage::missing("reason")),
         1..=LONGEST => Ok(text.to_owned()),
-        longer => Err(InvalidMessage::invalid("reason", format!("is {longer} bytes long; {LONGEST} are the most"))),
+        longer => Err(InvalidMessage::invalid(
+            "reason",
+            format!("is {longer} bytes long; {LONGEST} are the most"),
+        )),
     }
 }
 
@@ -68,15 +68,17 @@ pub(super) async fn withdraw(
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
     let person = Person::of(&*Identity::of(&request)?).map_err(not_allowed)?;
-    let withdrawn = door.people.withdraw(request.into_inner().id, person).await?;
+    let withdrawn = door
+        .people
+        .withdraw(request.into_inner().id, person)
+        .await?;
     Ok(state(&withdrawn))
 }
 
 pub(super) async fn requests(door: &Door, all: bool) -> Result<wire::RequestsResponse, Status> {
     let requests = door.people.all().await?;
-    let is_shown = |request: &&Asked| {
-        all || matches!(request.state, State::Open | State::Approved { .. })
-    };
+    let is_shown =
+        |request: &&Asked| all || matches!(request.state, State::Open | State::Approved { .. });
     let requests = requests.iter().filter(is_shown).map(state).collect();
     Ok(wire::RequestsResponse { requests })
 }
@@ -114,7 +116,10 @@ fn item_id(id: String) -> Result<String, InvalidMessage> {
     match id.len() {
         0 => Err(InvalidMessage::missing("id")),
         1..=LONGEST => Ok(id),
-        longer => Err(InvalidMessage::invalid("id", format!("is {longer} bytes long; {LONGEST} are the most"))),
+        longer => Err(InvalidMessage::invalid(
+            "id",
+            format!("is {longer} bytes long; {LONGEST} are the most"),
+        )),
     }
 }
 
@@ -141,7 +146,12 @@ fn state(request: &Asked) -> wire::RequestState {
         ended_by,
         ended,
         outcome,
-        approvers: request.act.approvers().iter().map(ToString::to_string).collect(),
+        approvers: request
+            .act
+            .approvers()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     }
 }
 
@@ -159,7 +169,11 @@ pub(super) async fn adopt(
     let admission = row.admission.clone();
     let admission = admission
         .ok_or_else(|| Kind::NotFound.status(format!("nothing was admitted as {name}")))?;
-    let size = row.record.content.as_ref().map_or(0, |content| content.size);
+    let size = row
+        .record
+        .content
+        .as_ref()
+        .map_or(0, |content| content.size);
     let mut found = door.replicas.copies(&replica, &name).await?;
     found.retain(|copy| copy.how == How::Unexpected);
     let copy = match found.as_slice() {
@@ -173,9 +187,14 @@ pub(super) async fn adopt(
             return Err(Kind::Mismatch.status(said));
         }
     };
-    let adopting = door.replicas.adopt(&replica, &name, (&copy.node, &copy.volume), &admission);
+    let adopting = door
+        .replicas
+        .adopt(&replica, &name, (&copy.node, &copy.volume), &admission);
     let adopted = people.within(size, adopting).await?;
-    let what = format!("the file that {replica} had on volume {} is adopted", copy.volume);
+    let what = format!(
+        "the file that {replica} had on volume {} is adopted",
+        copy.volume
+    );
     people.note(who.clone(), Some(name.clone()), what).await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &adopted, &who).await?;
@@ -220,129 +239,27 @@ pub(super) async fn restore(
     };
     let people = &door.people;
     people.configured(&replica)?;
-    let taking = door.replicas.take_back(&replica, (&node, &volume), &id, &cause);
+    let taking = door
+        .replicas
+        .take_back(&replica, (&node, &volume), &id, &cause);
     let copy = people.within(0, taking).await?;
     let name = fields::file_name("name", &copy.entry.name)?;
-    let what = format!("{id} came back from the attic of volume {volume} of node {node}: {}", cause.why);
+    let what = format!(
+        "{id} came back from the attic of volume {volume} of node {node}: {}",
+        cause.why
+    );
     people.note(who.clone(), Some(name.clone()), what).await?;
     let row = people.known(&name).await?;
     join(door, &row.record, &replica, &who).await?;
     people.restored(&name, &replica, &copy, &who).await?;
     let root = row.record.content.as_ref().map(|content| content.root);
     if root != Some(copy.admitted()?.0) {
-        let said = format!("{name} is back, and is not what the archive means by that name; remove or replace it");
+        let said = format!(
+            "{name} is back, and is not what the archive means by that name; remove or replace it"
+        );
         return Err(Kind::Mismatch.status(said));
     }
     Ok(copy.entry)
-}
-
-pub(super) fn attics(
-    door: &Door,
-    request: &wire::AtticsRequest,
-) -> Result<BoxStream<wire::AtticsResponse>, Status> {
-    let replicas: Vec<ReplicaId> = match request.replica.as_str() {
-        "" => {
-            let now = door.people.standing.now();
-            let ids = door.specs.iter().map(|spec| spec.id.clone());
-            ids.filter(|id| !now.is_retired(id)).collect()
-        }
-        id => {
-            let id = fields::replica_id(id)?;
-            door.people.configured(&id)?;
-            vec![id]
-        }
-    };
-    let name = match request.name.as_str() {
-        "" => String::new(),
-        name => fields::file_name("name", name)?.to_string(),
-    };
-    let (answers, stream) = mpsc::channel(4);
-    let door = door.clone();
-    door.tasks.clone().spawn_once("attics", async move {
-        if let Err(status) = gather(&door, replicas, &name, &answers).await {
-            drop(answers.send(Err(status)).await);
-        }
-        Ok::<(), std::convert::Infallible>(())
-    });
-    Ok(Box::pin(ReceiverStream::new(stream)))
-}
-
-/// Every node is asked; who cannot be is a gap.
-async fn gather(
-    door: &Door,
-    replicas: Vec<ReplicaId>,
-    name: &str,
-    answers: &Answers<wire::AtticsResponse>,
-) -> Result<(), Status> {
-    let mut gaps = Vec::new();
-    for replica in replicas {
-        let gap = |node: &str, reason: &str| wire::Gap {
-            replica: replica.to_string(),
-            node: node.to_owned(),
-            volume: String::new(),
-            reason: reason.to_owned(),
-        };
-        let nodes = match door.replicas.state(&replica).await {
-            Ok(nodes) => nodes,
-            Err(status) => {
-                gaps.push(gap("", status.message()));
-                continue;
-            }
-        };
-        for node in nodes.into_iter().filter(|node| node.mode != "retired") {
-            match one_attic(door, &replica, &node.node, name, answers).await? {
-                Ok(of_volumes) => gaps.extend(of_volumes),
-                Err(status) => gaps.push(gap(&node.node, status.message())),
-            }
-        }
-    }
-    let last = wire::AtticsResponse {
-        items: Vec::new(),
-        gaps,
-    };
-    send(answers, last).await
-}
-
-/// Hands on what one node says; the gaps in it, or why it could not say all.
-async fn one_attic(
-    door: &Door,
-    replica: &ReplicaId,
-    node: &str,
-    name: &str,
-    answers: &Answers<wire::AtticsResponse>,
-) -> Result<Result<Vec<wire::Gap>, Status>, Status> {
-    let idle = door.settings.stall.duration();
-    let id = fields::node_id(node)?;
-    let opening = door.replicas.attic(replica, &id, name);
-    let mut messages = match door.clock.timeout(idle, opening).await {
-        Ok(Ok(messages)) => messages,
-        Ok(Err(status)) => return Ok(Err(status)),
-        Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
-    };
-    loop {
-        let message = match door.clock.timeout(idle, messages.message()).await {
-            Ok(Ok(Some(message))) => message,
-            Ok(Ok(None)) => return Ok(Err(Kind::Unavailable.status("it ended before its end"))),
-            Ok(Err(status)) => return Ok(Err(status)),
-            Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
-        };
-        let of = |item| wire::attics_response::One {
-            replica: replica.to_string(),
-            item: Some(item),
-        };
-        let items: Vec<_> = message.items.into_iter().map(of).collect();
-        if !items.is_empty() {
-            let gaps = Vec::new();
-            send(answers, wire::AtticsResponse { items, gaps }).await?;
-        }
-        if let Some(end) = message.end {
-            let named = |gap| wire::Gap {
-                replica: replica.to_string(),
-                ..gap
-            };
-            return Ok(Ok(end.gaps.into_iter().map(named).collect()));
-        }
-    }
 }
 
 pub(super) async fn volume(
@@ -352,7 +269,9 @@ pub(super) async fn volume(
     use wire::set_volume_request::Order;
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
-    let order = request.order.ok_or_else(|| InvalidMessage::missing("order"))?;
+    let order = request
+        .order
+        .ok_or_else(|| InvalidMessage::missing("order"))?;
     let word = match order.order() {
         Order::Unspecified => return Err(InvalidMessage::missing("order").into()),
         Order::Retire => {
@@ -373,7 +292,10 @@ pub(super) async fn volume(
         let node = fields::node_id(&request.node)?;
         (door.people.replica_of(&node).await?, node)
     };
-    let what = format!("volume {} {} on node {node}: {word}", order.volume, order.path);
+    let what = format!(
+        "volume {} {} on node {node}: {word}",
+        order.volume, order.path
+    );
     let mut client = door.replicas.client(&replica, &node).await?;
     let status = door.people.within(0, client.set_volume(order)).await?;
     door.people.note(who, None, what).await?;
@@ -387,7 +309,9 @@ pub(super) async fn node(
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
     let node = fields::node_id(&request.node)?;
-    let order = request.order.ok_or_else(|| InvalidMessage::missing("order"))?;
+    let order = request
+        .order
+        .ok_or_else(|| InvalidMessage::missing("order"))?;
     let replica = door.people.replica_of(&node).await?;
     let what = format!("node {node}: {}", order.mode);
     let mut client = door.replicas.client(&replica, &node).await?;

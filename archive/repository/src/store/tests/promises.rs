@@ -141,8 +141,9 @@ impl World {
             // that touches another replica.
             let may_change = match self.order {
                 Some(Step::Readmitted) => !replica.state.is_withdrawn(),
-                Some(Step::Wanted(r)) => *id == self.ids[r] && !replica.state.is_withdrawn(),
-                Some(Step::Replacing(r)) => *id == self.ids[r] && !replica.state.is_withdrawn(),
+                Some(Step::Wanted(r) | Step::Replacing(r)) => {
+                    *id == self.ids[r] && !replica.state.is_withdrawn()
+                }
                 Some(Step::Withdrawn(r)) => *id == self.ids[r],
                 Some(Step::Restored(r)) => *id == self.ids[r] && is_content(ADMITTED),
                 Some(Step::RestoredOther(r)) => *id == self.ids[r] && is_content(OTHER),
@@ -179,7 +180,11 @@ impl World {
         };
         assert!(phase, "{}", story());
         // Kills: work on what people have withdrawn.
-        for (id, _) in record.replicas.iter().filter(|(_, replica)| replica.state.is_withdrawn()) {
+        for (id, _) in record
+            .replicas
+            .iter()
+            .filter(|(_, replica)| replica.state.is_withdrawn())
+        {
             assert_eq!(self.state.doing(id), Doing::Idle, "{}", story());
         }
         if completed > 0 {
