@@ -2,6 +2,7 @@
 
 mod checksums;
 mod doors;
+mod people;
 mod visits;
 mod world;
 

@@ -78,6 +78,9 @@ impl Bring {
 
     /// Goes on with one task; how long it has nothing to do, or `None`.
     async fn go_on(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
+        if !self.can_be_asked(task).await {
+            return Ok(Some(PAUSE));
+        }
         let pass = self.passes.entry(task.clone()).or_default();
         let (admin, task_of, open) = (
             self.people.admin.clone(),
@@ -137,6 +140,25 @@ impl Bring {
             return Ok(None);
         }
         Ok(Some(PAUSE))
+    }
+
+    /// Whether the monitor answers, and so has been told what is out of service: before, every file would be told that
+    /// nobody knows whether its copy is there.
+    async fn can_be_asked(&self, task: &Task) -> bool {
+        let now = self.people.standing.now();
+        let replica = match task {
+            Task::Fill(replica) | Task::Node(replica, _) => replica,
+            Task::Volume(volume) => match now.volumes.get(volume) {
+                Some(row) => &row.replica,
+                None => return false,
+            },
+            // It is asked no more.
+            Task::Replica(_) => return true,
+        };
+        let asking = self.people.transfers.replicas.state(replica);
+        let limit = self.people.transfers.stall;
+        let asked = self.people.transfers.clock.timeout(limit, asking).await;
+        matches!(asked, Ok(Ok(_)))
     }
 
     async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
@@ -218,7 +240,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
                 return Ok(Told::There);
             }
             Ok(Ok(located)) if located.silent.is_none() => {}
-            Ok(Ok(_)) | Ok(Err(_)) | Err(_) => return Ok(Told::Unknown),
+            Ok(Ok(_) | Err(_)) | Err(_) => return Ok(Told::Unknown),
         }
     }
     let spec = people.specs.iter().find(|spec| spec.id == replica);

@@ -58,6 +58,9 @@ pub(crate) struct Header {
 pub(crate) struct Node {
     pub(crate) replica: ReplicaId,
     pub(crate) node: NodeId,
+    /// Whether people took it out of service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retired: Option<Retired>,
 }
 
 /// The last line.
@@ -138,8 +141,7 @@ impl Export<'_> {
             end.files += 1;
         }
         for node in nodes {
-            let (replica, node) = node?;
-            lines.put(&Line::Node(Node { replica, node }), true)?;
+            lines.put(&Line::Node(node?), true)?;
             end.nodes += 1;
         }
         let mut chain = Chain::start();

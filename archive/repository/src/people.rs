@@ -7,6 +7,7 @@
 
 mod acts;
 pub(crate) mod replace;
+mod retire;
 
 use std::path::PathBuf;
 use std::sync::Arc;

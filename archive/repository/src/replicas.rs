@@ -26,7 +26,7 @@ pub(crate) use admissions::Admissions;
 
 use crate::attention::NodeSeen;
 use crate::settings::ReplicaSettings;
-use crate::standing::{Now, Standing};
+use crate::standing::{Now, View};
 pub(crate) use people::{Aside, Cause, Found, How, Listing, Verified};
 
 /// The replicas of the archive, as the repository calls them.
@@ -39,7 +39,7 @@ pub(crate) struct Replicas {
     /// Which nodes belong to which replica: each monitor is told with every question about its state.
     members: Mutex<BTreeMap<ReplicaId, Vec<NodeId>>>,
     /// What is out of service is not asked, and what it says is not heard.
-    standing: Arc<Standing>,
+    standing: View,
 }
 
 /// A copy that a node says it has.
@@ -89,7 +89,7 @@ impl Replicas {
         replicas: &[ReplicaSettings],
         credentials: Credentials,
         limits: Limits,
-        standing: Arc<Standing>,
+        standing: View,
     ) -> Result<Self, ConnectError> {
         let mut monitors = BTreeMap::new();
         for replica in replicas {

@@ -387,7 +387,10 @@ impl Request {
     fn must_be_open(&self) -> Result<(), NotAllowed> {
         match &self.state {
             State::Open => Ok(()),
-            other => Err(NotAllowed::NotOpen(other.word())),
+            State::Approved { .. }
+            | State::Ended { .. }
+            | State::Withdrawn { .. }
+            | State::Expired { .. } => Err(NotAllowed::NotOpen(self.state.word())),
         }
     }
 }

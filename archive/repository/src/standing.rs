@@ -3,6 +3,9 @@
 //! Durable, because only an act of people takes something out of service, and it must stay so after a restart and when
 //! node and disk are dead for ever. Everyone asks the copy in memory; it is changed after the tables are.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -80,6 +83,21 @@ pub struct Now {
     pub volumes: BTreeMap<VolumeId, VolumeRow>,
 }
 
+/// The copy in memory; as long as nothing was read into it, everything is as it was set up.
+#[derive(Clone, Debug, Default)]
+pub struct View(Arc<Mutex<Arc<Now>>>);
+
+impl View {
+    /// How everything stands.
+    pub fn now(&self) -> Arc<Now> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set(&self, now: Now) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
+    }
+}
+
 /// The tables and their copy in memory.
 #[derive(Debug)]
 pub struct Standing {
@@ -87,7 +105,7 @@ pub struct Standing {
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     volumes: Table<Text<VolumeId>, VolumeRow>,
-    now: Mutex<Arc<Now>>,
+    view: View,
 }
 
 impl Now {
@@ -173,7 +191,7 @@ impl Standing {
             nodes: admin.table("nodes")?,
             volumes: admin.table("volumes")?,
             admin,
-            now: Mutex::default(),
+            view: View::default(),
         };
         standing.read()?;
         Ok(standing)
@@ -181,7 +199,12 @@ impl Standing {
 
     /// How everything stands.
     pub fn now(&self) -> Arc<Now> {
-        Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
+        self.view.now()
+    }
+
+    /// For those who only ask.
+    pub fn view(&self) -> View {
+        self.view.clone()
     }
 
     /// Those of the replicas that are in service.
@@ -278,7 +301,9 @@ impl Standing {
         mut changes: crate::admin::Changes,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
-        line.into_iter().for_each(|line| changes.note(line));
+        if let Some(line) = line {
+            changes.note(line);
+        }
         self.admin.commit(changes)?;
         self.read()
     }
@@ -299,184 +324,7 @@ impl Standing {
             let (Text(id), row) = row?;
             now.volumes.insert(id, row);
         }
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(now);
+        self.view.set(now);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use archive_model::{FileName, ReplicaState, Root};
-
-    use super::*;
-    use crate::store::{Content, Phase};
-
-    fn retired() -> Retired {
-        Retired {
-            at: Timestamp::UNIX_EPOCH,
-            by: "operator/otto".to_owned(),
-            why: "r1: dead".to_owned(),
-            emptied: false,
-        }
-    }
-
-    fn id(text: &str) -> ReplicaId {
-        ReplicaId::new(text).unwrap()
-    }
-
-    fn record(states: &[ReplicaState]) -> FileRecord {
-        let replicas = states
-            .iter()
-            .zip(["one", "two", "three"])
-            .map(|(state, name)| {
-                let copy = ReplicaRecord {
-                    state: state.clone(),
-                    node: Some(NodeId::new(&format!("{name}-1")).unwrap()),
-                    volume: Some(VolumeId::new(&format!("v-{name}")).unwrap()),
-                    ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
-                };
-                (id(name), copy)
-            });
-        FileRecord {
-            name: FileName::new("a").unwrap(),
-            phase: Phase::Bound,
-            upload: None,
-            content: Some(Content {
-                root: Root::from_bytes([1; 32]),
-                size: 1,
-                digests: archive_model::Digests::default(),
-            }),
-            replicas: replicas.collect(),
-        }
-    }
-
-    /// Every file of three replicas in every state, under everything that can be retired or filled.
-    #[test]
-    fn what_counts_and_what_is_below_required() {
-        let states = [
-            ReplicaState::UploadStarted,
-            ReplicaState::UploadCompleted,
-            ReplicaState::Withdrawn("r1".to_owned()),
-        ];
-        let filling = ReplicaRow::Filling {
-            since: Timestamp::UNIX_EPOCH,
-            by: String::new(),
-        };
-        for code in 0..27_usize {
-            let digits = [code % 3, code / 3 % 3, code / 9];
-            let record = record(&digits.map(|digit| states[digit].clone()));
-            for out in 0..5 {
-                let mut now = Now::default();
-                match out {
-                    0 => {}
-                    1 => drop(now.replicas.insert(id("one"), filling.clone())),
-                    2 => drop(
-                        now.replicas
-                            .insert(id("one"), ReplicaRow::Retired(retired())),
-                    ),
-                    3 => drop(
-                        now.nodes
-                            .insert((id("one"), NodeId::new("one-1").unwrap()), retired()),
-                    ),
-                    _ => {
-                        let row = VolumeRow {
-                            replica: id("one"),
-                            node: NodeId::new("one-1").unwrap(),
-                            retired: retired(),
-                        };
-                        now.volumes.insert(VolumeId::new("v-one").unwrap(), row);
-                    }
-                }
-                let counts: Vec<bool> = record
-                    .replicas
-                    .iter()
-                    .map(|(id, copy)| now.counts(id, copy))
-                    .collect();
-                // In the order of the ids: one, three, two.
-                let of_one = digits[0] == 1 && out < 2;
-                assert_eq!(
-                    counts,
-                    [of_one, digits[2] == 1, digits[1] == 1],
-                    "{digits:?} {out}"
-                );
-                let expected = if digits == [2, 2, 2] {
-                    false
-                } else {
-                    let excused = digits[0] == 2 || out == 1 || out == 2;
-                    !counts.contains(&true)
-                        || (!of_one && !excused)
-                        || digits[1] == 0
-                        || digits[2] == 0
-                };
-                assert_eq!(now.is_below_required(&record), expected, "{digits:?} {out}");
-            }
-        }
-    }
-
-    /// Kills: what only memory knows, an end that a restart forgets, a row of an older archive that is not read.
-    #[test]
-    fn what_was_retired_is_so_after_a_restart() {
-        let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
-        let (node, volume) = (NodeId::new("one-1").unwrap(), VolumeId::new("v").unwrap());
-        admin
-            .add_nodes(&id("one"), &[node.clone(), NodeId::new("one-2").unwrap()])
-            .unwrap();
-        let standing = Standing::open(admin.clone()).unwrap();
-        standing
-            .retire_node(&id("one"), &node, retired(), None)
-            .unwrap();
-        let row = VolumeRow {
-            replica: id("two"),
-            node: NodeId::new("two-1").unwrap(),
-            retired: retired(),
-        };
-        standing.retire_volume(&volume, &row, None).unwrap();
-        standing
-            .set_replica(&id("two"), Some(&ReplicaRow::Retired(retired())), None)
-            .unwrap();
-        let filling = ReplicaRow::Filling {
-            since: Timestamp::UNIX_EPOCH,
-            by: "operator/otto".to_owned(),
-        };
-        standing
-            .set_replica(&id("three"), Some(&filling), None)
-            .unwrap();
-        let before = standing.now();
-        drop((standing, admin));
-
-        let admin = Admin::open(directory.path()).unwrap();
-        let standing = Standing::open(admin.clone()).unwrap();
-        assert_eq!(standing.now(), before);
-        let left: Vec<_> = admin
-            .nodes(&id("one"))
-            .unwrap()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(left, ["one-2"], "a retired node is not missed");
-        let tasks = standing.now().tasks();
-        assert_eq!(tasks.len(), 4);
-        let line = AuditLine {
-            at: Timestamp::UNIX_EPOCH,
-            who: "repository".to_owned(),
-            file: None,
-            what: "every file was told".to_owned(),
-        };
-        for task in &tasks {
-            standing.end(task, line.clone()).unwrap();
-        }
-        assert_eq!(standing.now().tasks(), []);
-        assert!(standing.now().is_retired(&id("two")) && !standing.now().is_filling(&id("three")));
-        admin.add_nodes(&id("one"), &[node.clone()]).unwrap();
-        assert!(
-            Standing::open(admin)
-                .unwrap()
-                .now()
-                .is_retired_node(&id("one"), &node),
-            "a heartbeat is no un-retirement"
-        );
-        let old: NodeRow = NodeRow::upgrade(1, &[]).unwrap();
-        assert_eq!(old.retired, None);
     }
 }

@@ -167,7 +167,7 @@ impl FileState {
                 kind,
                 required,
                 gone,
-            } => self.wanted(replica, (kind, required), gone, turn),
+            } => self.wanted(&replica, (kind, required), gone, turn),
             Event::Replacing { replica, why } => self.replacing(&replica, why, turn),
             Event::Withdrawn { replica, why } => self.withdrawn(&replica, why, turn),
             Event::Restored {

@@ -49,6 +49,8 @@ pub(crate) struct Cluster {
     clock: Clock,
     running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
+    /// The replicas in the repository's settings.
+    replicas: Vec<String>,
 }
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
@@ -96,38 +98,53 @@ impl Cluster {
         replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
         replace(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
         directory::make(&at("repository")).unwrap();
-        for replica in ["one", "two"] {
-            directory::make(&at(replica)).unwrap();
-            init_volume(&at(replica), replica);
-        }
         let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
         Record::init(&at("three"), &node, &replica).unwrap();
-        let cluster = Self {
+        let mut cluster = Self {
             directory,
             authority,
             trust: Arc::new(trust),
             clock,
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            replicas: Vec::new(),
         };
-        let parts: [(&str, &[&str]); 6] = [
-            (REPOSITORY, &["repository/kb"]),
-            ("monitor-one", &["monitor/one"]),
-            ("monitor-two", &["monitor/two"]),
-            ("bitarchive-one", &["node/one-1"]),
-            ("bitarchive-two", &["node/two-1"]),
-            (CHECKSUMS, &["monitor/three", "node/three-1"]),
-        ];
-        for (part, grants) in parts {
-            let pem = issue_all(&cluster.authority, grants, cluster.clock.now());
-            replace(
-                &cluster.path(&format!("{part}.pem")),
-                pem.certificate.as_bytes(),
-            )
-            .unwrap();
-            replace_secret(&cluster.path(&format!("{part}.key")), pem.key.as_bytes()).unwrap();
+        cluster.certify(REPOSITORY, &["repository/kb"]);
+        cluster.certify(CHECKSUMS, &["monitor/three", "node/three-1"]);
+        for replica in ["one", "two"] {
+            cluster.add_replica(replica);
         }
         cluster
+    }
+
+    /// Sets up a replica with one node, and names it in the repository's settings from its next start on.
+    pub(crate) fn add_replica(&mut self, replica: &str) {
+        self.certify(&format!("monitor-{replica}"), &[&format!("monitor/{replica}")]);
+        self.add_node(replica, "");
+        self.replicas.push(replica.to_owned());
+    }
+
+    /// Sets up a node; the first of a replica has an empty `suffix`, the second `-2`. Its part is
+    /// `bitarchive-{replica}{suffix}`, its name `{replica}{suffix}-1`.
+    pub(crate) fn add_node(&self, replica: &str, suffix: &str) {
+        let own = format!("{replica}{suffix}");
+        self.certify(&format!("bitarchive-{own}"), &[&format!("node/{own}-1")]);
+        directory::make(&self.path(&own)).unwrap();
+        init_volume(&self.path(&own), replica, &own);
+    }
+
+    /// Takes from a node everything that it has, as if its disks were new.
+    pub(crate) fn wipe(&self, replica: &str) {
+        std::fs::remove_dir_all(self.path(replica)).unwrap();
+        directory::make(&self.path(replica)).unwrap();
+        init_volume(&self.path(replica), replica, replica);
+    }
+
+    fn certify(&self, part: &str, grants: &[&str]) {
+        let pem = issue_all(&self.authority, grants, self.clock.now());
+        let (certificate, key) = (format!("{part}.pem"), format!("{part}.key"));
+        replace(&self.path(&certificate), pem.certificate.as_bytes()).unwrap();
+        replace_secret(&self.path(&key), pem.key.as_bytes()).unwrap();
     }
 
     /// Starts a part, on the port and the data that it had before if it ran before.
@@ -263,11 +280,14 @@ impl Cluster {
                 "[checksum_replica]\nnode = '{replica}-1'\nreplica = '{replica}'\ndata = '{at}/{replica}'\n\
                  reserve = '1 MB'\ntrust = '{at}/trust.json'\n"
             ),
-            Some((_, replica)) => format!(
-                "[bitarchive]\nnode = '{replica}-1'\nreplica = '{replica}'\ndata = '{at}/{replica}/node'\n\
-                 volumes = ['{at}/{replica}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n",
-                self.address(&format!("monitor-{replica}"))
-            ),
+            Some((_, own)) => {
+                let replica = own.split('-').next().unwrap_or(own);
+                format!(
+                    "[bitarchive]\nnode = '{own}-1'\nreplica = '{replica}'\ndata = '{at}/{own}/node'\n\
+                     volumes = ['{at}/{own}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n",
+                    self.address(&format!("monitor-{replica}"))
+                )
+            }
             None => {
                 let replica = |id: &str, kind: &str, monitor: &str| {
                     format!(
@@ -277,9 +297,11 @@ impl Cluster {
                 };
                 format!(
                     "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
-                     trust = '{at}/trust.json'\n{}{}{}",
-                    replica("one", "bitarchive", MONITORS[0]),
-                    replica("two", "bitarchive", MONITORS[1]),
+                     trust = '{at}/trust.json'\n{}{}",
+                    self.replicas
+                        .iter()
+                        .map(|id| replica(id, "bitarchive", &format!("monitor-{id}")))
+                        .collect::<String>(),
                     replica("three", "checksum", CHECKSUMS)
                 )
             }
@@ -297,18 +319,18 @@ impl Drop for Cluster {
     }
 }
 
-fn init_volume(replica_directory: &Path, replica: &str) {
-    let volume = replica_directory.join("volume");
+fn init_volume(directory: &Path, replica: &str, own: &str) {
+    let volume = directory.join("volume");
     directory::make(&volume).unwrap();
     let volumes = Volumes::open(
-        &format!("{replica}-1").parse().unwrap(),
+        &format!("{own}-1").parse().unwrap(),
         &replica.parse().unwrap(),
-        &replica_directory.join("node"),
+        &directory.join("node"),
         std::slice::from_ref(&volume),
         0,
     )
     .unwrap();
-    let id = VolumeId::new(&format!("volume-{replica}")).unwrap();
+    let id = VolumeId::new(&format!("volume-{own}")).unwrap();
     volumes.init(&volume, &id).unwrap();
 }
 

@@ -55,8 +55,12 @@ impl Admin {
             .numbering
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let node = |row: Result<((Text<ReplicaId>, Text<NodeId>), ()), DbError>| {
-            row.map(|((Text(replica), Text(node)), ())| (replica, node))
+        let node = |row: Result<((Text<ReplicaId>, Text<NodeId>), NodeRow), DbError>| {
+            row.map(|((Text(replica), Text(node)), NodeRow { retired })| Node {
+                replica,
+                node,
+                retired,
+            })
         };
         Ok(Snapshot {
             files: Box::new(self.files.scan()?.map(|row| row.map(|(_, row)| row))),
@@ -107,9 +111,12 @@ impl Restoring {
     }
 
     /// Takes a node.
-    pub(crate) fn node(&mut self, replica: ReplicaId, node: NodeId) -> Result<(), DbError> {
-        self.load
-            .put(&self.admin.nodes, &(Text(replica), Text(node)), &())
+    pub(crate) fn node(&mut self, node: Node) -> Result<(), DbError> {
+        let key = (Text(node.replica), Text(node.node));
+        let row = NodeRow {
+            retired: node.retired,
+        };
+        self.load.put(&self.admin.nodes, &key, &row)
     }
 
     /// Takes a line of the trail.

@@ -3,17 +3,17 @@
 //! Each can be done again after a restart: what an earlier try did is found, not done twice. No error tells the checksum
 //! that a copy has: whoever destroys must know it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
 
-use super::{People, blocking, failed_db};
-use crate::admin::{AdminRow, AuditLine};
+use super::{People, blocking};
+use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
 use crate::requests::{Act, Request, State};
-use crate::standing::{ReplicaRow, Retired, VolumeRow};
 use crate::store::{Content, Event, FileRecord};
 use crate::vote::{Authority, Ballot, Evidence, Verdict, decide};
 
@@ -49,7 +49,7 @@ impl People {
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
             Act::Accept { anomaly } => {
-                let (acceptor, anomaly) = (self.acceptor.clone(), anomaly.clone());
+                let (acceptor, anomaly) = (Arc::clone(&self.acceptor), anomaly.clone());
                 blocking(move || acceptor.check(&anomaly)).await?
             }
             Act::NewRoot {
@@ -104,7 +104,8 @@ impl People {
             Act::RetireNode(node) => self.retire_node(node, request, &cause).await,
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
             Act::Accept { anomaly } => {
-                let (acceptor, anomaly, now) = (self.acceptor.clone(), anomaly.clone(), self.now());
+                let (acceptor, anomaly, now) =
+                    (Arc::clone(&self.acceptor), anomaly.clone(), self.now());
                 blocking(move || acceptor.accept(&anomaly, &cause.who, &cause.why, now)).await?
             }
             Act::NewRoot {
@@ -208,128 +209,6 @@ impl People {
             }
         }
         Ok(None)
-    }
-
-    async fn retire_volume(
-        &self,
-        volume: &VolumeId,
-        request: &Request,
-        cause: &Cause,
-    ) -> Result<String, Status> {
-        let known = self.standing.now().volumes.get(volume).cloned();
-        let (replica, node) = match known {
-            Some(row) if row.retired.why == cause.why => (row.replica, row.node),
-            Some(_) => return Err(changed(format!("volume {volume} is retired already"))),
-            None => {
-                let (replica, node) = self.place_of(volume).await?;
-                let row = VolumeRow {
-                    replica: replica.clone(),
-                    node: node.clone(),
-                    retired: self.retired(request, cause),
-                };
-                let line = self.line(cause, format!("volume {volume} of node {node} is retired"));
-                let (standing, volume) = (self.standing.clone(), volume.clone());
-                let retired = blocking(move || standing.retire_volume(&volume, &row, Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-                (replica, node)
-            }
-        };
-        let telling = self
-            .transfers
-            .replicas
-            .tell_retired(&replica, &node, volume);
-        Ok(match self.within(0, telling).await {
-            Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
-            Err(status) => format!(
-                "it counts no more, and its files are brought elsewhere; node {node} is told when it can be ({})",
-                status.message()
-            ),
-        })
-    }
-
-    async fn retire_node(
-        &self,
-        node: &NodeId,
-        request: &Request,
-        cause: &Cause,
-    ) -> Result<String, Status> {
-        let now = self.standing.now();
-        match now.nodes.iter().find(|((_, id), _)| id == node) {
-            Some((_, retired)) if retired.why == cause.why => {}
-            Some(_) => return Err(changed(format!("node {node} is retired already"))),
-            None => {
-                let replica = self.replica_of(node).await?;
-                let line = self.line(
-                    cause,
-                    format!("node {node} of replica {replica} is retired"),
-                );
-                let (standing, node) = (self.standing.clone(), node.clone());
-                let row = self.retired(request, cause);
-                let of = replica.clone();
-                let retired = blocking(move || standing.retire_node(&of, &node, row, Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-                let (admin, id) = (self.admin.clone(), replica.clone());
-                let left = blocking(move || admin.nodes(&id)).await?;
-                let left = left.map_err(|error| failed_db(&error))?;
-                self.transfers.replicas.set_members(&replica, left);
-            }
-        }
-        Ok("it is not asked and not missed any more; its files are brought elsewhere".to_owned())
-    }
-
-    async fn retire_replica(
-        &self,
-        replica: &ReplicaId,
-        request: &Request,
-        cause: &Cause,
-    ) -> Result<String, Status> {
-        match self.standing.now().replicas.get(replica) {
-            Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
-            Some(_) | None => {
-                self.expendable(replica).await?;
-                let row = ReplicaRow::Retired(self.retired(request, cause));
-                let line = self.line(cause, format!("replica {replica} is retired"));
-                let (standing, id) = (self.standing.clone(), replica.clone());
-                let retired = blocking(move || standing.set_replica(&id, Some(&row), Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-            }
-        }
-        Ok(
-            "it is neither asked nor required any more; take it out of the settings when you like"
-                .to_owned(),
-        )
-    }
-
-    /// Whether the archive can do without a replica.
-    async fn expendable(&self, replica: &ReplicaId) -> Result<(), Status> {
-        self.configured(replica)?;
-        let now = self.standing.now();
-        if now.is_retired(replica) {
-            return Err(changed(format!("replica {replica} is retired already")));
-        }
-        let mut left = self.standing.in_service(&self.specs);
-        left.retain(|spec| spec.id != *replica);
-        let probe = FileName::new("a").map_err(|error| Kind::Internal.status(error.to_string()))?;
-        FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
-        let (admin, id) = (self.admin.clone(), replica.clone());
-        let counting = blocking(move || {
-            let mut only = 0_u64;
-            for row in admin.files(None)? {
-                let record = row?.record;
-                let has = record
-                    .replicas
-                    .get(&id)
-                    .is_some_and(|copy| now.counts(&id, copy));
-                only += u64::from(has && now.other_copies(&record, &id) == 0);
-            }
-            Ok::<_, archive_db::DbError>(only)
-        });
-        match counting.await?.map_err(|error| failed_db(&error))? {
-            0 => Ok(()),
-            only => Err(changed(format!(
-                "{only} file(s) are in replica {replica} only; bring them into another one first"
-            ))),
-        }
     }
 
     /// Lets a name mean other content: that of which most replicas have a copy, where none has the recorded one.
@@ -490,24 +369,6 @@ impl People {
             .map_err(|error| failed(error.to_string()))?;
         UploadId::new(&hex::encode(bytes)).map_err(|error| failed(error.to_string()))
     }
-
-    fn retired(&self, request: &Request, cause: &Cause) -> Retired {
-        Retired {
-            at: self.now(),
-            by: request.asked_by.clone(),
-            why: cause.why.clone(),
-            emptied: false,
-        }
-    }
-
-    fn line(&self, cause: &Cause, what: String) -> AuditLine {
-        AuditLine {
-            at: self.now(),
-            who: cause.who.clone(),
-            file: None,
-            what,
-        }
-    }
 }
 
 pub(crate) fn content(record: &FileRecord) -> Result<&Content, Status> {
@@ -516,6 +377,6 @@ pub(crate) fn content(record: &FileRecord) -> Result<&Content, Status> {
 }
 
 /// The world is not as it must be for the act.
-fn changed(why: String) -> Status {
+pub(super) fn changed(why: String) -> Status {
     Kind::Mismatch.status(why)
 }

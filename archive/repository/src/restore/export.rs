@@ -167,7 +167,7 @@ impl Source<'_> {
                 // Where the export was changed nothing vouches for what has no signature.
                 Taken::File(row) if row.admission.is_none() && !is_whole => {}
                 Taken::File(row) => restoring.file(&row)?,
-                Taken::Node(node) => restoring.node(node.replica, node.node)?,
+                Taken::Node(node) => restoring.node(node)?,
                 Taken::Line(number, line) if number >= sure => {
                     restoring.line(number, &line)?;
                     next = number + 1;

@@ -56,7 +56,12 @@ pub async fn from_replicas(
     let trust = trust_file(&own.trust)?;
     let credentials = settings.rpc.credentials(clock.now().into());
     let credentials = credentials.map_err(|error| said(&error))?;
-    let replicas = Replicas::new(&settings.replicas, credentials, Limits::default());
+    let replicas = Replicas::new(
+        &settings.replicas,
+        credentials,
+        Limits::default(),
+        View::default(),
+    );
     let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
     let work = Work {
         settings: settings.clone(),
@@ -97,7 +102,11 @@ impl Work {
             return Ok(report);
         }
         for (replica, node) in &report.nodes {
-            restoring.node(replica.clone(), node.clone())?;
+            restoring.node(Node {
+                replica: replica.clone(),
+                node: node.clone(),
+                retired: None,
+            })?;
         }
         let mut next = 0;
         if let Some((last, position)) = &log {

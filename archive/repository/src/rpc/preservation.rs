@@ -1,5 +1,6 @@
 //! The door `Preservation`: checks, anomalies, repairs, and the verbs of people. Decodes, asks, and encodes.
 
+mod attics;
 mod people;
 mod replace;
 
@@ -30,7 +31,7 @@ impl Preservation for Door {
         &self,
         request: Request<wire::AtticsRequest>,
     ) -> Result<Response<BoxStream<wire::AtticsResponse>>, Status> {
-        people::attics(self, &request.into_inner()).map(Response::new)
+        attics::attics(self, &request.into_inner()).map(Response::new)
     }
 
     async fn restore(

@@ -21,7 +21,7 @@ impl FileState {
 
     pub(super) fn wanted(
         &mut self,
-        id: ReplicaId,
+        id: &ReplicaId,
         (kind, required): (ReplicaKind, bool),
         gone: Option<(NodeId, VolumeId, String)>,
         turn: &mut Turn<'_>,
@@ -49,8 +49,8 @@ impl FileState {
                 ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
             };
         }
-        if !self.doing(&id).is_under_way() {
-            self.probe(&id, turn);
+        if !self.doing(id).is_under_way() {
+            self.probe(id, turn);
         }
     }
 

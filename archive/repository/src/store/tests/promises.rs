@@ -141,8 +141,9 @@ impl World {
             // that touches another replica.
             let may_change = match self.order {
                 Some(Step::Readmitted) => !replica.state.is_withdrawn(),
-                Some(Step::Wanted(r)) => *id == self.ids[r] && !replica.state.is_withdrawn(),
-                Some(Step::Replacing(r)) => *id == self.ids[r] && !replica.state.is_withdrawn(),
+                Some(Step::Wanted(r) | Step::Replacing(r)) => {
+                    *id == self.ids[r] && !replica.state.is_withdrawn()
+                }
                 Some(Step::Withdrawn(r)) => *id == self.ids[r],
                 Some(Step::Restored(r)) => *id == self.ids[r] && is_content(ADMITTED),
                 Some(Step::RestoredOther(r)) => *id == self.ids[r] && is_content(OTHER),

@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    fn ask(&mut self, claim: Claim) -> Event {
+    pub(super) fn ask(&mut self, claim: Claim) -> Event {
         self.asked += 1;
         let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
         Event::Asked {
@@ -224,14 +224,14 @@ impl World {
                 replica: replica(r),
                 reason: StoreFailure::NoSpace,
             },
-            Step::Wanted(r) => self.wanted(replica(r), "volume"),
-            Step::WantedElsewhere(r) => self.wanted(replica(r), "volume-2"),
+            Step::Wanted(r) => Self::wanted(replica(r), "volume"),
+            Step::WantedElsewhere(r) => Self::wanted(replica(r), "volume-2"),
             Step::Joins => {
                 let joins = ReplicaId::new("zero").unwrap();
                 if self.state.record.phase != Phase::Free && !self.ids.contains(&joins) {
                     self.ids.push(joins.clone());
                 }
-                self.wanted(joins, "volume")
+                Self::wanted(joins, "volume")
             }
             Step::Replacing(r) => Event::Replacing {
                 replica: replica(r),
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    fn wanted(&self, replica: ReplicaId, volume: &str) -> Event {
+    fn wanted(replica: ReplicaId, volume: &str) -> Event {
         let (node, volume) = (NodeId::new("node").unwrap(), VolumeId::new(volume).unwrap());
         Event::Wanted {
             replica,
@@ -265,25 +265,20 @@ impl World {
     }
 
     fn restoration(&self, replica: ReplicaId, byte: u8) -> Event {
-        match self.completion(replica, byte) {
-            Event::Completed {
-                replica,
-                node,
-                volume,
-                root,
-                at,
-            } => Event::Restored {
-                replica,
-                node,
-                volume,
-                root,
-                at,
-            },
-            other => other,
+        let (node, volume) = (
+            NodeId::new("node").unwrap(),
+            VolumeId::new("volume").unwrap(),
+        );
+        Event::Restored {
+            replica,
+            node,
+            volume,
+            root: Root::from_bytes([byte; 32]),
+            at: self.now,
         }
     }
 
-    fn completion(&self, replica: ReplicaId, byte: u8) -> Event {
+    pub(super) fn completion(&self, replica: ReplicaId, byte: u8) -> Event {
         let (node, volume) = (
             NodeId::new("node").unwrap(),
             VolumeId::new("volume").unwrap(),
@@ -351,7 +346,7 @@ impl World {
         self.state != before
     }
 
-    fn apply(&mut self, event: Event) {
+    pub(super) fn apply(&mut self, event: Event) {
         let byte = |root: &Root| root.as_bytes()[0];
         if let Event::Asked {
             requester, claim, ..
@@ -373,92 +368,5 @@ impl World {
         let ticked = event == Event::Tick;
         let effects = self.state.apply(event, self.now, &self.limits);
         self.check(ticked, &before, &effects);
-    }
-
-    /// From here on the network works and every replica tells the truth: the file must arrive everywhere, or the
-    /// name become free again. Whatever was lost before must be found out by the timers alone.
-    pub(super) fn ends_well(mut self) {
-        for round in 0.. {
-            assert!(
-                round < 300,
-                "it does not end: {:?}\n{:#?}",
-                self.trail,
-                self.state
-            );
-            if self.state.is_idle() {
-                return;
-            }
-            let only_checksums = self.state.record.phase == Phase::Bound
-                && self.state.record.donors().next().is_none();
-            if only_checksums && self.state.source.is_none() && round > 20 {
-                // No replica can give the bytes: the depositor, who was told to keep them, comes again.
-                let claim = Claim::from(self.state.record.content.as_ref().unwrap());
-                let event = self.ask(claim);
-                self.apply(event);
-            }
-            if let Some(requester) =
-                self.state
-                    .source
-                    .or(self.state.comparing.keys().next().copied())
-            {
-                let byte = self
-                    .state
-                    .record
-                    .content
-                    .as_ref()
-                    .map_or(ADMITTED, |content| content.root.as_bytes()[0]);
-                self.apply(Event::Received {
-                    requester,
-                    content: content(byte),
-                });
-            }
-            for id in self.ids.clone() {
-                let root = self
-                    .state
-                    .record
-                    .content
-                    .as_ref()
-                    .map(|content| content.root.as_bytes()[0]);
-                if matches!(self.state.doing(&id), Doing::Probing(_)) {
-                    self.apply(Event::Absent {
-                        replica: id.clone(),
-                    });
-                }
-                if let (Doing::Verifying(_) | Doing::Healing(_), Some(byte)) =
-                    (self.state.doing(&id), root)
-                {
-                    self.apply(self.completion(id, byte));
-                }
-            }
-            self.ring();
-        }
-    }
-
-    /// From here on nothing gets done: every replica only ever says the same thing, or nothing, and the depositors'
-    /// streams are silent. Each depositor must be told so within the day, by the timers alone.
-    pub(super) fn answers_everybody(mut self, says: Option<fn(usize) -> Step>) {
-        let end = later(self.now, SignedDuration::from_hours(25));
-        while self.now < end && !self.unanswered.is_empty() {
-            for replica in 0..self.ids.len() {
-                if let Some(says) = says.filter(|_| self.state.source.is_none()) {
-                    self.step(says(replica));
-                }
-            }
-            self.ring();
-        }
-        assert!(
-            self.unanswered.is_empty(),
-            "{:?} waits for ever: {:?}\n{:#?}",
-            self.unanswered,
-            self.trail,
-            self.state
-        );
-    }
-
-    fn ring(&mut self) {
-        if let Some(deadline) = self.state.next_deadline() {
-            self.now = self.now.max(deadline);
-            self.apply(Event::Tick);
-        }
     }
 }

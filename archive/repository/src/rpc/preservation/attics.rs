@@ -1,0 +1,120 @@
+//! What lies in the attics: every node of every replica is asked, and who cannot be is named.
+
+use archive_model::ReplicaId;
+use archive_rpc::Kind;
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use tonic::codegen::BoxStream;
+
+use super::super::{Answers, Door, send};
+
+pub(super) fn attics(
+    door: &Door,
+    request: &wire::AtticsRequest,
+) -> Result<BoxStream<wire::AtticsResponse>, Status> {
+    let replicas: Vec<ReplicaId> = match request.replica.as_str() {
+        "" => {
+            let now = door.people.standing.now();
+            let ids = door.specs.iter().map(|spec| spec.id.clone());
+            ids.filter(|id| !now.is_retired(id)).collect()
+        }
+        id => {
+            let id = fields::replica_id(id)?;
+            door.people.configured(&id)?;
+            vec![id]
+        }
+    };
+    let name = match request.name.as_str() {
+        "" => String::new(),
+        name => fields::file_name("name", name)?.to_string(),
+    };
+    let (answers, stream) = mpsc::channel(4);
+    let door = door.clone();
+    door.tasks.clone().spawn_once("attics", async move {
+        if let Err(status) = gather(&door, replicas, &name, &answers).await {
+            drop(answers.send(Err(status)).await);
+        }
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Ok(Box::pin(ReceiverStream::new(stream)))
+}
+
+/// Every node is asked; who cannot be is a gap.
+async fn gather(
+    door: &Door,
+    replicas: Vec<ReplicaId>,
+    name: &str,
+    answers: &Answers<wire::AtticsResponse>,
+) -> Result<(), Status> {
+    let mut gaps = Vec::new();
+    for replica in replicas {
+        let gap = |node: &str, reason: &str| wire::Gap {
+            replica: replica.to_string(),
+            node: node.to_owned(),
+            volume: String::new(),
+            reason: reason.to_owned(),
+        };
+        let nodes = match door.replicas.state(&replica).await {
+            Ok(nodes) => nodes,
+            Err(status) => {
+                gaps.push(gap("", status.message()));
+                continue;
+            }
+        };
+        for node in nodes.into_iter().filter(|node| node.mode != "retired") {
+            match one_attic(door, &replica, &node.node, name, answers).await? {
+                Ok(of_volumes) => gaps.extend(of_volumes),
+                Err(status) => gaps.push(gap(&node.node, status.message())),
+            }
+        }
+    }
+    let last = wire::AtticsResponse {
+        items: Vec::new(),
+        gaps,
+    };
+    send(answers, last).await
+}
+
+/// Hands on what one node says; the gaps in it, or why it could not say all.
+async fn one_attic(
+    door: &Door,
+    replica: &ReplicaId,
+    node: &str,
+    name: &str,
+    answers: &Answers<wire::AtticsResponse>,
+) -> Result<Result<Vec<wire::Gap>, Status>, Status> {
+    let idle = door.settings.stall.duration();
+    let id = fields::node_id(node)?;
+    let opening = door.replicas.attic(replica, &id, name);
+    let mut messages = match door.clock.timeout(idle, opening).await {
+        Ok(Ok(messages)) => messages,
+        Ok(Err(status)) => return Ok(Err(status)),
+        Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
+    };
+    loop {
+        let message = match door.clock.timeout(idle, messages.message()).await {
+            Ok(Ok(Some(message))) => message,
+            Ok(Ok(None)) => return Ok(Err(Kind::Unavailable.status("it ended before its end"))),
+            Ok(Err(status)) => return Ok(Err(status)),
+            Err(late) => return Ok(Err(Kind::TimedOut.status(late.to_string()))),
+        };
+        let of = |item| wire::attics_response::One {
+            replica: replica.to_string(),
+            item: Some(item),
+        };
+        let items: Vec<_> = message.items.into_iter().map(of).collect();
+        if !items.is_empty() {
+            let gaps = Vec::new();
+            send(answers, wire::AtticsResponse { items, gaps }).await?;
+        }
+        if let Some(end) = message.end {
+            let named = |gap| wire::Gap {
+                replica: replica.to_string(),
+                ..gap
+            };
+            return Ok(Ok(end.gaps.into_iter().map(named).collect()));
+        }
+    }
+}

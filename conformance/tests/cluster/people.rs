@@ -1,0 +1,386 @@
+//! What people do to the archive, and the second person: over real doors, with real certificates.
+
+mod service;
+
+use std::time::Duration;
+
+use archive_client::{Access, FileStatus, Ingest, Progress, ReplicaOverview, Wanted};
+use archive_model::FileName;
+use proto_archive::wire::access_client::AccessClient;
+use proto_archive::wire::ask_request::{
+    Accept, Act, Remove, RetireNode, RetireReplica, RetireVolume,
+};
+use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::{
+    AskRequest, AtticsRequest, BootstrapRequest, NodeRequest, ReplaceRequest, RequestRef,
+    RequestState, RequestsRequest, SetModeRequest, SetVolumeRequest, StatusRequest, StatusResponse,
+    VolumeRequest, replace_request, set_volume_request,
+};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use super::visits::{get, list, name, noise, root, store};
+use super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+
+/// Patient enough for a machine that is busy.
+const LONG: Duration = Duration::from_secs(60);
+
+type People = PreservationClient<Channel>;
+
+fn people(cluster: &Cluster, grant: &str) -> People {
+    PreservationClient::new(cluster.channel(grant))
+}
+
+async fn ask(
+    cluster: &Cluster,
+    grant: &str,
+    act: Act,
+    reason: &str,
+) -> Result<RequestState, Status> {
+    let request = AskRequest {
+        act: Some(act),
+        reason: reason.to_owned(),
+    };
+    Ok(people(cluster, grant).ask(request).await?.into_inner())
+}
+
+async fn approve(cluster: &Cluster, grant: &str, id: &str) -> Result<RequestState, Status> {
+    let request = RequestRef { id: id.to_owned() };
+    Ok(people(cluster, grant).approve(request).await?.into_inner())
+}
+
+/// Asks and approves; what came of it.
+async fn decide(cluster: &Cluster, act: Act) -> RequestState {
+    let asked = ask(cluster, "operator/otto", act, "it is broken")
+        .await
+        .unwrap();
+    assert_eq!(asked.state, "open");
+    approve(cluster, "officer/olga", &asked.id).await.unwrap()
+}
+
+async fn status(cluster: &Cluster) -> StatusResponse {
+    let mut client = AccessClient::new(cluster.channel("operator/otto"));
+    client
+        .status(StatusRequest::default())
+        .await
+        .unwrap()
+        .into_inner()
+}
+
+async fn stat(cluster: &Cluster, name: &FileName) -> FileStatus {
+    cluster.depositor().stat(name).await.unwrap()
+}
+
+/// Where a replica has a file, if it has.
+fn node_of(status: &FileStatus, replica: &str) -> Option<String> {
+    let mut replicas = status.replicas.iter();
+    let copy = replicas.find(|copy| copy.replica.as_str() == replica)?;
+    let node = copy.node.as_ref()?;
+    (copy.progress == Progress::UploadCompleted).then(|| node.to_string())
+}
+
+async fn store_some(cluster: &Cluster, count: u64) -> Vec<FileName> {
+    let mut names = Vec::new();
+    for number in 0..count {
+        let name = name(&format!("f-{number}"));
+        store(cluster, &name, &noise(20_000, number)).await.unwrap();
+        names.push(name);
+    }
+    names
+}
+
+/// Every node of a replica lives, and there are so many.
+async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
+    let reader = cluster.reader();
+    eventually("nodes live", LONG, async || {
+        let status = reader.status().await.ok()?;
+        let is_it = |overview: &&ReplicaOverview| overview.replica.as_str() == replica;
+        let nodes = &status.replicas.iter().find(is_it)?.nodes;
+        (nodes.iter().filter(|node| node.alive).count() == count).then_some(())
+    })
+    .await;
+}
+
+#[test]
+fn nobody_destroys_alone() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let name = &store_some(cluster, 1).await[0];
+        let bytes = noise(20_000, 0);
+        let remove = |checksum: &[u8], last_copies| {
+            Act::Remove(Remove {
+                name: name.to_string(),
+                replica: "one".to_owned(),
+                checksum: checksum.to_vec().into(),
+                last_copies,
+            })
+        };
+        let right = root(&bytes);
+        // The role before the arguments, and before whether there is such a file.
+        for grant in ["officer/olga", "operator/otto"] {
+            let error = ask(cluster, grant, remove(b"", false), "")
+                .await
+                .unwrap_err();
+            assert_ne!(error.code(), Code::Ok, "{grant}");
+            let error = ask(cluster, grant, remove(right.as_bytes(), false), "why").await;
+            assert_eq!(error.unwrap_err().code(), Code::PermissionDenied, "{grant}");
+        }
+        let wrong = ask(cluster, "custodian/anna", remove(&[9; 32], false), "why")
+            .await
+            .unwrap_err();
+        assert_eq!(wrong.code(), Code::FailedPrecondition, "{wrong}");
+        assert!(
+            !wrong.message().contains(&right.to_string()),
+            "it tells the checksum: {wrong}"
+        );
+        let short = ask(cluster, "custodian/anna", remove(b"abc", false), "why").await;
+        assert_eq!(short.unwrap_err().code(), Code::InvalidArgument);
+        let silent = ask(
+            cluster,
+            "custodian/anna",
+            remove(right.as_bytes(), false),
+            " ",
+        )
+        .await;
+        assert_eq!(silent.unwrap_err().code(), Code::InvalidArgument);
+
+        let asked = ask(
+            cluster,
+            "custodian/anna",
+            remove(right.as_bytes(), false),
+            "a court order",
+        );
+        let asked = asked.await.unwrap();
+        assert_eq!((asked.id.as_str(), asked.act.as_str()), ("r1", "remove"));
+        assert_eq!(asked.approvers, ["custodian"]);
+        for (grant, code) in [
+            ("custodian/anna", Code::PermissionDenied),
+            ("officer/anna", Code::PermissionDenied),
+            ("officer/olga", Code::PermissionDenied),
+        ] {
+            let error = approve(cluster, grant, &asked.id).await.unwrap_err();
+            assert_eq!(error.code(), code, "{grant}: {error}");
+        }
+        let unknown = approve(cluster, "custodian/bert", "r7").await.unwrap_err();
+        assert_eq!(unknown.code(), Code::NotFound);
+
+        let reference = || RequestRef {
+            id: asked.id.clone(),
+        };
+        let error = people(cluster, "custodian/bert")
+            .withdraw(reference())
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), Code::PermissionDenied, "{error}");
+        // Requests are remembered.
+        cluster.stop(REPOSITORY).await;
+        cluster.start(REPOSITORY).await;
+        let all = |all| RequestsRequest { all };
+        let mut anna = people(cluster, "custodian/anna");
+        assert_eq!(
+            anna.requests(all(false))
+                .await
+                .unwrap()
+                .into_inner()
+                .requests,
+            [asked.clone()]
+        );
+        let withdrawn = anna.withdraw(reference()).await.unwrap().into_inner();
+        assert_eq!(withdrawn.state, "withdrawn");
+        let late = approve(cluster, "custodian/bert", &asked.id)
+            .await
+            .unwrap_err();
+        assert_eq!(late.code(), Code::FailedPrecondition, "{late}");
+        assert!(
+            anna.requests(all(false))
+                .await
+                .unwrap()
+                .into_inner()
+                .requests
+                .is_empty()
+        );
+        assert_eq!(
+            anna.requests(all(true))
+                .await
+                .unwrap()
+                .into_inner()
+                .requests,
+            [withdrawn]
+        );
+        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        end.unwrap();
+        assert!(read == bytes);
+
+        let accept = Act::Accept(Accept {
+            anomaly: "a99".to_owned(),
+        });
+        let unknown = ask(cluster, "officer/olga", accept, "so be it")
+            .await
+            .unwrap_err();
+        assert_eq!(unknown.code(), Code::NotFound, "{unknown}");
+    });
+}
+
+#[test]
+fn verbs_of_disks_and_nodes_want_an_operator_and_name_what_they_mean() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let mut otto = people(cluster, "operator/otto");
+        let order = |order: set_volume_request::Order| SetVolumeRequest {
+            order: order.into(),
+            volume: "volume-one".to_owned(),
+            path: String::new(),
+        };
+        let request = |order, node: &str| VolumeRequest {
+            order: Some(order),
+            node: node.to_owned(),
+        };
+        let retire = request(order(set_volume_request::Order::Retire), "one-1");
+        let error = otto.volume(retire).await.unwrap_err();
+        assert_eq!(error.code(), Code::PermissionDenied, "{error}");
+        assert!(error.message().contains("second person"), "{error}");
+        let unknown = request(order(set_volume_request::Order::ReadOnly), "nine-1");
+        assert_eq!(
+            otto.volume(unknown).await.unwrap_err().code(),
+            Code::NotFound
+        );
+        let mode = NodeRequest {
+            node: "nine-1".to_owned(),
+            order: Some(SetModeRequest {
+                mode: "read-only".to_owned(),
+            }),
+        };
+        assert_eq!(otto.node(mode).await.unwrap_err().code(), Code::NotFound);
+        let mut olga = people(cluster, "officer/olga");
+        let attics = AtticsRequest {
+            replica: "nine".to_owned(),
+            name: String::new(),
+        };
+        assert_eq!(
+            olga.attics(attics).await.unwrap_err().code(),
+            Code::NotFound
+        );
+    });
+}
+
+fn replacement(name: &FileName, checksum: &[u8], data: &[u8]) -> Vec<ReplaceRequest> {
+    let open = replace_request::Open {
+        name: name.to_string(),
+        replica: "one".to_owned(),
+        checksum: checksum.to_vec().into(),
+        reason: "the tape has it".to_owned(),
+    };
+    let data = data
+        .chunks(100_000)
+        .map(|part| replace_request::Step::Data(part.to_vec().into()));
+    let steps = std::iter::once(replace_request::Step::Open(open)).chain(data);
+    steps
+        .map(|step| ReplaceRequest { step: Some(step) })
+        .collect()
+}
+
+#[test]
+#[ignore = "wants the node's PutAside"]
+fn a_wrong_copy_is_replaced_and_wrong_bytes_move_nothing() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let name = name("a");
+        let bytes = noise(1_000_000, 5);
+        store(cluster, &name, &bytes).await.unwrap();
+        let mut damaged = bytes.clone();
+        damaged[77_777] ^= 1;
+        flip(&cluster.copy("one", &name), 77_777);
+        let mut olga = people(cluster, "officer/olga");
+        for (checksum, data) in [
+            (root(&damaged), &damaged[..]),
+            (root(&damaged), &bytes[..999_999]),
+            (root(&bytes[..5]), &bytes[..]),
+        ] {
+            let steps = replacement(&name, checksum.as_bytes(), data);
+            let error = olga.replace(tokio_stream::iter(steps)).await.unwrap_err();
+            assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+            assert!(
+                std::fs::read(cluster.copy("one", &name)).unwrap() == damaged,
+                "untouched"
+            );
+        }
+        let steps = replacement(&name, root(&damaged).as_bytes(), &bytes);
+        let replaced = olga
+            .replace(tokio_stream::iter(steps))
+            .await
+            .unwrap()
+            .into_inner();
+        assert_eq!(replaced.attic.unwrap().name, "a");
+        assert!(std::fs::read(cluster.copy("one", &name)).unwrap() == bytes);
+        assert_eq!(
+            node_of(&stat(cluster, &name).await, "one").as_deref(),
+            Some("one-1")
+        );
+    });
+}
+
+#[test]
+#[ignore = "wants the node's PutAside, Attic and TakeBack"]
+fn a_removed_copy_is_withdrawn_until_it_is_restored() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let name = name("a");
+        let bytes = noise(100_000, 5);
+        store(cluster, &name, &bytes).await.unwrap();
+        let remove = |replica: &str, last_copies| {
+            Act::Remove(Remove {
+                name: name.to_string(),
+                replica: replica.to_owned(),
+                checksum: root(&bytes).as_bytes().to_vec().into(),
+                last_copies,
+            })
+        };
+        let asked = ask(cluster, "custodian/anna", remove("one", false), "law")
+            .await
+            .unwrap();
+        let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
+        assert_eq!(ended.state, "done", "{ended:?}");
+        let again = approve(cluster, "custodian/bert", &asked.id)
+            .await
+            .unwrap_err();
+        assert_eq!(again.code(), Code::FailedPrecondition, "once");
+        assert!(!cluster.copy("one", &name).try_exists().unwrap());
+        assert_eq!(status(cluster).await.below_required, 0);
+        let error = ask(cluster, "custodian/anna", remove("two", false), "law")
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.code(),
+            Code::FailedPrecondition,
+            "the last copy: {error}"
+        );
+
+        let mut olga = people(cluster, "officer/olga");
+        let mut attics = olga
+            .attics(AtticsRequest::default())
+            .await
+            .unwrap()
+            .into_inner();
+        let mut items = Vec::new();
+        while let Some(message) = attics.message().await.unwrap() {
+            assert_eq!(message.gaps, []);
+            items.extend(message.items);
+        }
+        let (replica, item) = (items[0].replica.clone(), items[0].item.clone().unwrap());
+        assert_eq!(
+            (items.len(), replica.as_str(), item.name.as_str()),
+            (1, "one", "a")
+        );
+        assert_eq!(item.who, "custodian/anna, approved by custodian/bert");
+        let restore = proto_archive::wire::AtticsRef {
+            replica,
+            node: item.node,
+            volume: item.volume,
+            id: item.id,
+            reason: "the court has changed its mind".to_owned(),
+        };
+        olga.restore(restore).await.unwrap();
+        assert_eq!(
+            node_of(&stat(cluster, &name).await, "one").as_deref(),
+            Some("one-1")
+        );
+        let (_, end) = get(cluster, &Wanted::whole(name)).await;
+        end.unwrap();
+    });
+}

@@ -1,0 +1,263 @@
+//! Replicas that are filled; nodes, volumes and replicas that go out of service.
+
+use archive_client::{Access, Progress, Wanted};
+use proto_archive::wire::BootstrapRequest;
+use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
+use tonic::Code;
+
+use super::super::visits::{get, list, name, noise, store};
+use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
+use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_some, until_live};
+
+/// A replica that is new in the settings: new files go there at once, old ones when it is bootstrapped; the repository
+/// is restarted in the middle.
+#[test]
+fn a_new_replica_is_filled_from_the_others() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let mut names = store_some(cluster, 30).await;
+        cluster.add_replica("three");
+        cluster.stop(REPOSITORY).await;
+        cluster.start("monitor-three").await;
+        cluster.start("bitarchive-three").await;
+        cluster.start(REPOSITORY).await;
+        until_live(cluster, "three", 1).await;
+        let new = name("new");
+        store(cluster, &new, &noise(1000, 99)).await.unwrap();
+        assert_eq!(
+            node_of(&stat(cluster, &new).await, "three").as_deref(),
+            Some("three-1")
+        );
+        assert_eq!(node_of(&stat(cluster, &names[0]).await, "three"), None);
+
+        let request = || BootstrapRequest {
+            replica: "three".to_owned(),
+        };
+        let denied = people(cluster, "officer/olga")
+            .bootstrap(request())
+            .await
+            .unwrap_err();
+        assert_eq!(denied.code(), Code::PermissionDenied);
+        let begun = people(cluster, "operator/otto")
+            .bootstrap(request())
+            .await
+            .unwrap();
+        assert_eq!(
+            (begun.get_ref().files, begun.get_ref().bytes),
+            (30, 600_000)
+        );
+        let said = status(cluster).await;
+        assert_eq!(said.below_required, 0, "what is being filled is no alarm");
+        cluster.stop(REPOSITORY).await;
+        cluster.start(REPOSITORY).await;
+        eventually("filled", LONG, async || {
+            let said = status(cluster).await;
+            assert_eq!(said.below_required, 0);
+            let is_filling = |one: &proto_archive::wire::status_response::ReplicaState| one.filling;
+            (!said.replicas.iter().any(is_filling)).then_some(())
+        })
+        .await;
+        names.push(new);
+        for name in &names {
+            let status = stat(cluster, name).await;
+            assert_eq!(
+                node_of(&status, "three").as_deref(),
+                Some("three-1"),
+                "{name}"
+            );
+        }
+        let (entries, end) = list(&cluster.reader(), Some("three")).await.unwrap();
+        assert_eq!((entries.len(), end.gaps), (31, vec![]));
+        let wanted = Wanted {
+            replica: Some("three".parse().unwrap()),
+            ..Wanted::whole(names[3].clone())
+        };
+        let (read, end) = get(cluster, &wanted).await;
+        end.unwrap();
+        assert!(read == noise(20_000, 3));
+
+        // Retired, it is neither asked nor required, and the archive goes on with the others.
+        let retire = Act::RetireReplica(RetireReplica {
+            replica: "three".to_owned(),
+        });
+        let ended = decide(cluster, retire.clone()).await;
+        assert_eq!(ended.state, "done", "{ended:?}");
+        cluster.stop("bitarchive-three").await;
+        cluster.stop("monitor-three").await;
+        store(cluster, &name("after"), &noise(1000, 98))
+            .await
+            .unwrap();
+        eventually("every file was told", LONG, async || {
+            let status = stat(cluster, &names[0]).await;
+            let is_withdrawn = |copy: &archive_client::ReplicaStatus| {
+                copy.replica.as_str() == "three" && copy.progress == Progress::Withdrawn
+            };
+            status.replicas.iter().any(is_withdrawn).then_some(())
+        })
+        .await;
+        let said = status(cluster).await;
+        assert_eq!(said.below_required, 0);
+        assert!(
+            said.replicas
+                .iter()
+                .any(|one| one.retired && one.replica == "three")
+        );
+        let again = ask(cluster, "operator/otto", retire, "again")
+            .await
+            .unwrap_err();
+        assert_eq!(again.code(), Code::FailedPrecondition, "{again}");
+        let error = people(cluster, "operator/otto")
+            .bootstrap(request())
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+        // The archive cannot do without the others.
+        let two = Act::RetireReplica(RetireReplica {
+            replica: "two".to_owned(),
+        });
+        assert_eq!(decide(cluster, two).await.state, "done");
+        let one = Act::RetireReplica(RetireReplica {
+            replica: "one".to_owned(),
+        });
+        let error = ask(cluster, "operator/otto", one, "all").await.unwrap_err();
+        assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    });
+}
+
+#[test]
+fn a_replica_that_lost_everything_is_filled_again() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let names = store_some(cluster, 20).await;
+        cluster.stop(NODES[1]).await;
+        cluster.wipe("two");
+        cluster.start(NODES[1]).await;
+        until_live(cluster, "two", 1).await;
+        let (entries, end) = list(&cluster.reader(), Some("two")).await.unwrap();
+        assert_eq!((entries.len(), end.gaps), (0, vec![]));
+        let request = BootstrapRequest {
+            replica: "two".to_owned(),
+        };
+        people(cluster, "operator/otto")
+            .bootstrap(request)
+            .await
+            .unwrap();
+        eventually("filled again", LONG, async || {
+            let (entries, _) = list(&cluster.reader(), Some("two")).await.ok()?;
+            let filling = status(cluster).await.replicas.iter().any(|one| one.filling);
+            (entries.len() == names.len() && !filling).then_some(())
+        })
+        .await;
+        assert_eq!(status(cluster).await.below_required, 0);
+    });
+}
+
+/// Its files are missing only from then on, and are brought to the other node of the replica.
+#[test]
+fn a_node_that_is_dead_for_ever_is_retired() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let names = store_some(cluster, 12).await;
+        cluster.add_node("two", "-2");
+        cluster.start("bitarchive-two-2").await;
+        until_live(cluster, "two", 2).await;
+        cluster.stop(NODES[1]).await;
+        let reader = cluster.reader();
+        eventually("its silence is seen", LONG, async || {
+            let (_, end) = list(&reader, Some("two")).await.ok()?;
+            (!end.gaps.is_empty()).then_some(())
+        })
+        .await;
+        assert_eq!(
+            status(cluster).await.below_required,
+            0,
+            "a dead node makes nothing missing"
+        );
+
+        let retire = Act::RetireNode(RetireNode {
+            node: "two-1".to_owned(),
+        });
+        let unknown = Act::RetireNode(RetireNode {
+            node: "nine-1".to_owned(),
+        });
+        let error = ask(cluster, "operator/otto", unknown, "dead")
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), Code::NotFound);
+        let alone = ask(cluster, "operator/olga", retire.clone(), "dead")
+            .await
+            .unwrap();
+        let error = approve(cluster, "officer/olga", &alone.id)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.code(),
+            Code::PermissionDenied,
+            "the same person: {error}"
+        );
+        let ended = decide(cluster, retire).await;
+        assert_eq!(ended.state, "done", "{ended:?}");
+        // The other request is about a world that is gone.
+        let late = approve(cluster, "custodian/anna", &alone.id).await.unwrap();
+        assert_eq!(late.state, "failed", "{late:?}");
+        eventually("brought to the other node", LONG, async || {
+            for name in &names {
+                let status = stat(cluster, name).await;
+                if node_of(&status, "two").as_deref() != Some("two-2-1") {
+                    return None;
+                }
+            }
+            Some(())
+        })
+        .await;
+        let (entries, end) = list(&reader, Some("two")).await.unwrap();
+        assert_eq!(
+            (entries.len(), end.gaps),
+            (names.len(), vec![]),
+            "proven: nobody is missed"
+        );
+        assert_eq!(status(cluster).await.below_required, 0);
+
+        // One that lives on is shown as what it is, and nothing is asked of it: also after a restart of everybody.
+        cluster.start(NODES[1]).await;
+        cluster.stop(REPOSITORY).await;
+        cluster.start(REPOSITORY).await;
+        eventually("shown as retired", LONG, async || {
+            let said = status(cluster).await;
+            let nodes = said.replicas.iter().flat_map(|replica| &replica.nodes);
+            let mut retired = nodes.filter(|node| node.node == "two-1");
+            let node = retired.next()?;
+            (node.mode == "retired" && !node.alive).then_some(())
+        })
+        .await;
+        let (entries, end) = list(&reader, Some("two")).await.unwrap();
+        assert_eq!((entries.len(), end.gaps), (names.len(), vec![]));
+    });
+}
+
+/// The node and its disk are dead for ever: the admin data still knows the volume.
+#[test]
+fn a_volume_of_a_dead_node_is_retired() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let names = store_some(cluster, 1).await;
+        cluster.stop(NODES[1]).await;
+        let retire = |volume: &str| {
+            Act::RetireVolume(RetireVolume {
+                volume: volume.to_owned(),
+            })
+        };
+        let error = ask(cluster, "operator/otto", retire("nothing"), "dead")
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), Code::NotFound, "{error}");
+        let ended = decide(cluster, retire("volume-two")).await;
+        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(
+            status(cluster).await.below_required,
+            1,
+            "its copies do not count"
+        );
+        eventually("given up", LONG, async || {
+            let status = stat(cluster, &names[0]).await;
+            (node_of(&status, "two").is_none()).then_some(())
+        })
+        .await;
+    });
+}
