@@ -144,27 +144,23 @@ fn volume_status(volume: Volume) -> wire::VolumeStatus {
 pub(crate) fn status(error: &NodeError) -> Status {
     use archive_durable::Severity;
     let kind = match error {
-        NodeError::NotFound(_) => Kind::NotFound,
-        NodeError::Taken { .. } => Kind::Exists,
+        NodeError::NotFound(_) | NodeError::NoItem { .. } => Kind::NotFound,
+        NodeError::Taken { .. } | NodeError::Admitted { .. } => Kind::Exists,
         NodeError::Busy { .. } => Kind::Busy,
         NodeError::Mismatch { .. }
         | NodeError::Admission { .. }
         | NodeError::OtherCopy { .. }
         | NodeError::Attic { .. } => Kind::Mismatch,
-        NodeError::NoItem { .. } => Kind::NotFound,
-        NodeError::Admitted { .. } => Kind::Exists,
         NodeError::TooYoung { .. } | NodeError::TooManyRemovals { .. } => Kind::Refused,
-        NodeError::TakesNothing { .. } => Kind::Unavailable,
-        NodeError::Bug(_) => Kind::Internal,
-        NodeError::Volumes(error) => of_volumes(error),
         NodeError::NoSpace(_) => Kind::NoSpace,
-        NodeError::Offline { .. } => Kind::Unavailable,
+        NodeError::Offline { .. } | NodeError::TakesNothing { .. } => Kind::Unavailable,
         NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }
         | NodeError::Disk(_)
         | NodeError::Removals { .. } => Kind::Storage,
-        NodeError::Catalog(_) => Kind::Internal,
+        NodeError::Catalog(_) | NodeError::Bug(_) => Kind::Internal,
+        NodeError::Volumes(error) => of_volumes(error),
     };
     kind.status(error.to_string())
 }
