@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{DiskError, Target, directory};
+use archive_durable::volume::LABEL_NAME;
+use archive_durable::{DiskError, Target, directory, replace};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
 
@@ -102,6 +103,9 @@ impl Layout {
 
     /// Whether nothing is here but, at most, empty directories of the layout.
     pub fn is_bare(&self) -> Result<bool, DiskError> {
+        // What a label that was not written to its end left.
+        let unfinished = replace::unfinished(&self.root.join(LABEL_NAME));
+        let unfinished = unfinished.file_name().unwrap_or_default();
         let mut pending = vec![self.root.clone()];
         while let Some(path) = pending.pop() {
             for entry in directory::list(&path)? {
@@ -114,7 +118,7 @@ impl Layout {
                 };
                 if is_ours && entry.kind == EntryKind::Directory {
                     pending.push(path.join(name));
-                } else if !(is_top && name == "lost+found") {
+                } else if !(is_top && (name == "lost+found" || name == unfinished)) {
                     return Ok(false);
                 }
             }

@@ -132,7 +132,7 @@ impl Node {
                 self.note_looked();
             }
         }
-        self.settle_again()?;
+        self.settle_again();
         Ok(found)
     }
 

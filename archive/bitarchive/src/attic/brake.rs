@@ -57,7 +57,7 @@ impl Brake {
             format: FORMAT.to_owned(),
             at,
         })
-        .map_err(|error| self.damaged(error.to_string()))?;
+        .map_err(|error| self.damaged(&error))?;
         Ok(replace(&self.path, &text)?)
     }
 
@@ -89,21 +89,21 @@ impl Brake {
             return Ok(Vec::new());
         };
         let remembered: Remembered =
-            serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| self.damaged(&error))?;
         if remembered.format == FORMAT {
             Ok(remembered.at)
         } else {
-            Err(self.damaged(format!(
+            Err(self.damaged(&format_args!(
                 "it has the format {}; this build reads {FORMAT}",
                 remembered.format
             )))
         }
     }
 
-    fn damaged(&self, what: String) -> NodeError {
+    fn damaged(&self, what: &dyn std::fmt::Display) -> NodeError {
         NodeError::Removals {
             path: self.path.clone(),
-            what,
+            what: what.to_string(),
         }
     }
 }

@@ -362,7 +362,7 @@ impl Node {
             Err(error) => return Err(error.into()),
         };
         if found == survey.outboard().map(|made| (made.size, made.digest)) {
-            return Ok(survey.discard().map_err(blame)?);
+            return survey.discard().map_err(blame);
         }
         directory::remove_name(&kept.outboard).map_err(blame)?;
         survey
@@ -387,17 +387,18 @@ impl Node {
     ) -> Result<End, NodeError> {
         settle(self.catalog(), volume, layout, place, name).map_err(|error| {
             self.unsettled().store(true, Ordering::Release);
-            match error {
-                NodeError::Disk(error) => self.blame(volume, error),
-                other => other,
+            if let NodeError::Disk(error) = error {
+                self.blame(volume, error)
+            } else {
+                error
             }
         })
     }
 
     /// Ends the moves that could not be ended at once, on every volume that is online.
-    pub(crate) fn settle_again(&self) -> Result<(), NodeError> {
+    pub(crate) fn settle_again(&self) {
         if !self.unsettled().swap(false, Ordering::AcqRel) {
-            return Ok(());
+            return;
         }
         let _moving = self.moving();
         for (volume, layout) in self.volume_set().online() {
@@ -406,7 +407,6 @@ impl Node {
                 tracing::warn!(%volume, %error, "a move into or out of the attic is not ended yet");
             }
         }
-        Ok(())
     }
 
     fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {

@@ -7,6 +7,7 @@ use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 use super::*;
 use crate::catalog::Condition;
 
+mod adopt;
 mod attic;
 mod broken;
 mod crash;

@@ -161,8 +161,8 @@ fn volume_status(volume: Volume) -> wire::VolumeStatus {
 pub(crate) fn status(error: &NodeError) -> Status {
     use archive_durable::Severity;
     let kind = match error {
-        NodeError::NotFound(_) => Kind::NotFound,
-        NodeError::Taken { .. } => Kind::Exists,
+        NodeError::NotFound(_) | NodeError::NoItem { .. } => Kind::NotFound,
+        NodeError::Taken { .. } | NodeError::Admitted { .. } => Kind::Exists,
         NodeError::Busy { .. } | NodeError::AtWork { .. } => Kind::Busy,
         NodeError::Several(_) | NodeError::NotMended { .. } => Kind::Invalid,
         NodeError::Mismatch { .. }
@@ -170,21 +170,19 @@ pub(crate) fn status(error: &NodeError) -> Status {
         | NodeError::Segment { .. }
         | NodeError::OtherCopy { .. }
         | NodeError::Attic { .. } => Kind::Mismatch,
-        NodeError::NoItem { .. } => Kind::NotFound,
-        NodeError::Admitted { .. } => Kind::Exists,
         NodeError::TooYoung { .. } | NodeError::TooManyRemovals { .. } => Kind::Refused,
-        NodeError::TakesNothing { .. } => Kind::Unavailable,
-        NodeError::Bug(_) => Kind::Internal,
-        NodeError::Volumes(error) => of_volumes(error),
         NodeError::NoSpace(_) => Kind::NoSpace,
-        NodeError::Offline { .. } | NodeError::Stopped(_) => Kind::Unavailable,
+        NodeError::Offline { .. }
+        | NodeError::Stopped(_)
+        | NodeError::TakesNothing { .. } => Kind::Unavailable,
         NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }
         | NodeError::Disk(_)
         | NodeError::Record(_)
         | NodeError::Removals { .. } => Kind::Storage,
-        NodeError::Catalog(_) => Kind::Internal,
+        NodeError::Catalog(_) | NodeError::Bug(_) => Kind::Internal,
+        NodeError::Volumes(error) => of_volumes(error),
     };
     kind.status(error.to_string())
 }

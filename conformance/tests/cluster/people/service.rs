@@ -15,22 +15,22 @@ use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_som
 fn a_new_replica_is_filled_from_the_others() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let mut names = store_some(cluster, 30).await;
-        cluster.add_replica("three");
+        cluster.add_replica("four");
         cluster.stop(REPOSITORY).await;
-        cluster.start("monitor-three").await;
-        cluster.start("bitarchive-three").await;
+        cluster.start("monitor-four").await;
+        cluster.start("bitarchive-four").await;
         cluster.start(REPOSITORY).await;
-        until_live(cluster, "three", 1).await;
+        until_live(cluster, "four", 1).await;
         let new = name("new");
         store(cluster, &new, &noise(1000, 99)).await.unwrap();
         assert_eq!(
-            node_of(&stat(cluster, &new).await, "three").as_deref(),
-            Some("three-1")
+            node_of(&stat(cluster, &new).await, "four").as_deref(),
+            Some("four-1")
         );
-        assert_eq!(node_of(&stat(cluster, &names[0]).await, "three"), None);
+        assert_eq!(node_of(&stat(cluster, &names[0]).await, "four"), None);
 
         let request = || BootstrapRequest {
-            replica: "three".to_owned(),
+            replica: "four".to_owned(),
         };
         let denied = people(cluster, "officer/olga")
             .bootstrap(request())
@@ -60,15 +60,15 @@ fn a_new_replica_is_filled_from_the_others() {
         for name in &names {
             let status = stat(cluster, name).await;
             assert_eq!(
-                node_of(&status, "three").as_deref(),
-                Some("three-1"),
+                node_of(&status, "four").as_deref(),
+                Some("four-1"),
                 "{name}"
             );
         }
-        let (entries, end) = list(&cluster.reader(), Some("three")).await.unwrap();
+        let (entries, end) = list(&cluster.reader(), Some("four")).await.unwrap();
         assert_eq!((entries.len(), end.gaps), (31, vec![]));
         let wanted = Wanted {
-            replica: Some("three".parse().unwrap()),
+            replica: Some("four".parse().unwrap()),
             ..Wanted::whole(names[3].clone())
         };
         let (read, end) = get(cluster, &wanted).await;
@@ -77,19 +77,19 @@ fn a_new_replica_is_filled_from_the_others() {
 
         // Retired, it is neither asked nor required, and the archive goes on with the others.
         let retire = Act::RetireReplica(RetireReplica {
-            replica: "three".to_owned(),
+            replica: "four".to_owned(),
         });
         let ended = decide(cluster, retire.clone()).await;
         assert_eq!(ended.state, "done", "{ended:?}");
-        cluster.stop("bitarchive-three").await;
-        cluster.stop("monitor-three").await;
+        cluster.stop("bitarchive-four").await;
+        cluster.stop("monitor-four").await;
         store(cluster, &name("after"), &noise(1000, 98))
             .await
             .unwrap();
         eventually("every file was told", LONG, async || {
             let status = stat(cluster, &names[0]).await;
             let is_withdrawn = |copy: &archive_client::ReplicaStatus| {
-                copy.replica.as_str() == "three" && copy.progress == Progress::Withdrawn
+                copy.replica.as_str() == "four" && copy.progress == Progress::Withdrawn
             };
             status.replicas.iter().any(is_withdrawn).then_some(())
         })
@@ -99,7 +99,7 @@ fn a_new_replica_is_filled_from_the_others() {
         assert!(
             said.replicas
                 .iter()
-                .any(|one| one.retired && one.replica == "three")
+                .any(|one| one.retired && one.replica == "four")
         );
         let again = ask(cluster, "operator/otto", retire, "again")
             .await

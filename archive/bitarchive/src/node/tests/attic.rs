@@ -36,22 +36,20 @@ pub(super) fn items(node: &Node) -> Vec<Item> {
     items
 }
 
+fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
+    node.put_aside(&name(file), &id("v1"), root(bytes), &cause(), now())
+}
+
+fn take_back(node: &Node, item: &Item) -> Result<Entry, NodeError> {
+    node.take_back(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
+}
+
 impl Machine {
-    fn put_aside(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
-        let v1 = VolumeId::new("v1").unwrap();
-        node.put_aside(&name(file), &v1, root(bytes), &cause(), now())
-    }
-
-    fn take_back(&self, node: &Node, item: &Item) -> Result<Entry, NodeError> {
-        let v1 = VolumeId::new("v1").unwrap();
-        node.take_back(&v1, &AtticId::new(&item.id).unwrap(), &cause(), now())
-    }
-
     fn place(&self, item: &Item) -> PathBuf {
         self.path("disk/attic").join(&item.id)
     }
 
-    fn manifest(&self, file: &str) -> String {
+    pub(super) fn manifest(&self, file: &str) -> String {
         let manifest = Layout::new(&self.path("disk")).manifest(crate::Shelf::of(&name(file)));
         std::fs::read_to_string(manifest).unwrap_or_default()
     }
@@ -80,7 +78,7 @@ fn a_copy_goes_to_the_attic_whole_and_comes_back_as_it_was() {
         let content = bytes(size);
         let stored = machine.store(&node, file, &content).unwrap();
         assert!(machine.manifest(file).contains(&format!("  {file}\n")));
-        let item = machine.put_aside(&node, file, &content).unwrap();
+        let item = put_aside(&node, file, &content).unwrap();
         assert_eq!(
             (item.kind, item.name.as_ref(), item.damaged.as_ref()),
             (Kind::File, Some(&name(file)), None)
@@ -104,7 +102,7 @@ fn a_copy_goes_to_the_attic_whole_and_comes_back_as_it_was() {
         assert_eq!(found.missing, 0, "withdrawn is not missing");
         assert_eq!(items(&node), std::slice::from_ref(&item));
 
-        let back = machine.take_back(&node, &item).unwrap();
+        let back = take_back(&node, &item).unwrap();
         assert_eq!(back, stored);
         assert_eq!(std::fs::read(&target.file).unwrap(), content);
         assert!(machine.manifest(file).contains(&format!("  {file}\n")));
@@ -125,20 +123,20 @@ fn what_was_put_aside_leaves_its_name_free_and_does_not_come_back_over_another()
     let mut ids = std::collections::BTreeSet::new();
     for _ in 0..3 {
         machine.store(&node, "a", b"one").unwrap();
-        ids.insert(machine.put_aside(&node, "a", b"one").unwrap().id);
+        ids.insert(put_aside(&node, "a", b"one").unwrap().id);
     }
     assert_eq!(ids.len(), 3, "within one second");
     machine.store(&node, "a", b"one").unwrap();
     let item = items(&node).remove(0);
     assert!(matches!(
-        machine.take_back(&node, &item),
+        take_back(&node, &item),
         Err(NodeError::Taken { .. })
     ));
-    machine.put_aside(&node, "a", b"one").unwrap();
+    put_aside(&node, "a", b"one").unwrap();
     // A stranger under the name, of which the catalog knows nothing yet.
     std::fs::write(machine.target("a").file, "stranger").unwrap();
     assert!(matches!(
-        machine.take_back(&node, &item),
+        take_back(&node, &item),
         Err(NodeError::Taken { .. })
     ));
     assert_eq!(
@@ -160,13 +158,13 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
     let (node, _) = machine.start_with(limits);
     machine.store(&node, "a", b"one").unwrap();
     for _ in 0..3 {
-        let refused = machine.put_aside(&node, "a", b"two").unwrap_err();
+        let refused = put_aside(&node, "a", b"two").unwrap_err();
         assert!(matches!(refused, NodeError::OtherCopy { .. }));
         assert!(!refused.to_string().contains(&root(b"one").to_string()));
     }
     assert!(items(&node).is_empty());
     assert!(matches!(
-        machine.put_aside(&node, "b", b"two"),
+        put_aside(&node, "b", b"two"),
         Err(NodeError::NotFound(_))
     ));
     let v9 = id("v9");
@@ -178,10 +176,10 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
     make_writable(&machine.target("a").file);
     std::fs::write(machine.target("a").file, "rot").unwrap();
     assert!(matches!(
-        machine.put_aside(&node, "a", b"one"),
+        put_aside(&node, "a", b"one"),
         Err(NodeError::OtherCopy { .. })
     ));
-    machine.put_aside(&node, "a", b"rot").unwrap();
+    put_aside(&node, "a", b"rot").unwrap();
 }
 
 #[test]
@@ -190,12 +188,14 @@ fn an_unexpected_file_can_be_put_aside_and_not_taken_back() {
     std::fs::write(machine.target("a").file, "stranger").unwrap();
     let (node, found) = machine.start();
     assert_eq!(found.unexpected, 1);
-    let item = machine.put_aside(&node, "a", b"stranger").unwrap();
+    let item = put_aside(&node, "a", b"stranger").unwrap();
     assert!(node.find(&name("a")).unwrap().is_empty());
-    let refused = machine.take_back(&node, &item).unwrap_err();
+    let refused = take_back(&node, &item).unwrap_err();
     assert!(matches!(refused, NodeError::Admission { .. }), "{refused}");
     assert_eq!(items(&node), [item]);
 }
+
+type Damage<'a> = (&'a str, &'a dyn Fn(&Path), bool);
 
 #[test]
 fn only_proven_bytes_come_back() {
@@ -206,7 +206,7 @@ fn only_proven_bytes_come_back() {
         bytes[20] ^= 1;
         std::fs::write(path, bytes).unwrap();
     };
-    type Damage<'a> = (&'a str, &'a dyn Fn(&Path), bool);
+
     let damages: [Damage<'_>; 9] = [
         ("nothing", &|_| {}, true),
         (
@@ -254,9 +254,9 @@ fn only_proven_bytes_come_back() {
         let machine = Machine::new();
         let (node, _) = machine.start();
         machine.store(&node, "a", &content).unwrap();
-        let item = machine.put_aside(&node, "a", &content).unwrap();
+        let item = put_aside(&node, "a", &content).unwrap();
         damage(&machine.place(&item));
-        let result = machine.take_back(&node, &item);
+        let result = take_back(&node, &item);
         assert_eq!(result.is_ok(), comes_back, "{what}: {result:?}");
         assert_eq!(
             machine.target("a").file.try_exists().unwrap(),
@@ -281,25 +281,22 @@ fn nothing_comes_back_where_nothing_is_taken() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
-    let item = machine.put_aside(&node, "a", b"one").unwrap();
+    let item = put_aside(&node, "a", b"one").unwrap();
     node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
     assert!(matches!(
-        machine.take_back(&node, &item),
+        take_back(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
     node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
     node.set_mode(Mode::ReadOnly).unwrap();
     assert!(matches!(
-        machine.take_back(&node, &item),
+        take_back(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
     node.set_mode(Mode::ReadWrite).unwrap();
     store_on(&machine, &node, "v2", "a", b"one");
     assert!(
-        matches!(
-            machine.take_back(&node, &item),
-            Err(NodeError::Taken { .. })
-        ),
+        matches!(take_back(&node, &item), Err(NodeError::Taken { .. })),
         "on another volume"
     );
     let gone = AtticId::new("20260101T000000Z-none").unwrap();
@@ -310,11 +307,11 @@ fn nothing_comes_back_where_nothing_is_taken() {
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
     node.refresh(now()).unwrap();
     assert!(matches!(
-        machine.take_back(&node, &item),
+        take_back(&node, &item),
         Err(NodeError::Offline { .. })
     ));
     assert!(matches!(
-        machine.put_aside(&node, "a", b"one"),
+        put_aside(&node, "a", b"one"),
         Err(NodeError::Offline { .. })
     ));
     assert!(matches!(
@@ -328,7 +325,7 @@ fn only_what_is_old_is_purged() {
     let machine = Machine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", &bytes(20_000)).unwrap();
-    let item = machine.put_aside(&node, "a", &bytes(20_000)).unwrap();
+    let item = put_aside(&node, "a", &bytes(20_000)).unwrap();
     for at in [now(), later(29 * DAY)] {
         assert!(matches!(
             purge(&node, &item, at),
@@ -402,128 +399,14 @@ fn the_brake_holds_over_a_restart_and_counts_both_ways_out() {
         Err(NodeError::TooManyRemovals { .. })
     ));
     purge(&node, &rest[0], minute(61)).unwrap();
-    let none = AtticSettings {
+    let nothing = AtticSettings {
         removals_per_hour: 0,
         ..limits
     };
     drop(node);
-    let (node, _) = machine.start_with(none);
+    let (node, _) = machine.start_with(nothing);
     assert!(matches!(
         aside(&node, "d", minute(600)),
         Err(NodeError::TooManyRemovals { .. })
     ));
-}
-
-#[test]
-fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
-    let machine = Machine::new();
-    let content = bytes(50_000);
-    std::fs::write(machine.target("a").file, &content).unwrap();
-    std::fs::write(machine.target("a").sidecar, "rot").unwrap();
-    std::fs::write(machine.target("b").file, "b").unwrap();
-    let (node, _) = machine.start();
-    let v1 = id("v1");
-    let row = |node: &Node, file: &str| node.find(&name(file)).unwrap().remove(0).row;
-    assert_eq!(row(&node, "a").root, None);
-    assert_eq!(node.hash_unexpected(None).unwrap(), None);
-    assert_eq!(row(&node, "a").root, Some(root(&content)));
-    assert!(matches!(
-        row(&node, "a").condition,
-        Condition::Unexpected { .. }
-    ));
-    assert_eq!(machine.manifest("a"), "", "nobody admitted it");
-    drop(node);
-    let (node, found) = machine.start();
-    assert_eq!((found.unchanged, found.damaged), (2, 0));
-    assert_eq!(
-        row(&node, "a").root,
-        Some(root(&content)),
-        "known after a restart"
-    );
-    assert_eq!(machine.manifest("a"), "");
-
-    let good = admission("a", &content, "u1");
-    let adopt =
-        |node: &Node, file: &str, signed: &Envelope| node.adopt(&name(file), &v1, signed, now());
-    let other_key = good.sign(&SigningKey::from_seed([8; 32])).unwrap();
-    assert!(matches!(
-        adopt(&node, "a", &other_key),
-        Err(NodeError::Admission { .. })
-    ));
-    for wrong in [
-        Admission {
-            name: name("b"),
-            ..good.clone()
-        },
-        Admission {
-            size: 49_999,
-            ..good.clone()
-        },
-        Admission {
-            root: Root::from_bytes([0; 32]),
-            ..good.clone()
-        },
-    ] {
-        let refused = adopt(&node, "a", &machine.sign(&wrong));
-        assert!(
-            matches!(refused, Err(NodeError::Mismatch { .. })),
-            "{refused:?}"
-        );
-        assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), b"rot");
-    }
-    let signed = machine.sign(&good);
-    assert!(matches!(
-        adopt(&node, "none", &machine.sign(&admission("none", b"", "u"))),
-        Err(NodeError::NotFound(_))
-    ));
-    let entry = adopt(&node, "a", &signed).unwrap();
-    assert_eq!(entry.row.condition, Condition::Present);
-    assert_eq!(
-        adopt(&node, "a", &signed).unwrap(),
-        entry,
-        "asked for twice"
-    );
-    assert_eq!(machine.incoming(), 0);
-    assert_eq!(node.admission(&entry).unwrap(), signed.as_str(), "verbatim");
-    assert_eq!(
-        items(&node).len(),
-        1,
-        "the sidecar that could not be believed is kept"
-    );
-    let other = machine.sign(&admission("a", b"other", "u2"));
-    assert!(matches!(
-        adopt(&node, "a", &other),
-        Err(NodeError::Admitted { .. })
-    ));
-    assert!(
-        std::fs::metadata(machine.target("a").file)
-            .unwrap()
-            .permissions()
-            .readonly()
-    );
-    drop(node);
-    let (node, found) = machine.start();
-    assert_eq!((found.unchanged, found.manifests), (2, 0));
-    assert!(node.open_file(&name("a")).unwrap().outboard.is_some());
-    // It changed since it was hashed: what it was is forgotten, and it is no damage of anything.
-    drop(node);
-    std::fs::write(machine.target("b").file, "longer").unwrap();
-    let (node, found) = machine.start();
-    assert_eq!((found.unexpected, found.damaged), (1, 0));
-    assert_eq!((row(&node, "b").root, row(&node, "b").size), (None, 6));
-    // Its sidecar has come back.
-    machine.store(&node, "c", b"c").unwrap();
-    drop(node);
-    let sidecar = std::fs::read(machine.target("c").sidecar).unwrap();
-    std::fs::remove_file(machine.target("c").sidecar).unwrap();
-    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
-    let (node, _) = machine.start();
-    assert!(matches!(
-        row(&node, "c").condition,
-        Condition::Unexpected { .. }
-    ));
-    drop(node);
-    std::fs::write(machine.target("c").sidecar, sidecar).unwrap();
-    let (node, _) = machine.start();
-    assert_eq!(row(&node, "c").condition, Condition::Present);
 }

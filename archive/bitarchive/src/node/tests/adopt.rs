@@ -1,0 +1,119 @@
+//! Files without a sidecar: hashed, and taken in only with their own admission.
+
+use super::attic::{items, root};
+use super::disks::id;
+use super::*;
+
+#[test]
+fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
+    let machine = Machine::new();
+    let content = bytes(50_000);
+    std::fs::write(machine.target("a").file, &content).unwrap();
+    std::fs::write(machine.target("a").sidecar, "rot").unwrap();
+    std::fs::write(machine.target("b").file, "b").unwrap();
+    let (node, _) = machine.start();
+    let v1 = id("v1");
+    let row = |node: &Node, file: &str| node.find(&name(file)).unwrap().remove(0).row;
+    assert_eq!(row(&node, "a").root, None);
+    assert_eq!(node.hash_unexpected(None).unwrap(), None);
+    assert_eq!(row(&node, "a").root, Some(root(&content)));
+    assert!(matches!(
+        row(&node, "a").condition,
+        Condition::Unexpected { .. }
+    ));
+    assert_eq!(machine.manifest("a"), "", "nobody admitted it");
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.unchanged, found.damaged), (2, 0));
+    assert_eq!(
+        row(&node, "a").root,
+        Some(root(&content)),
+        "known after a restart"
+    );
+    assert_eq!(machine.manifest("a"), "");
+
+    let good = admission("a", &content, "u1");
+    let take_in =
+        |node: &Node, file: &str, signed: &Envelope| node.adopt(&name(file), &v1, signed, now());
+    let other_key = good.sign(&SigningKey::from_seed([8; 32])).unwrap();
+    assert!(matches!(
+        take_in(&node, "a", &other_key),
+        Err(NodeError::Admission { .. })
+    ));
+    for wrong in [
+        Admission {
+            name: name("b"),
+            ..good.clone()
+        },
+        Admission {
+            size: 49_999,
+            ..good.clone()
+        },
+        Admission {
+            root: Root::from_bytes([0; 32]),
+            ..good.clone()
+        },
+    ] {
+        let refused = take_in(&node, "a", &machine.sign(&wrong));
+        assert!(
+            matches!(refused, Err(NodeError::Mismatch { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), b"rot");
+    }
+    let signed = machine.sign(&good);
+    assert!(matches!(
+        take_in(&node, "none", &machine.sign(&admission("none", b"", "u"))),
+        Err(NodeError::NotFound(_))
+    ));
+    let entry = take_in(&node, "a", &signed).unwrap();
+    assert_eq!(entry.row.condition, Condition::Present);
+    assert_eq!(
+        take_in(&node, "a", &signed).unwrap(),
+        entry,
+        "asked for twice"
+    );
+    assert_eq!(machine.incoming(), 0);
+    assert_eq!(node.admission(&entry).unwrap(), signed.as_str(), "verbatim");
+    assert_eq!(
+        items(&node).len(),
+        1,
+        "the sidecar that could not be believed is kept"
+    );
+    let other = machine.sign(&admission("a", b"other", "u2"));
+    assert!(matches!(
+        take_in(&node, "a", &other),
+        Err(NodeError::Admitted { .. })
+    ));
+    assert!(
+        std::fs::metadata(machine.target("a").file)
+            .unwrap()
+            .permissions()
+            .readonly()
+    );
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.unchanged, found.manifests), (2, 0));
+    assert!(node.open_file(&name("a")).unwrap().outboard.is_some());
+    // It changed since it was hashed: what it was is forgotten, and it is no damage of anything.
+    drop(node);
+    std::fs::write(machine.target("b").file, "longer").unwrap();
+    let (node, found) = machine.start();
+    assert_eq!((found.unexpected, found.damaged), (1, 0));
+    assert_eq!((row(&node, "b").root, row(&node, "b").size), (None, 6));
+    // Its sidecar has come back.
+    machine.store(&node, "c", b"c").unwrap();
+    drop(node);
+    let sidecar = std::fs::read(machine.target("c").sidecar).unwrap();
+    std::fs::remove_file(machine.target("c").sidecar).unwrap();
+    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+    let (node, _) = machine.start();
+    assert!(matches!(
+        row(&node, "c").condition,
+        Condition::Unexpected { .. }
+    ));
+    drop(node);
+    std::fs::write(machine.target("c").sidecar, sidecar).unwrap();
+    let (node, _) = machine.start();
+    assert_eq!(row(&node, "c").condition, Condition::Present);
+}

@@ -1,0 +1,156 @@
+//! Names and ids that were made to break something.
+
+use super::*;
+
+#[tokio::test]
+async fn hostile_ids_are_refused_before_any_path_is_built() {
+    let world = World::with_two().await;
+    let long = "x".repeat(10_000);
+    let hostile = [
+        "../..",
+        "",
+        &long,
+        "a\nb",
+        "a/b",
+        "/etc/passwd",
+        "..",
+        ".",
+        "a\0b",
+    ];
+    for bad in hostile {
+        let good = wire::AtticRef {
+            volume: "v1".to_owned(),
+            id: "20260101T000000Z-x".to_owned(),
+            who: "officer/o".to_owned(),
+            why: "x".to_owned(),
+        };
+        let bad = bad.to_owned();
+        let bad_id = wire::AtticRef {
+            id: bad.clone(),
+            ..good.clone()
+        };
+        let bad_volume = wire::AtticRef {
+            volume: bad.clone(),
+            ..good.clone()
+        };
+        for (request, named) in [(bad_id, "id"), (bad_volume, "volume")] {
+            let refused = world
+                .door
+                .take_back(Request::new(request.clone()))
+                .await
+                .unwrap_err();
+            assert_eq!(field(&refused), named, "{bad:?}");
+            let refused = world.door.purge(Request::new(request)).await.unwrap_err();
+            assert_eq!(field(&refused), named, "{bad:?}");
+        }
+        for (request, named) in [
+            (
+                wire::PutAsideRequest {
+                    name: bad.clone(),
+                    ..World::removal("v1", "a", b"")
+                },
+                "name",
+            ),
+            (
+                wire::PutAsideRequest {
+                    volume: bad.clone(),
+                    ..World::removal("v1", "a", b"")
+                },
+                "volume",
+            ),
+            (
+                wire::PutAsideRequest {
+                    checksum: bad.clone().into(),
+                    ..World::removal("v1", "a", b"")
+                },
+                "checksum",
+            ),
+        ] {
+            let refused = world
+                .door
+                .put_aside(Request::new(request))
+                .await
+                .unwrap_err();
+            assert_eq!(field(&refused), named, "{bad:?}");
+        }
+        let adoption = wire::AdoptRequest {
+            name: bad.clone(),
+            volume: "v1".to_owned(),
+            admission: "{}".to_owned(),
+        };
+        assert_eq!(
+            field(&world.door.adopt(Request::new(adoption)).await.unwrap_err()),
+            "name"
+        );
+        for order in [
+            Order::Clear,
+            Order::Drain,
+            Order::ReadOnly,
+            Order::ReadWrite,
+            Order::Retire,
+        ] {
+            assert_eq!(
+                field(&world.order(order, &bad, "").await.unwrap_err()),
+                "volume",
+                "{bad:?}"
+            );
+        }
+        let mode = wire::SetModeRequest { mode: bad.clone() };
+        assert_eq!(
+            field(&world.door.set_mode(Request::new(mode)).await.unwrap_err()),
+            "mode"
+        );
+        if bad.is_empty() {
+            continue;
+        }
+        assert_eq!(
+            field(&world.order(Order::Init, &bad, "/x").await.unwrap_err()),
+            "volume"
+        );
+        assert_eq!(
+            field(&world.order(Order::Adopt, &bad, "/x").await.unwrap_err()),
+            "volume"
+        );
+        let request = wire::AtticRequest { name: bad.clone() };
+        let refused = world.door.attic(Request::new(request)).await.err().unwrap();
+        assert_eq!(field(&refused), "name");
+    }
+    for path in [
+        "",
+        "relative",
+        "../..",
+        "/a/../b",
+        "/a\nb",
+        "/a\0b",
+        &format!("/{long}"),
+    ] {
+        for order in [Order::Init, Order::Adopt] {
+            assert_eq!(
+                field(&world.order(order, "v3", path).await.unwrap_err()),
+                "path",
+                "{path:?}"
+            );
+        }
+    }
+    assert_eq!(
+        field(&world.order(Order::Unspecified, "v1", "").await.unwrap_err()),
+        "order"
+    );
+    for (who, why, named) in [("", "x", "who"), ("x", "", "why"), ("a\nb", "x", "who")] {
+        let request = wire::PutAsideRequest {
+            who: who.to_owned(),
+            why: why.to_owned(),
+            ..World::removal("v1", "a", b"")
+        };
+        assert_eq!(
+            field(
+                &world
+                    .door
+                    .put_aside(Request::new(request))
+                    .await
+                    .unwrap_err()
+            ),
+            named
+        );
+    }
+}

@@ -1,0 +1,353 @@
+//! The verbs of disks and of the attic with a system call that fails, each in turn: once, or from there on as when the
+//! node dies. Afterwards a file is whole on one side, and what was asked can be asked again.
+#![expect(
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "helpers of tests; what ran is worth a line"
+)]
+
+use std::path::PathBuf;
+
+use archive_bitarchive::attic::{self, AtticId, Cause, Item};
+use archive_bitarchive::{AtticSettings, Condition, Layout, Node, NodeError, NodeOptions};
+use archive_daemon::Period;
+use archive_durable::fault::{self, Fault, Plan};
+use archive_durable::{Target, VolumeProblem};
+use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
+use jiff::Timestamp;
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+/// What happens to the call.
+const FAULTS: [Fault; 3] = [
+    Fault::FailFromHere(Errno::IO),
+    Fault::Fail(Errno::IO),
+    Fault::Fail(Errno::NOSPC),
+];
+
+const SIZE: usize = 50_000;
+
+fn name() -> FileName {
+    FileName::new("a.warc").expect("a name")
+}
+
+fn volume(text: &str) -> VolumeId {
+    VolumeId::new(text).expect("an id")
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_900_000_000).expect("a time")
+}
+
+fn cause() -> Cause {
+    Cause::new("officer/o", "a test").expect("a cause")
+}
+
+fn bytes() -> Vec<u8> {
+    vec![7; SIZE]
+}
+
+fn root() -> Root {
+    Root::from_bytes(*blake3::hash(&bytes()).as_bytes())
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed([7; 32])
+}
+
+fn upload() -> UploadId {
+    UploadId::new("u1").expect("an id")
+}
+
+fn admission() -> Envelope {
+    let admission = Admission {
+        archive: "test".into(),
+        name: name(),
+        size: SIZE as u64,
+        root: root(),
+        digests: Digests::default(),
+        depositor: "harvester/h1".into(),
+        admitted: now(),
+        upload: upload(),
+    };
+    admission.sign(&key()).expect("signed")
+}
+
+struct Machine {
+    directory: TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let directory = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .expect("a directory");
+        let machine = Self { directory };
+        for name in ["data", "one", "two"] {
+            std::fs::create_dir(machine.path(name)).expect("a directory");
+        }
+        let node = machine.start();
+        node.init_volume(&machine.path("one"), &volume("v1"), now())
+            .expect("a volume");
+        drop(node);
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn target(&self) -> Target {
+        Layout::new(&self.path("one")).target(&name())
+    }
+
+    fn start(&self) -> Node {
+        let trusted = TrustedKey {
+            archive: "test".into(),
+            public_key: key().public_key(),
+            from: Timestamp::MIN,
+            until: None,
+        };
+        let options = NodeOptions {
+            node: NodeId::new("n1").expect("an id"),
+            replica: ReplicaId::new("r").expect("an id"),
+            data: self.path("data"),
+            volumes: Vec::new(),
+            reserve: 0,
+            trust: TrustFile::new(vec![trusted]).expect("a trust file"),
+            attic: AtticSettings {
+                min_age: Period::from_secs(0),
+                removals_per_hour: 1000,
+            },
+        };
+        Node::open(options, now()).expect("a node").0
+    }
+
+    /// Starts again, and people clear what was poisoned.
+    fn start_again(&self) -> Node {
+        let node = self.start();
+        for known in node.volumes() {
+            if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
+                node.clear(id, now()).expect("cleared");
+            }
+        }
+        node
+    }
+
+    fn store(&self) {
+        let node = self.start();
+        let mut receiving = node
+            .begin(&upload(), &name(), SIZE as u64)
+            .expect("an upload");
+        receiving.write_all(&bytes()).expect("written");
+        receiving.commit(&admission(), now()).expect("stored");
+    }
+
+    fn store_and_put_aside(&self) {
+        self.store();
+        put_aside(&self.start()).expect("put aside");
+    }
+}
+
+fn items(node: &Node) -> Vec<Item> {
+    let online = node.volume_set().online();
+    let listed = online.iter().flat_map(|(volume, layout)| {
+        let listed = attic::list(layout, volume).expect("a list");
+        listed.into_iter().map(|one| attic::item(layout, &one))
+    });
+    listed.collect()
+}
+
+fn put_aside(node: &Node) -> Result<(), NodeError> {
+    node.put_aside(&name(), &volume("v1"), root(), &cause(), now())
+        .map(drop)
+}
+
+fn item_id(node: &Node) -> Option<AtticId> {
+    items(node)
+        .first()
+        .map(|item| AtticId::new(&item.id).expect("an id"))
+}
+
+fn take_back(node: &Node) -> Result<(), NodeError> {
+    let id = item_id(node).expect("an item");
+    node.take_back(&volume("v1"), &id, &cause(), now()).map(drop)
+}
+
+fn purge(node: &Node) -> Result<(), NodeError> {
+    let id = item_id(node).expect("an item");
+    node.purge(&volume("v1"), &id, &cause(), now()).map(drop)
+}
+
+fn adopt(node: &Node) -> Result<(), NodeError> {
+    node.adopt(&name(), &volume("v1"), &admission(), now())
+        .map(drop)
+}
+
+/// What was found on which side; and every promise that holds wherever it is.
+fn is_under_its_name(machine: &Machine, node: &Node, what: &str) -> bool {
+    let target = machine.target();
+    let is_there = target.file.try_exists().expect("a look");
+    let entries = node.find(&name()).expect("entries");
+    assert_eq!(entries.len(), usize::from(is_there), "{what}: {entries:?}");
+    for path in [&target.sidecar, &target.outboard] {
+        assert_eq!(path.try_exists().expect("a look"), is_there, "{what}");
+    }
+    if let Some(entry) = entries.first() {
+        assert_eq!(entry.row.condition, Condition::Present, "{what}");
+        assert_eq!(std::fs::read(&target.file).expect("bytes"), bytes());
+    }
+    let items = items(node);
+    assert_eq!(items.len(), usize::from(!is_there), "{what}: {items:?}");
+    assert!(items.iter().all(|item| item.damaged.is_none()), "{what}");
+    is_there
+}
+
+/// Runs `act` on a machine made by `prepare`, with the fault at every call from `first` on, and then `check`.
+fn at_every_call(
+    verb: &str,
+    first: u64,
+    prepare: impl Fn(&Machine),
+    act: impl Fn(&Machine, &Node) -> Result<(), NodeError>,
+    check: impl Fn(&Machine, &str, bool),
+) {
+    for fault in FAULTS {
+        let mut at = first;
+        loop {
+            let machine = Machine::new();
+            prepare(&machine);
+            let node = machine.start();
+            fault::arm(Some(Plan {
+                at,
+                operation: None,
+                fault,
+            }));
+            let result = act(&machine, &node);
+            let is_reached = fault::seen() > at;
+            fault::arm(None);
+            drop(node);
+            let what = format!("{verb}: {fault:?} at {at}: {result:?}");
+            check(&machine, &what, result.is_ok());
+            if !is_reached {
+                assert!(result.is_ok(), "{what}");
+                break;
+            }
+            at += 1;
+        }
+        println!("{verb}: {fault:?}: {} cases", at - first);
+    }
+}
+
+#[test]
+fn every_call_that_fails_leaves_what_can_be_gone_on_with() {
+    at_every_call(
+        "put aside",
+        0,
+        Machine::store,
+        |_, node| put_aside(node),
+        |machine, what, is_done| {
+            let node = machine.start_again();
+            let is_back = is_under_its_name(machine, &node, what);
+            assert!(!(is_done && is_back), "{what}");
+            if is_back {
+                put_aside(&node).expect(what);
+            }
+            assert!(!is_under_its_name(machine, &node, what), "{what}");
+            take_back(&node).expect(what);
+        },
+    );
+    at_every_call(
+        "take back",
+        0,
+        Machine::store_and_put_aside,
+        |_, node| take_back(node),
+        |machine, what, is_done| {
+            let node = machine.start_again();
+            let is_back = is_under_its_name(machine, &node, what);
+            assert!(is_back || !is_done, "{what}");
+            if !is_back {
+                take_back(&node).expect(what);
+            }
+            assert!(is_under_its_name(machine, &node, what), "{what}");
+        },
+    );
+    at_every_call(
+        "purge",
+        0,
+        Machine::store_and_put_aside,
+        |_, node| purge(node),
+        |machine, what, is_done| {
+            let node = machine.start_again();
+            assert!(node.find(&name()).expect("entries").is_empty(), "{what}");
+            assert!(items(&node).is_empty() || !is_done, "{what}");
+            if !items(&node).is_empty() {
+                purge(&node).expect(what);
+            }
+            assert!(items(&node).is_empty(), "{what}");
+        },
+    );
+    at_every_call(
+        "adopt",
+        0,
+        |machine| std::fs::write(machine.target().file, bytes()).expect("a stranger"),
+        |_, node| adopt(node),
+        |machine, what, is_done| {
+            let node = machine.start_again();
+            let entry = node.find(&name()).expect("entries").remove(0);
+            let is_admitted = entry.row.condition == Condition::Present;
+            assert!(is_admitted || !is_done, "{what}");
+            assert!(
+                is_admitted || matches!(entry.row.condition, Condition::Unexpected { .. }),
+                "{what}: {entry:?}"
+            );
+            adopt(&node).expect(what);
+            drop(node);
+            let node = machine.start();
+            let entry = node.find(&name()).expect("entries").remove(0);
+            assert_eq!(entry.row.condition, Condition::Present, "{what}");
+            assert_eq!(
+                node.admission(&entry).expect(what),
+                admission().as_str(),
+                "{what}"
+            );
+        },
+    );
+    let init = |machine: &Machine, node: &Node| {
+        node.init_volume(&machine.path("two"), &volume("v2"), now())
+            .map(drop)
+    };
+    // Making the directories is one call after the other; some of them, and all that comes after.
+    at_every_call(
+        "init",
+        505,
+        |_| {},
+        init,
+        |machine, what, is_done| {
+            let node = machine.start_again();
+            let known = node.volume_set().find(&volume("v2"));
+            assert!(known.is_some() || !is_done, "{what}");
+            if known.is_none() {
+                init(machine, &node).expect(what);
+            }
+            let online = node.volume_set().online();
+            assert_eq!(online.len(), 2, "{what}");
+        },
+    );
+    at_every_call(
+        "retire",
+        0,
+        Machine::store,
+        |_, node| node.retire_volume(&volume("v1"), now()).map(drop),
+        |machine, what, is_done| {
+            let node = machine.start_again();
+            let known = node.volume_set().find(&volume("v1")).expect("a volume");
+            let is_retired = known.problem == Some(VolumeProblem::Retired);
+            assert!(is_retired || !is_done, "{what}");
+            let entry = node.find(&name()).expect("entries").remove(0);
+            let is_missing = matches!(entry.row.condition, Condition::Missing { .. });
+            assert_eq!(is_missing, is_retired, "{what}");
+        },
+    );
+}
