@@ -30,6 +30,7 @@ pub(crate) use daily::Daily;
 use crate::admin::{Admin, AdminRow, Snapshot};
 use crate::audit::Trail;
 use crate::audit_log::{Chain, LogError, Written};
+use crate::standing::Retired;
 
 /// The format, in the first line.
 pub(crate) const FORMAT: &str = "holdfast-admin-export/1";

@@ -7,8 +7,9 @@ use std::sync::PoisonError;
 use archive_db::{Database, DbError, Load, Options, Table, Text};
 use archive_model::{NodeId, ReplicaId};
 
-use super::{Admin, AdminError, AdminRow, AuditLine, TABLES};
+use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
 use crate::audit_log::{Position, Rows};
+use crate::export::Node;
 
 /// Rows of a table, as they were when the reading began.
 type Reading<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
@@ -18,7 +19,7 @@ pub(crate) struct Snapshot<'a> {
     /// Every file, sorted by name.
     pub(crate) files: Reading<'a, AdminRow>,
     /// Every node.
-    pub(crate) nodes: Reading<'a, (ReplicaId, NodeId)>,
+    pub(crate) nodes: Reading<'a, Node>,
     /// What the trail's table has: its newest line at least, if there is any.
     pub(crate) trail: Reading<'a, (u64, AuditLine)>,
     /// The number of the newest line of the trail.

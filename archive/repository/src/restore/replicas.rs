@@ -17,8 +17,10 @@ use tokio::task::spawn_blocking;
 use super::combine::{Rule, Sighting, Verdict};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
 use crate::admin::Restoring;
+use crate::export::Node;
 use crate::replicas::{Admissions, Replicas};
 use crate::settings::Settings;
+use crate::standing::View;
 
 /// How long a monitor or node may be silent.
 const PATIENCE: Duration = Duration::from_mins(1);
