@@ -6,7 +6,7 @@ mod admissions;
 mod people;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use archive_model::{FileName, NodeId, ReplicaId, Root, StoreFailure, UploadId, VolumeId};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};

@@ -107,7 +107,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         &settings.replicas,
         credentials.clone(),
         limits,
-        Arc::clone(&standing),
+        standing.view(),
     )?);
     // Before anybody asks: a monitor that is told of no nodes would miss none.
     for spec in &settings.replicas {

@@ -114,7 +114,7 @@ fn walk_file(path: &Path) -> Result<()> {
 }
 
 fn fill_catalog(directory: &Path, rows: u64) -> Result<()> {
-    let catalog = Catalog::open(directory)?.catalog;
+    let catalog = Catalog::open(directory, 0)?.catalog;
     let volume = VolumeId::new("bench")?;
     let tenth = (rows / 10).max(1);
     let mut entries = Vec::new();

@@ -119,7 +119,10 @@ impl Cluster {
 
     /// Sets up a replica with one node, and names it in the repository's settings from its next start on.
     pub(crate) fn add_replica(&mut self, replica: &str) {
-        self.certify(&format!("monitor-{replica}"), &[&format!("monitor/{replica}")]);
+        self.certify(
+            &format!("monitor-{replica}"),
+            &[&format!("monitor/{replica}")],
+        );
         self.add_node(replica, "");
         self.replicas.push(replica.to_owned());
     }

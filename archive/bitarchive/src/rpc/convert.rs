@@ -172,9 +172,9 @@ pub(crate) fn status(error: &NodeError) -> Status {
         | NodeError::Attic { .. } => Kind::Mismatch,
         NodeError::TooYoung { .. } | NodeError::TooManyRemovals { .. } => Kind::Refused,
         NodeError::NoSpace(_) => Kind::NoSpace,
-        NodeError::Offline { .. }
-        | NodeError::Stopped(_)
-        | NodeError::TakesNothing { .. } => Kind::Unavailable,
+        NodeError::Offline { .. } | NodeError::Stopped(_) | NodeError::TakesNothing { .. } => {
+            Kind::Unavailable
+        }
         NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }

@@ -127,6 +127,7 @@ async fn lists_come_from_the_status() {
             required: true,
             problem: monitor.into(),
             nodes: vec![node(alive, "read-write", problem)],
+            ..ReplicaState::default()
         }],
         anomalies: [("missing".to_owned(), 0)].into(),
         held: "the brake".into(),
