@@ -104,6 +104,7 @@ struct Witness<'a> {
 }
 
 impl Drop for Witness<'_> {
+    #[expect(clippy::print_stdout, reason = "what a failing test says")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             let shown = self.input.get(..2000).unwrap_or(self.input);
@@ -132,15 +133,10 @@ fn torment(target: &Target, mutations: u64) {
             try_out(target, &input);
         }
     }
-    for input in [
-        &[][..],
-        &[0],
-        &[0xff; 100],
-        &[b'['; 10_000],
-        &[b' '; 100_000],
-    ] {
+    for input in [&[][..], &[0], &[0xff; 100], &[b'['; 10_000]] {
         try_out(target, input);
     }
+    try_out(target, &vec![b' '; 100_000]);
 }
 
 #[test]
@@ -155,9 +151,9 @@ fn nothing_from_outside_makes_us_panic_or_believe_it() {
 #[test]
 fn nothing_on_a_nodes_disk_makes_it_panic_or_believe_it() {
     // These write, and sync what they write.
-    node::NODE
-        .iter()
-        .for_each(|target| torment(target, MUTATIONS / 5));
+    for target in node::NODE {
+        torment(target, MUTATIONS / 5);
+    }
 }
 
 #[test]

@@ -83,6 +83,8 @@ struct Lines {
     kind: RecordKind,
     most: u8,
     found: u8,
+    /// The block has ended a line itself, as the first of many ARC files does.
+    may_miss: bool,
     /// A CR has come, and its LF has not.
     half: bool,
 }
@@ -146,7 +148,8 @@ impl RecordEnd {
                     let used = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
                     *left -= used as u64;
                     if *left == 0 {
-                        self.state = State::Lines(Lines::after(*kind));
+                        let last = rest.get(used.saturating_sub(1));
+                        self.state = State::Lines(Lines::after(*kind, last == Some(&b'\n')));
                     }
                     used
                 }
@@ -221,7 +224,7 @@ fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord
 
 fn block(kind: RecordKind, left: u64) -> State {
     if left == 0 {
-        State::Lines(Lines::after(kind))
+        State::Lines(Lines::after(kind, false))
     } else {
         State::Block(kind, left)
     }
@@ -313,15 +316,16 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 impl Lines {
-    const fn after(kind: RecordKind) -> Self {
-        let most = match kind {
-            RecordKind::Warc => 2,
-            RecordKind::Arc | RecordKind::Gzip => 1,
+    const fn after(kind: RecordKind, ends_line: bool) -> Self {
+        let (most, may_miss) = match kind {
+            RecordKind::Warc => (2, false),
+            RecordKind::Arc | RecordKind::Gzip => (1, ends_line),
         };
         Self {
             kind,
             most,
             found: 0,
+            may_miss,
             half: false,
         }
     }
@@ -337,7 +341,7 @@ impl Lines {
                         return Ok(Seen::End(at + 1));
                     }
                 }
-                (false, _) if self.found > 0 => return Ok(Seen::End(at)),
+                (false, _) if self.found > 0 || self.may_miss => return Ok(Seen::End(at)),
                 _ => {
                     return Err(NoRecord::Broken {
                         kind: self.kind,

@@ -68,7 +68,8 @@ impl Proving {
         let Range { start, end } = self.rest;
         // Said of whole groups, or of what was asked for.
         let begins = hole.start == start || (start < hole.start && hole.start == self.wanted.start);
-        let ends = hole.end == end || hole.end == self.wanted.end || hole.end % GROUP_SIZE == 0;
+        let ends =
+            hole.end == end || hole.end == self.wanted.end || hole.end.is_multiple_of(GROUP_SIZE);
         if !begins || !ends || hole.start >= hole.end || hole.end > end {
             return Err(self.untrusted(&format!(
                 "a hole from {} to {} does not fit; {end} is the end",

@@ -25,7 +25,7 @@ pub struct Slices {
     pub admission: Admission,
     /// The same, verbatim.
     pub envelope: Envelope,
-    slices: Pin<Box<dyn Stream<Item = Result<Slice, ClientError>> + Send>>,
+    stream: Pin<Box<dyn Stream<Item = Result<Slice, ClientError>> + Send>>,
 }
 
 impl Slices {
@@ -38,13 +38,13 @@ impl Slices {
         Self {
             admission,
             envelope,
-            slices: Box::pin(slices),
+            stream: Box::pin(slices),
         }
     }
 
     /// The next slice; none: the range is complete.
     pub async fn next(&mut self) -> Result<Option<Slice>, ClientError> {
-        self.slices.next().await.transpose()
+        self.stream.next().await.transpose()
     }
 }
 

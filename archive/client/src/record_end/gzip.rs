@@ -128,10 +128,13 @@ impl Member {
                 }
             }
             (Part::HeaderSum, [_, _]) => self.part = Part::Body,
-            (Part::Sums, [a, b, c, d, e, f, g, h]) => {
-                let sum = u32::from_le_bytes([*a, *b, *c, *d]);
-                let length = u32::from_le_bytes([*e, *f, *g, *h]);
-                if (sum, length) != (self.sum.sum(), self.sum.amount()) {
+            (Part::Sums, [sum @ .., _, _, _, _]) if sum.len() == 4 => {
+                let mut numbers = self.field.chunks_exact(4).map(|bytes| {
+                    let bytes = bytes.try_into().unwrap_or_default();
+                    u32::from_le_bytes(bytes)
+                });
+                let (sum, length) = (numbers.next(), numbers.next());
+                if (sum, length) != (Some(self.sum.sum()), Some(self.sum.amount())) {
                     return Err(broken("its checksum is not that of what is in it"));
                 }
                 return Ok(true);

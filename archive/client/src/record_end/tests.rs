@@ -125,6 +125,12 @@ fn lines_may_end_as_they_do_in_the_field() {
     let two =
         b"http://a.example/ 192.0.2.1 20080430204825 text/html 200 sum - 17 a.arc 5\r\nhello\n";
     assert_eq!(found(two), Ok((two.len(), Some(RecordKind::Arc))));
+    let line = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 6\nhello\ndns:b ";
+    assert_eq!(
+        found(line),
+        Ok((59, Some(RecordKind::Arc))),
+        "within the block"
+    );
     let empty = b"dns:a.example 192.0.2.1 20080430204825 text/dns 0\n\nhttp://b/ ";
     assert_eq!(found(empty), Ok((51, Some(RecordKind::Arc))));
 }

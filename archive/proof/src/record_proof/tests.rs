@@ -1,10 +1,5 @@
 //! Record proofs: what is written, and every way in which one lies.
 
-#![expect(
-    clippy::single_range_in_vec_init,
-    reason = "a list of one range is meant"
-)]
-
 use archive_model::FileName;
 
 use super::*;
@@ -45,7 +40,7 @@ fn proof(data: &[u8], range: Range<u64>, step: u64) -> Vec<u8> {
             Some(&tree.sink),
             tree.root,
             tree.size,
-            &[next.clone()],
+            std::slice::from_ref(&next),
             &mut slice,
         )
         .unwrap();
@@ -126,7 +121,7 @@ fn every_cut_and_every_flip_is_refused() {
                 assert_eq!(bytes, data[from..from + bytes.len()], "flip at {at}");
             }
             (bytes, Err(_)) => {
-                assert!(data.windows(bytes.len().max(1)).any(|w| w == bytes) || bytes.is_empty())
+                assert!(data.windows(bytes.len().max(1)).any(|w| w == bytes) || bytes.is_empty());
             }
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn groups(input: &[u8]) {
     assert!(all.into_iter().all(|range| range.start <= range.end));
     assert_eq!(groups.union(&groups), groups);
     assert!(groups.difference(&groups).is_empty());
-    assert_eq!(groups.is_empty(), groups.len() == 0);
+    assert_eq!(groups.is_empty(), ranges.is_empty());
 }
 
 /// `hello`, as `gzip -n` compresses it.

@@ -24,10 +24,10 @@ fn listed() -> Vec<(FileName, Root)> {
 
 fn text() -> Vec<u8> {
     let lines = listed().into_iter();
-    let lines: String = lines
+    let lines: Vec<String> = lines
         .map(|(name, root)| format!("{root}  {name}\n"))
         .collect();
-    lines.into_bytes()
+    lines.concat().into_bytes()
 }
 
 fn manifest_seeds() -> Vec<Vec<u8>> {
