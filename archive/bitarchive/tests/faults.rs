@@ -173,7 +173,8 @@ fn item_id(node: &Node) -> Option<AtticId> {
 
 fn take_back(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.take_back(&volume("v1"), &id, &cause(), now()).map(drop)
+    node.take_back(&volume("v1"), &id, &cause(), now())
+        .map(drop)
 }
 
 fn purge(node: &Node) -> Result<(), NodeError> {
