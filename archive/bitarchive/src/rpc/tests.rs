@@ -343,7 +343,7 @@ async fn admissions_come_sorted_and_a_damaged_sidecar_leaves_a_blank() {
     let (all, end) = world.admissions("", false).await;
     assert_eq!(
         (all.len(), end.gaps.len()),
-        (600, 1),
+        (270, 1),
         "their names are known, and nobody looked"
     );
 }
