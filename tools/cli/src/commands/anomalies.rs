@@ -24,7 +24,7 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   holdfast anomalies
   holdfast anomalies --all --file 12-34-20260101-00001.warc.gz
-  holdfast anomalies accept 17 --reason 'the donor has no other copy either' --as custodian/custodian-1")]
+  holdfast anomalies accept a17 --reason 'the donor has no other copy either' --as custodian/custodian-1")]
 pub(crate) struct Anomalies {
     #[command(subcommand)]
     accept: Option<AnomaliesCommand>,
@@ -48,7 +48,7 @@ enum AnomaliesCommand {
 /// The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  holdfast anomalies accept 17 --reason 'lost in the flood of 2024' --as custodian/custodian-1")]
+  holdfast anomalies accept a17 --reason 'lost in the flood of 2024' --as custodian/custodian-1")]
 struct Accept {
     /// The id of the anomaly, as `holdfast anomalies` prints it
     #[arg(value_name = "ID")]

@@ -297,7 +297,12 @@ async fn an_export_is_there_whole_or_not_at_all() {
         export(&["-o", "all", "--force", "--json"]).expect(0).json()["lines"],
         3
     );
-    export(&["--json"]).usage();
+    assert!(
+        export(&["--json"])
+            .expect(2)
+            .err
+            .contains("name a file with -o")
+    );
     place
         .world
         .archive
