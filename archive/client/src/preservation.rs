@@ -91,7 +91,7 @@ pub trait Preservation: Send + Sync {
     /// The audit trail, oldest first.
     fn audit<'a>(&'a self, selection: &'a AuditSelection) -> Answer<'a, Steps<AuditLine>>;
 
-    /// Admin data and audit trail as lines of JSON; every item is some whole lines.
+    /// Admin data and audit trail as lines of JSON, in pieces.
     fn export(&self) -> Answer<'_, Steps<Bytes>>;
 
     /// Sends a test notification through every way that is set.

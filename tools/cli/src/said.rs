@@ -69,10 +69,13 @@ fn damage(anomaly: &FiledAnomaly) -> String {
         let lost = anomaly.lost.iter().map(|(start, end)| *start..*end);
         parts.push(format!("bytes {}", bytes(lost)));
     }
-    // A text that says no more than we do is not said twice.
-    let known = parts.iter().any(|part| part.starts_with(said.as_str()));
-    if !said.is_empty() && !known {
-        parts.push(said.clone());
+    // The archive's text may begin with the kind, and say the same groups or bytes again.
+    let (said, is_ours) = match said.strip_prefix(anomaly.kind.word()) {
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => (rest.trim_start(), true),
+        Some(_) | None => (said.as_str(), false),
+    };
+    if !said.is_empty() && (parts.is_empty() || !is_ours) {
+        parts.push(said.to_owned());
     }
     parts.join("; ")
 }
@@ -149,7 +152,7 @@ pub(crate) mod tests {
         let line = "corrupt      a.warc.gz  two  groups 3,7-9 (bytes 49152-65535,114688-159999)";
         assert_eq!(anomaly(&corrupt), line);
         let same = FiledAnomaly {
-            what: "groups 3,7-9".into(),
+            what: "corrupt groups 3,7-9".into(),
             ..corrupt.clone()
         };
         assert_eq!(anomaly(&same), line);
@@ -164,6 +167,19 @@ pub(crate) mod tests {
         );
         let missing = filed(AnomalyWord::Missing, AnomalyState::Open);
         assert_eq!(anomaly(&missing), "missing      a.warc.gz  two");
+        let words = |kind: AnomalyWord, what: &str| {
+            let what = what.to_owned();
+            anomaly(&FiledAnomaly {
+                what,
+                ..filed(kind, AnomalyState::Open)
+            })
+        };
+        assert_eq!(
+            words(AnomalyWord::Missing, "missing"),
+            "missing      a.warc.gz  two"
+        );
+        let silent = words(AnomalyWord::Unverified, "unverified node n-1");
+        assert_eq!(silent, "unverified   a.warc.gz  two  node n-1");
         let lost = FiledAnomaly {
             lost: vec![(16384, 32768), (40000, 40001)],
             ..filed(AnomalyWord::Lost, AnomalyState::Open)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use archive_model::FileName;
 use archive_rpc::InvalidMessage;
-use proto_archive::wire;
+use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::anomaly::FiledAnomaly;
@@ -53,7 +53,10 @@ pub struct RepairOrder {
 pub struct Repair {
     /// What became of it.
     pub outcome: RepairOutcome,
-    /// What was wrong.
+    /// The file, where one is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileName>,
+    /// What was wrong; absent: nothing is filed of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anomaly: Option<Box<FiledAnomaly>>,
     /// What is, or would be, done, in one line.
@@ -83,10 +86,21 @@ impl TryFrom<wire::RepairResponse> for Repair {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::RepairResponse) -> Result<Self, InvalidMessage> {
-        let anomaly = message.anomaly.map(FiledAnomaly::try_from).transpose()?;
+        let outcome = RepairOutcome::read("outcome", &message.outcome)?;
+        let (file, anomaly) = match message.anomaly {
+            None => (None, None),
+            Some(bare) if outcome == RepairOutcome::Nothing && bare.id.is_empty() => {
+                (Some(convert::file_name("file", &bare.file)?), None)
+            }
+            Some(anomaly) => {
+                let anomaly = FiledAnomaly::try_from(anomaly)?;
+                (Some(anomaly.file.clone()), Some(Box::new(anomaly)))
+            }
+        };
         Ok(Self {
-            outcome: RepairOutcome::read("outcome", &message.outcome)?,
-            anomaly: anomaly.map(Box::new),
+            outcome,
+            file,
+            anomaly,
             what: plain(&message.what),
             bytes_moved: message.bytes_moved,
             bytes_verified: message.bytes_verified,
@@ -122,8 +136,7 @@ impl Take for Repairs {
         let repair = Repair::try_from(message)?;
         let asked_for =
             |file: &FileName| self.names.is_empty() || self.names.binary_search(file).is_ok();
-        if let Some(anomaly) = repair.anomaly.as_ref().filter(|one| !asked_for(&one.file)) {
-            let file = &anomaly.file;
+        if let Some(file) = repair.file.as_ref().filter(|file| !asked_for(file)) {
             return Err(ClientError::Untrusted(format!(
                 "the archive repairs {file}, which was not asked for"
             )));
@@ -188,5 +201,24 @@ mod tests {
         }
         assert!(wire::RepairRequest::from(&all).all);
         assert!(!wire::RepairRequest::from(&some).all);
+    }
+
+    #[test]
+    fn a_file_of_which_nothing_is_filed_is_named_all_the_same() {
+        let bare = |outcome: &str| wire::RepairResponse {
+            outcome: outcome.into(),
+            anomaly: Some(wire::AnomalyState {
+                file: "a".into(),
+                ..wire::AnomalyState::default()
+            }),
+            ..wire::RepairResponse::default()
+        };
+        let nothing = Repair::try_from(bare("nothing")).unwrap();
+        assert_eq!(nothing.file, Some(FileName::new("a").unwrap()));
+        assert_eq!(nothing.anomaly, None);
+        assert!(
+            Repair::try_from(bare("repaired")).is_err(),
+            "what was repaired was filed"
+        );
     }
 }

@@ -35,6 +35,8 @@ words! {
     RequestWord {
         /// It waits for a second person.
         Open = "open",
+        /// It was approved and is being done.
+        Approved = "approved",
         /// It was approved and done.
         Done = "done",
         /// It was approved and could not be done.

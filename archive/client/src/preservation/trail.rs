@@ -126,10 +126,10 @@ impl Take for Lines {
     }
 }
 
-/// Takes an export: whole lines only.
+/// Takes an export: it ends with the end of a line.
 #[derive(Default)]
 pub(super) struct Export {
-    any: bool,
+    last: Option<u8>,
 }
 
 impl Take for Export {
@@ -141,23 +141,20 @@ impl Take for Export {
         message: wire::ExportResponse,
         out: &mut VecDeque<Bytes>,
     ) -> Result<(), ClientError> {
-        if !message.lines.ends_with(b"\n") {
-            return Err(ClientError::Untrusted(
-                "the export breaks off within a line".to_owned(),
-            ));
-        }
-        self.any = true;
+        self.last = message.lines.last().copied().or(self.last);
         out.push_back(message.lines);
         Ok(())
     }
 
     fn end(&mut self) -> Result<(), ClientError> {
-        if self.any {
-            return Ok(());
-        }
-        Err(ClientError::Unavailable(
-            "the export ended before its first line; it is not complete".to_owned(),
-        ))
+        let what = match self.last {
+            Some(b'\n') => return Ok(()),
+            Some(_) => "ended within a line",
+            None => "ended before its first line",
+        };
+        Err(ClientError::Unavailable(format!(
+            "the export {what}; it is not complete"
+        )))
     }
 }
 
@@ -220,7 +217,8 @@ mod tests {
         for (parts, error) in [
             (vec!["{}\n{}\n", "{}\n"], None),
             (vec!["{}\n", "{"], Some("within a line")),
-            (vec![""], Some("within a line")),
+            (vec!["{", "}\n"], None),
+            (vec![""], Some("not complete")),
             (vec![], Some("not complete")),
         ] {
             let messages = parts.iter().map(|lines| {

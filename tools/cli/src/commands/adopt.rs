@@ -19,7 +19,8 @@ use crate::session::Session;
 /// officer.
 ///
 /// With --new-root: asks to take content of another root under a name that has no good copy left. That changes what the
-/// archive holds to be right, so a second person must approve; how is printed. Needs the role custodian.
+/// archive holds to be right, so a second person must approve; how is printed. Needs one of the roles
+/// custodian, officer.
 ///
 /// The exit code is 0 if it was adopted, or if the request is recorded, and 5 if its bytes are not what was admitted.
 #[derive(Debug, Args)]

@@ -21,13 +21,10 @@ use crate::session::Session;
 ///
 /// The exit code is 1 if an anomaly is open, and 0 if there is none.
 #[derive(Debug, Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "Examples:
+#[command(after_help = "Examples:
   holdfast anomalies
   holdfast anomalies --all --file 12-34-20260101-00001.warc.gz
-  holdfast anomalies accept 17 --reason 'the donor has no other copy either' --as custodian/custodian-1"
-)]
+  holdfast anomalies accept a17 --reason 'the donor has no other copy either' --as custodian/custodian-1")]
 pub(crate) struct Anomalies {
     #[command(subcommand)]
     accept: Option<AnomaliesCommand>,
@@ -44,13 +41,14 @@ enum AnomaliesCommand {
     Accept(Accept),
 }
 
-/// Ask for an anomaly to be accepted: it is lived with, and counted no more
+/// Ask for an anomaly to be accepted
 ///
-/// Nothing changes in any replica. It happens when a second person approves; how is printed. Needs the role custodian.
+/// It is lived with then, and counted no more. Nothing changes in any replica. It happens when a second person approves; how is printed. Needs one of the
+/// roles custodian, officer.
 /// The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  holdfast anomalies accept 17 --reason 'lost in the flood of 2024' --as custodian/custodian-1")]
+  holdfast anomalies accept a17 --reason 'lost in the flood of 2024' --as custodian/custodian-1")]
 struct Accept {
     /// The id of the anomaly, as `holdfast anomalies` prints it
     #[arg(value_name = "ID")]
@@ -69,6 +67,11 @@ struct End {
 impl Anomalies {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         if let Some(AnomaliesCommand::Accept(Accept { id, reason })) = self.accept {
+            if self.all || self.file.is_some() {
+                return Err(Failure::usage(
+                    "--all and --file are of the list; leave them out to accept an anomaly",
+                ));
+            }
             return ask(context, &Act::Accept { anomaly: id }, &reason).await;
         }
         let file = self.file.as_deref().map(name).transpose()?;

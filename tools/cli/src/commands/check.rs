@@ -39,16 +39,16 @@ const LONGEST_LIST: u64 = 64 << 20;
   holdfast check checksums 12-34-20260101-00001.warc.gz --challenge
   holdfast check checksums --names suspects.txt --json")]
 pub(crate) enum Check {
-    /// Compare what the replicas list: which files, their sizes, and what their nodes know of them
+    /// Compare what the replicas list
     ///
-    /// Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
+    /// Which files, their sizes, and what their nodes know of them. Reads no file. The exit code is 1 if something is wrong, or if somebody could not be asked.
     #[command(after_help = "Examples:
   holdfast check files
   holdfast check files --replica two --challenge")]
     Files(Selection),
-    /// Compare the bytes too: every copy is read again from the disk of its node, past its cache
+    /// Compare the bytes too
     ///
-    /// Takes as long as reading the files does. The exit code is 1 if something is wrong, or if somebody could not be
+    /// Every copy is read again from the disk of its node, past its cache. Takes as long as reading the files does. The exit code is 1 if something is wrong, or if somebody could not be
     /// asked.
     #[command(after_help = "Examples:
   holdfast check checksums --replica two

@@ -29,9 +29,9 @@ pub(crate) enum Node {
   holdfast node list
   holdfast node list --json | jq '.nodes[].node'")]
     List {},
-    /// Let a node take no new files; what it has stays, and is read and repaired
+    /// Let a node take no new files
     ///
-    /// The exit code is 0 if the node says so itself.
+    /// What it has stays, and is read and repaired. The exit code is 0 if the node says so itself.
     #[command(after_help = "Examples:
   holdfast node read-only two-1")]
     ReadOnly(One),
@@ -41,9 +41,9 @@ pub(crate) enum Node {
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
     ReadWrite(One),
-    /// Let a node take no new files, because it is to be retired: what it has is to go to other nodes
+    /// Let a node take no new files, before it is retired
     ///
-    /// Nothing is deleted here. The exit code is 0 if the node says so itself.
+    /// What it has is to go to other nodes. Nothing is deleted here. The exit code is 0 if the node says so itself.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(One),
@@ -59,7 +59,7 @@ pub(crate) struct One {
 
 /// Ask for a node to be taken out of service for good
 ///
-/// Nothing happens yet: an officer must approve; how is printed. From then on its files count as missing in its replica
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing in its replica
 /// and are brought from others. Drain it first. The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

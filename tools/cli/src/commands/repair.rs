@@ -1,9 +1,9 @@
 //! `holdfast repair`: bring back what is missing or damaged, from where it is good.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use archive_client::preservation::{Keeper, Repair as Step, RepairOrder, RepairOutcome};
+use archive_client::preservation::{Repair as Step, RepairOrder, RepairOutcome};
 use archive_client::{ClientError, Preservation};
 use archive_model::FileName;
 use clap::Args;
@@ -82,7 +82,7 @@ impl Repair {
         };
         let (first, mut steps) = match begun {
             Ok(begun) => begun,
-            Err(ClientError::Precondition(said)) => return Err(braked(&keeper, &order, said).await),
+            Err(ClientError::Precondition(said)) => return Err(braked(&order, &said)),
             Err(error) => return Err(session.failure(error)),
         };
         let mut items = Items::begin(&context.output, "repairs")?;
@@ -111,39 +111,20 @@ impl Repair {
 }
 
 /// The brake: says which command confirms what it would do.
-async fn braked(keeper: &Keeper, order: &RepairOrder, said: String) -> Failure {
-    let dry = RepairOrder {
-        dry_run: true,
-        confirm: None,
-        ..order.clone()
-    };
+fn braked(order: &RepairOrder, said: &str) -> Failure {
     let what = match order.names.as_slice() {
         [] => "--all".to_owned(),
         names => names.iter().map(quoted).collect::<Vec<_>>().join(" "),
     };
-    let count = match planned(keeper, &dry).await {
-        Some(count) => count.to_string(),
-        None => "COUNT".to_owned(),
-    };
-    Failure::new(
-        Exit::Refused,
+    let message = if said.contains("--confirm") {
+        said.replace("NAME...", &what)
+    } else {
         format!(
-            "{said}; look at it with `holdfast repair {what} --dry-run`, and confirm with \
-             `holdfast repair {what} --confirm {count}`"
-        ),
-    )
-}
-
-/// How many files would be repaired; none: that is not known.
-async fn planned(keeper: &Keeper, dry: &RepairOrder) -> Option<usize> {
-    let mut steps = keeper.repair(dry).await.ok()?;
-    let mut files = BTreeSet::new();
-    while let Some(step) = steps.next().await.ok()? {
-        if step.outcome == RepairOutcome::Planned {
-            files.insert(step.anomaly?.file);
-        }
-    }
-    (!files.is_empty()).then_some(files.len())
+            "{said}; look at it with `holdfast repair {what} --dry-run`, then confirm how many files it is with \
+             `holdfast repair {what} --confirm COUNT`"
+        )
+    };
+    Failure::new(Exit::Refused, message)
 }
 
 /// A name as a shell takes it.
@@ -219,11 +200,10 @@ fn subject(step: &Step) -> String {
 fn line(step: &Step) -> String {
     let outcome = step.outcome.word();
     let mut line = format!("{outcome:<8}");
-    if let Some(anomaly) = &step.anomaly {
-        line = format!("{line}  {}", said::anomaly(anomaly));
-    }
-    if !step.what.is_empty() {
-        line = format!("{line} -> {}", step.what);
+    match (&step.anomaly, step.what.as_str()) {
+        (Some(anomaly), "") => line = format!("{line}  {}", said::anomaly(anomaly)),
+        (Some(anomaly), what) => line = format!("{line}  {} -> {what}", said::anomaly(anomaly)),
+        (None, what) => line = format!("{line}  {what}"),
     }
     if step.bytes_moved > 0 {
         line = format!("{line}, {} moved", size(step.bytes_moved));
@@ -244,6 +224,7 @@ mod tests {
     fn step(outcome: RepairOutcome) -> Step {
         Step {
             outcome,
+            file: None,
             anomaly: Some(Box::new(filed(AnomalyWord::Missing, AnomalyState::Open))),
             what: "copied from one".into(),
             bytes_moved: 160_000,
@@ -280,6 +261,29 @@ mod tests {
         assert_eq!(
             line(&step(RepairOutcome::Repaired)),
             "repaired  missing      a.warc.gz  two -> copied from one, 160.0 kB moved"
+        );
+    }
+
+    #[test]
+    fn the_brake_names_the_command_that_confirms() {
+        let name = |text: &str| FileName::new(text).unwrap();
+        let order = |names: &[&str]| RepairOrder {
+            names: names.iter().map(|text| name(text)).collect(),
+            ..RepairOrder::default()
+        };
+        let own = "21 files; look why, then `holdfast repair NAME... --confirm 21`";
+        assert_eq!(
+            braked(&order(&["a", "it's a"]), own).message,
+            r"21 files; look why, then `holdfast repair a 'it'\''s a' --confirm 21`"
+        );
+        let said = braked(&order(&[]), "too many").message;
+        assert!(
+            said.starts_with("too many; look at it with `holdfast repair --all --dry-run`"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("`holdfast repair --all --confirm COUNT`"),
+            "{said}"
         );
     }
 

@@ -33,13 +33,15 @@ pub(crate) enum Volume {
     List {},
     Init(Init),
     Adopt(Adopt),
-    /// Trust a volume again after a write to it failed; look at the disk first
+    /// Trust a volume again after a write to it failed
     ///
-    /// A volume takes nothing after a failed write until a person has said this.
+    /// Look at the disk first. A volume takes nothing after a failed write until a person has said this.
     #[command(after_help = "Examples:
   holdfast volume clear 6f1c0a")]
     Clear(One),
-    /// Let a volume take no new files; what it has stays, and is read and repaired
+    /// Let a volume take no new files
+    ///
+    /// What it has stays, and is read and repaired.
     #[command(after_help = "Examples:
   holdfast volume read-only 6f1c0a")]
     ReadOnly(One),
@@ -47,9 +49,9 @@ pub(crate) enum Volume {
     #[command(after_help = "Examples:
   holdfast volume read-write 6f1c0a")]
     ReadWrite(One),
-    /// Let a volume take no new files, because it is to be retired: what it has is to go to others
+    /// Let a volume take no new files, before it is retired
     ///
-    /// Nothing is deleted here.
+    /// What it has is to go to others. Nothing is deleted here.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
     Drain(One),
@@ -99,7 +101,7 @@ pub(crate) struct Adopt {
 
 /// Ask for a volume to be taken out of service for good
 ///
-/// Nothing happens yet: an officer must approve; how is printed. From then on its files count as missing in its replica
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing in its replica
 /// and are brought from others. Drain it first. The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

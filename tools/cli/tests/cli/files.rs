@@ -298,7 +298,9 @@ async fn who_may_not_and_who_is_not_there_have_their_codes() {
         .holdfast(&["store", "a", "--as", "reader/ben"])
         .expect(5);
     assert!(ran.err.contains("reader/ben"), "{ran:?}");
-    place.holdfast(&["store", "a", "--as", "officer"]).expect(3);
+    place
+        .holdfast(&["store", "a", "--as", "researcher"])
+        .expect(3);
     place
         .holdfast(&["store", "a", "--set", "limits.atempts=1"])
         .expect(3);

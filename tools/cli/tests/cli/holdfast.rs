@@ -33,6 +33,13 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// The command line is wrong; clap says so in several lines.
+    #[track_caller]
+    pub fn usage(self) {
+        assert_eq!((self.code, self.out.as_str()), (2, ""), "{self:?}");
+        assert!(!self.err.is_empty());
+    }
+
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");

@@ -98,11 +98,11 @@ async fn a_copy_is_replaced_by_a_file() {
         .expect(0)
         .json();
     assert_eq!(said["attic"]["place"], PLACE);
-    place.holdfast(&words("absent.warc")).expect(2);
-    place.holdfast(&words(".")).expect(2);
+    place.holdfast(&words("absent.warc")).usage();
+    place.holdfast(&words(".")).usage();
     place
         .holdfast(&["replace", "a", "--replica", "two", "--with", "good.warc"])
-        .expect(2);
+        .usage();
     let refusal = archive_rpc::Kind::Mismatch.status("a in replica two has another checksum");
     place
         .world
@@ -144,7 +144,7 @@ async fn a_file_is_adopted_or_a_new_root_asked_for() {
         .say([request("new-root", "open")]);
     let checksum = checksum();
     let words = ["adopt", "a", "--replica", "two", "--new-root", &checksum];
-    place.holdfast(&words).expect(2);
+    place.holdfast(&words).usage();
     let words = [&words[..], &["--reason", "only copy", "--as", "custodian"]].concat();
     place.holdfast(&words).expect(0);
     let asked = place.world.archive.state().keeping.ask.asked.pop().unwrap();
@@ -236,13 +236,13 @@ async fn what_destroys_is_asked_for_and_approved_by_another() {
         .expect(0);
     assert_eq!(ran.json()["state"], "withdrawn");
     // Not without a reason, and not without saying what goes.
-    place.holdfast(&remove[..6]).expect(2);
+    place.holdfast(&remove[..6]).usage();
     place
         .holdfast(&[&remove[..4], &["--reason", "why"]].concat())
-        .expect(2);
+        .usage();
     place
         .holdfast(&["attic", "purge", "x-1", "--reason", "why"])
-        .expect(2);
+        .usage();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -390,7 +390,7 @@ async fn the_audit_trail_is_told_in_order() {
         "{ran:?}"
     );
     assert_eq!(audit(vec![], &["--json"]).expect(0).json()["count"], 0);
-    audit(vec![], &["--since", "yesterday"]).expect(2);
+    audit(vec![], &["--since", "yesterday"]).usage();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

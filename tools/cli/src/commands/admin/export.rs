@@ -97,7 +97,7 @@ async fn receive(
     let (mut lines, mut bytes) = (0, 0);
     while let Some(part) = steps.next().await? {
         let part = part.as_ref();
-        lines += part.split_inclusive(|byte| *byte == b'\n').count() as u64;
+        lines += part.split(|byte| *byte == b'\n').skip(1).count() as u64;
         bytes += part.len() as u64;
         destination.write(part)?;
     }
