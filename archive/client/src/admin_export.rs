@@ -62,7 +62,8 @@ impl AdminExport {
                 self.last.clear();
             }
             let room = END.len().saturating_sub(self.last.len()).min(part.len());
-            self.last.extend_from_slice(part.get(..room).unwrap_or_default());
+            self.last
+                .extend_from_slice(part.get(..room).unwrap_or_default());
             self.is_line_done = part.ends_with(b"\n");
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct Cluster {
     clock: Clock,
     running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
+    /// More lines of the repository's own settings, from its next start on.
+    pub(crate) extra: String,
 }
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
@@ -100,6 +102,7 @@ impl Cluster {
             clock,
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            extra: String::new(),
         };
         for (part, grant) in [
             (REPOSITORY, "repository/kb"),
@@ -229,12 +232,12 @@ impl Cluster {
         Layout::new(&self.path(replica).join("volume"))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// The settings file of a part.
-    fn settings(&self, part: &str) -> String {
+    pub(crate) fn settings(&self, part: &str) -> String {
         let at = self.directory.path().display();
         let own = self.address(part);
         let rpc = format!(
@@ -259,7 +262,8 @@ impl Cluster {
                 };
                 format!(
                     "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
-                     trust = '{at}/trust.json'\n{}{}",
+                     trust = '{at}/trust.json'\n{}{}{}",
+                    self.extra,
                     replica("one"),
                     replica("two")
                 )

@@ -42,7 +42,11 @@ impl Admin {
     /// Remembers how far the log has come, and takes away the rows that are in it, but for the one of number `last`.
     pub(crate) fn set_drained(&self, position: Position, last: u64) -> Result<(), DbError> {
         let mut batch = self.database.batch();
-        for row in self.audit.range((Unbounded, Excluded(last)))? {
+        // What is before that was taken away the last time; to look there again would read its gravestones.
+        let from = self
+            .drained()?
+            .map_or(0, |before| before.chain.next().saturating_sub(1));
+        for row in self.audit.range((Included(from), Excluded(last)))? {
             batch.delete(&self.audit, &row?.0)?;
         }
         batch.put(&self.drained, &0, &position)?;
@@ -55,12 +59,13 @@ impl Admin {
             .numbering
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let node = |row: Result<((Text<ReplicaId>, Text<NodeId>), ()), DbError>| {
-            row.map(|((Text(replica), Text(node)), ())| (replica, node))
-        };
         Ok(Snapshot {
             files: Box::new(self.files.scan()?.map(|row| row.map(|(_, row)| row))),
-            nodes: Box::new(self.nodes.scan()?.map(node)),
+            nodes: Box::new(
+                self.nodes
+                    .scan()?
+                    .map(|row| row.map(|((Text(replica), Text(node)), ())| (replica, node))),
+            ),
             trail: Box::new(self.audit.scan()?),
             last: self.audit.last()?.map(|(number, _)| number),
         })

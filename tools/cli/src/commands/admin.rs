@@ -62,7 +62,8 @@ impl AdminExport {
         if is_stdout {
             let mut out = context.output.writer();
             while let Some(lines) = export.next().await? {
-                out.write_all(&lines).map_err(|error| Failure::output(&error))?;
+                out.write_all(&lines)
+                    .map_err(|error| Failure::output(&error))?;
             }
             out.flush().map_err(|error| Failure::output(&error))?;
             return Ok(Exit::Done);
@@ -158,7 +159,9 @@ fn lines(context: &Context, title: &str, findings: &Findings) -> Result<(), Fail
     if findings.count == 0 {
         return Ok(());
     }
-    context.output.line(&format!("{title}: {}", findings.count))?;
+    context
+        .output
+        .line(&format!("{title}: {}", findings.count))?;
     for finding in &findings.list {
         context
             .output
@@ -187,9 +190,8 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
     }
     lines(context, "damaged lines, left out", damaged)?;
     let time = time.map(|time| time.to_string()).unwrap_or_default();
-    let what = format!(
-        "{files} files, {nodes} nodes and {audit} lines of the audit trail, as of {time}"
-    );
+    let what =
+        format!("{files} files, {nodes} nodes and {audit} lines of the audit trail, as of {time}");
     if *written {
         context.output.line(&format!("restored: {what}"))?;
         let after = "what was stored after that is found by the next check as unexpected; start the repository";
@@ -225,10 +227,16 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
         return Ok(exit);
     }
     for (replica, node) in nodes {
-        context.output.line(&format!("asked: node {node} of replica {replica}"))?;
+        context
+            .output
+            .line(&format!("asked: node {node} of replica {replica}"))?;
     }
     lines(context, "did not answer, or not wholly", silent)?;
-    lines(context, "contradicting admissions, left out until people decide", contradicting)?;
+    lines(
+        context,
+        "contradicting admissions, left out until people decide",
+        contradicting,
+    )?;
     lines(context, "without a valid admission, left out", unsigned)?;
     if *written {
         context.output.line(&format!(
