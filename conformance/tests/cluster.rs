@@ -2,6 +2,7 @@
 
 mod checksums;
 mod doors;
+mod ledger;
 mod people;
 mod visits;
 mod world;

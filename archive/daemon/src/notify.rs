@@ -164,7 +164,7 @@ impl Notifier {
         match &self.0 {
             None => Vec::new(),
             Some(shared) => {
-                let message = shared.message("test", "a test; nothing is wrong".to_owned(), vec![]);
+                let message = shared.message("test", "a test; nothing is wrong", vec![]);
                 shared.send(&message).await
             }
         }
@@ -224,11 +224,11 @@ impl Shared {
         let news = lock(&self.incidents).take(self.clock.now());
         (!news.is_empty()).then(|| {
             let subject = subject(&news);
-            self.message("digest", subject, news)
+            self.message("digest", &subject, news)
         })
     }
 
-    fn message(&self, kind: &'static str, subject: String, news: Vec<News>) -> Message {
+    fn message(&self, kind: &'static str, subject: &str, news: Vec<News>) -> Message {
         let items = news.into_iter().map(|news| Item {
             key: news.key,
             what: news.what.word(),
@@ -284,17 +284,15 @@ impl Shared {
 
 fn subject(news: &[News]) -> String {
     let count = |what| news.iter().filter(|news| news.what == what).count();
-    match news {
-        [one] => format!("{} {}", one.key, one.what.word()),
-        _ => {
-            let parts = [What::Began, What::Lasts, What::Over]
-                .into_iter()
-                .map(|what| (what, count(what)))
-                .filter(|(_, count)| *count > 0)
-                .map(|(what, count)| format!("{count} {}", what.word()));
-            parts.collect::<Vec<_>>().join(", ")
-        }
+    if let [one] = news {
+        return format!("{} {}", one.key, one.what.word());
     }
+    let parts = [What::Began, What::Lasts, What::Over]
+        .into_iter()
+        .map(|what| (what, count(what)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{count} {}", what.word()));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -88,8 +88,8 @@ impl Attention {
         }
     }
 
-    fn tell(&mut self, replica: &ReplicaId, now: Wrong) {
-        for (key, text) in &now {
+    fn tell(&mut self, replica: &ReplicaId, now: &Wrong) {
+        for (key, text) in now {
             self.notifier.raise(key, text);
         }
         let before = self
@@ -114,7 +114,7 @@ impl Worker for Attention {
                 Err(late) => Err(late.to_string()),
             };
             let now = wrong(&replica, &said);
-            self.tell(&replica, now);
+            self.tell(&replica, &now);
         }
         Ok(Step::Idle(PAUSE))
     }

@@ -51,6 +51,8 @@ pub(crate) struct Cluster {
     addresses: BTreeMap<String, SocketAddr>,
     /// The replicas in the repository's settings.
     replicas: Vec<String>,
+    /// More lines of the repository's own settings, from its next start on.
+    pub(crate) extra: String,
 }
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
@@ -108,6 +110,7 @@ impl Cluster {
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
             replicas: Vec::new(),
+            extra: String::new(),
         };
         cluster.certify(REPOSITORY, &["repository/kb"]);
         cluster.certify(CHECKSUMS, &["monitor/three", "node/three-1"]);
@@ -263,12 +266,12 @@ impl Cluster {
         Layout::new(&self.path(replica).join("volume"))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// The settings file of a part.
-    fn settings(&self, part: &str) -> String {
+    pub(crate) fn settings(&self, part: &str) -> String {
         let at = self.directory.path().display();
         let own = self.address(part);
         let rpc = format!(
@@ -300,7 +303,8 @@ impl Cluster {
                 };
                 format!(
                     "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
-                     trust = '{at}/trust.json'\n{}{}",
+                     trust = '{at}/trust.json'\n{}{}{}",
+                    self.extra,
                     self.replicas
                         .iter()
                         .map(|id| replica(id, "bitarchive", &format!("monitor-{id}")))

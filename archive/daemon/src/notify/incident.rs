@@ -201,8 +201,12 @@ mod tests {
         Act::Wait(24 * 60),
     ];
 
+    /// What was told, and what was so.
+    type Told = Vec<(Timestamp, What)>;
+    type Truth = Vec<(Timestamp, bool)>;
+
     /// Plays `acts` as the task does: whatever is due while time passes is taken when it is due.
-    fn play(acts: &[Act]) -> (Vec<(Timestamp, What)>, Vec<(Timestamp, bool)>) {
+    fn play(acts: &[Act]) -> (Told, Truth) {
         let (mut incidents, mut now) = (Incidents::new(RHYTHM), Timestamp::UNIX_EPOCH);
         let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
         for act in acts {

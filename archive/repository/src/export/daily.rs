@@ -53,6 +53,12 @@ pub(crate) struct ExportRow {
 
 impl Value for ExportRow {}
 
+impl ExportRow {
+    const fn new(at: Timestamp, name: Option<FileName>, content: String) -> Self {
+        Self { at, name, content }
+    }
+}
+
 /// The job that exports.
 pub(crate) struct Daily {
     pub(crate) admin: Admin,
@@ -71,18 +77,35 @@ pub(crate) struct Daily {
 /// Why an export is not in the archive.
 #[derive(Debug, thiserror::Error)]
 enum DailyError {
+    #[error("the repository stops")]
+    Stopped,
     #[error("{0}")]
-    Export(#[from] ExportError),
+    Export(Box<ExportError>),
     #[error(transparent)]
     Disk(#[from] DiskError),
-    #[error(transparent)]
-    Database(#[from] DbError),
     #[error("its name: {0}")]
     Name(#[from] archive_model::InvalidFileName),
     #[error("the archive does not take it: {0}")]
     Store(String),
     #[error(transparent)]
     Join(#[from] tokio::task::JoinError),
+}
+
+impl From<ExportError> for DailyError {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Stopped => Self::Stopped,
+            ExportError::Database(_) | ExportError::Log(_) | ExportError::Write(_) => {
+                Self::Export(Box::new(error))
+            }
+        }
+    }
+}
+
+impl From<DbError> for DailyError {
+    fn from(error: DbError) -> Self {
+        ExportError::from(error).into()
+    }
 }
 
 /// An export on the disk, not archived yet.
@@ -98,9 +121,11 @@ impl Worker for Daily {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let now = self.clock.now();
-        let last = self.last()?;
+        let book = self.book();
+        let last = spawn_blocking(move || book.last()).await??;
         let Some((_, row)) = &last else {
-            self.remember(0, now, None, String::new())?;
+            let (book, first) = (self.book(), ExportRow::new(now, None, String::new()));
+            spawn_blocking(move || book.write(0, first)).await??;
             return Ok(Step::Idle(LOOK));
         };
         let due = row.at.checked_add(self.period).unwrap_or(Timestamp::MAX);
@@ -113,7 +138,7 @@ impl Worker for Daily {
                 self.notifier.resolve(INCIDENT);
                 Ok(Step::Again)
             }
-            Err(DailyError::Export(ExportError::Stopped)) => Ok(Step::Idle(LOOK)),
+            Err(DailyError::Stopped) => Ok(Step::Idle(LOOK)),
             Err(error) => {
                 tracing::error!(%error, "the admin data were not exported");
                 let text = format!("the admin data were not exported into the archive: {error}");
@@ -125,37 +150,11 @@ impl Worker for Daily {
 }
 
 impl Daily {
-    fn table(&self) -> Result<Table<u64, ExportRow>, DbError> {
-        self.admin.table("exports")
-    }
-
-    fn last(&self) -> Result<Option<(u64, ExportRow)>, DbError> {
-        self.table()?.last()
-    }
-
-    fn remember(
-        &self,
-        number: u64,
-        at: Timestamp,
-        name: Option<FileName>,
-        content: String,
-    ) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
-        let row = ExportRow { at, name, content };
-        changes.batch().put(&self.table()?, &number, &row)?;
-        if let Some(name) = row.name {
-            changes.note(AuditLine {
-                at,
-                who: self.who(),
-                file: Some(name),
-                what: "admin data exported".to_owned(),
-            });
+    fn book(&self) -> Book {
+        Book {
+            admin: self.admin.clone(),
+            who: format!("repository/{}", self.archive),
         }
-        self.admin.commit(changes)
-    }
-
-    fn who(&self) -> String {
-        format!("repository/{}", self.archive)
     }
 
     async fn export(
@@ -183,7 +182,8 @@ impl Daily {
         if let Some(name) = &name {
             tracing::info!(%name, files = end.files, audit = end.audit, "admin data exported");
         }
-        self.remember(number, now, name, content)?;
+        let (book, row) = (self.book(), ExportRow::new(now, name, content));
+        spawn_blocking(move || book.write(number, row)).await??;
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Daily {
             false,
         );
         let depositor = Depositor {
-            who: self.who(),
+            who: self.book().who,
             source: Some(source),
             replies,
             sent: false,
@@ -216,9 +216,8 @@ impl Daily {
             feed(&path, &chunks);
             Ok::<(), std::convert::Infallible>(())
         });
-        let stopping = || DailyError::Export(ExportError::Stopped);
         if !self.mail.ask(name.clone(), claim, depositor).await {
-            return Err(stopping());
+            return Err(DailyError::Stopped);
         }
         let answered = async {
             while let Some(reply) = answers.recv().await {
@@ -234,11 +233,41 @@ impl Daily {
             .0
             .saturating_add(Duration::from_secs(spooled.size / STORE.1));
         tokio::select! {
-            () = self.stop.cancelled() => Err(stopping()),
+            () = self.stop.cancelled() => Err(DailyError::Stopped),
             answered = self.clock.timeout(limit, answered) => {
                 answered.map_err(|late| DailyError::Store(late.to_string()))?.map(|()| name)
             }
         }
+    }
+}
+
+/// Where it is remembered what was exported.
+struct Book {
+    admin: Admin,
+    who: String,
+}
+
+impl Book {
+    fn table(&self) -> Result<Table<u64, ExportRow>, DbError> {
+        self.admin.table("exports")
+    }
+
+    fn last(&self) -> Result<Option<(u64, ExportRow)>, DbError> {
+        self.table()?.last()
+    }
+
+    fn write(&self, number: u64, row: ExportRow) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.table()?, &number, &row)?;
+        if let Some(name) = row.name {
+            changes.note(AuditLine {
+                at: row.at,
+                who: self.who.clone(),
+                file: Some(name),
+                what: "admin data exported".to_owned(),
+            });
+        }
+        self.admin.commit(changes)
     }
 }
 
@@ -285,7 +314,7 @@ impl Spool {
             hash: blake3::Hasher::new(),
             size: 0,
         };
-        let failed = |error: io::Error| DailyError::Export(ExportError::Write(error));
+        let failed = |error: io::Error| DailyError::from(ExportError::Write(error));
         let mut packed = GzEncoder::new(BufWriter::with_capacity(CHUNK, file), Compression::new(6));
         let log = self.data.join("audit");
         let export = Export {

@@ -233,9 +233,9 @@ mod tests {
             );
         }
         let trail: Vec<_> = admin
-            .audit()
+            .audit_rows(0)
             .unwrap()
-            .map(|line| line.unwrap().what)
+            .map(|row| row.unwrap().1.what)
             .collect();
         let asked = |n| format!("r{n} asked: retire volume v: dead");
         let expected = [

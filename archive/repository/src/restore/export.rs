@@ -94,7 +94,7 @@ impl Source<'_> {
             log: Some(Walk::open(&self.data.join("audit"))?),
             next: 0,
         };
-        let none = || RestoreError::Export {
+        let foreign = || RestoreError::Export {
             path: PathBuf::from(self.export),
             why: "it does not begin as an export of this archive".to_owned(),
         };
@@ -103,7 +103,7 @@ impl Source<'_> {
                 Seen::Header(header) => report.time = Some(header.time),
                 Seen::End => {}
                 Seen::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
-                _ if report.time.is_none() => return Err(none()),
+                _ if report.time.is_none() => return Err(foreign()),
                 Seen::File(row) => {
                     if row.admission.is_none() {
                         report.intents += 1;
@@ -143,7 +143,7 @@ impl Source<'_> {
             }
         }
         if report.time.is_none() {
-            return Err(none());
+            return Err(foreign());
         }
         Ok(report)
     }

@@ -73,10 +73,11 @@ pub(crate) fn row(name: &str, content: u8) -> AdminRow {
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     let sightings = ["one", "two"].map(|replica| sighting(replica, signed.as_str()));
-    match rule.combine(&FileName::new(name).unwrap(), &sightings) {
-        Verdict::File(row) => *row,
-        other => panic!("{other:?}"),
-    }
+    let verdict = rule.combine(&FileName::new(name).unwrap(), &sightings);
+    let Verdict::File(row) = verdict else {
+        panic!("{verdict:?}")
+    };
+    *row
 }
 
 /// Admin data with so many files, a node, and a line of the trail for each file.

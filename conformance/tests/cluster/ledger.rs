@@ -1,0 +1,214 @@
+//! The trail, receipts on demand, exports into the archive itself, and the way back from lost admin data.
+
+use std::fs;
+use std::time::Duration;
+
+use archive_client::{AdminExport, Wanted};
+use archive_daemon::Clock;
+use archive_proof::{Envelope, Receipt};
+use archive_repository::restore::{from_export, from_replicas};
+use proto_archive::wire::access_client::AccessClient;
+use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::{AuditLineState, AuditRequest, NotifyTestRequest, ReceiptRequest};
+use tonic::{Code, Status};
+
+use super::visits::{get, limits, list, name, noise, store};
+use super::world::{Cluster, REPOSITORY, eventually, on_a_cluster};
+
+const SOON: Duration = Duration::from_secs(30);
+
+async fn audit(cluster: &Cluster, file: &str) -> Result<Vec<AuditLineState>, Status> {
+    let mut client = PreservationClient::new(cluster.channel("officer/o"));
+    let request = AuditRequest {
+        file: file.to_owned(),
+        since: String::new(),
+    };
+    let mut stream = client.audit(request).await?.into_inner();
+    let mut lines = Vec::new();
+    while let Some(message) = stream.message().await? {
+        lines.extend(message.lines);
+    }
+    Ok(lines)
+}
+
+async fn receipt(cluster: &Cluster, grant: &str, file: &str) -> Result<Receipt, Status> {
+    let mut client = AccessClient::new(cluster.channel(grant));
+    let name = file.to_owned();
+    let said = client
+        .receipt(ReceiptRequest { name })
+        .await?
+        .into_inner()
+        .receipt;
+    let envelope = Envelope::parse(said.as_bytes()).unwrap();
+    Ok(Receipt::verify(&envelope, cluster.trust()).unwrap().0)
+}
+
+async fn names(cluster: &Cluster) -> Vec<String> {
+    let (entries, _) = list(&cluster.reader(), None).await.unwrap();
+    entries.iter().map(|entry| entry.name.to_string()).collect()
+}
+
+#[test]
+fn the_trail_is_kept_and_receipts_are_given_again() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let bytes = noise(20_000, 1);
+        store(cluster, &name("a"), &bytes).await.unwrap();
+        store(cluster, &name("b"), &bytes).await.unwrap();
+        let whole = audit(cluster, "").await.unwrap();
+        assert!(
+            whole
+                .iter()
+                .map(|line| line.number)
+                .eq(0..whole.len() as u64)
+        );
+        let own = audit(cluster, "a").await.unwrap();
+        assert!(
+            !own.is_empty() && own.iter().all(|line| line.file == "a"),
+            "{own:?}"
+        );
+        assert!(own.iter().all(|line| line.who == "harvester/h-1"));
+        eventually("every line is in the log", SOON, async || {
+            let lines = audit(cluster, "").await.unwrap();
+            lines
+                .iter()
+                .all(|line| line.previous.len() == 64)
+                .then_some(())
+        })
+        .await;
+
+        for grant in ["reader/anna", "harvester/h-1"] {
+            let receipt = receipt(cluster, grant, "a").await.unwrap();
+            assert_eq!(receipt.replicas.len(), 2, "{grant}");
+        }
+        for (grant, file) in [("harvester/h-2", "a"), ("reader/anna", "c")] {
+            let status = receipt(cluster, grant, file).await.unwrap_err();
+            assert_eq!(status.code(), Code::NotFound, "{grant}");
+        }
+        let mut operator = PreservationClient::new(cluster.channel("operator/o"));
+        let told = operator
+            .notify_test(NotifyTestRequest {})
+            .await
+            .unwrap()
+            .into_inner();
+        assert!(
+            told.failed && told.outcomes[0].contains("notify.command"),
+            "{told:?}"
+        );
+
+        // Somebody edits the trail while the repository is stopped.
+        cluster.stop(REPOSITORY).await;
+        let log = cluster.path("repository").join("audit/audit-000000.jsonl");
+        let text = fs::read_to_string(&log).unwrap();
+        archive_durable::replace(&log, text.replacen("h-1", "h-9", 1).as_bytes()).unwrap();
+        cluster.start(REPOSITORY).await;
+        let status = audit(cluster, "").await.unwrap_err();
+        assert!(status.message().contains("audit-000000.jsonl"), "{status}");
+    });
+}
+
+#[test]
+fn admin_data_come_back_from_the_export_in_the_archive() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let bytes = noise(300_000, 2);
+        store(cluster, &name("a"), &bytes).await.unwrap();
+        store(cluster, &name("b"), &bytes).await.unwrap();
+        let mut asked = AdminExport::begin(cluster.channel("operator/o"), limits())
+            .await
+            .unwrap();
+        let mut lines = Vec::new();
+        while let Some(part) = asked.next().await.unwrap() {
+            lines.extend_from_slice(&part);
+        }
+        assert!(lines.starts_with(b"{\"header\":{\"format\":\"holdfast-admin-export/1\""));
+
+        cluster.stop(REPOSITORY).await;
+        "export = '1 s'\n".clone_into(&mut cluster.extra);
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        let export = eventually("an export in the archive", SOON, async || {
+            let names = names(cluster).await;
+            names
+                .into_iter()
+                .find(|name| name.starts_with("holdfast-admin-kb-"))
+        })
+        .await;
+        // Nothing changes any more but for the exports themselves: there is one, however many are due.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(names(cluster).await, ["a", "b", &export]);
+        let stored = eventually("the export is everywhere", SOON, async || {
+            receipt(cluster, "reader/anna", &export).await.ok()
+        })
+        .await;
+        assert_eq!(stored.replicas.len(), 2);
+        let (packed, end) = get(cluster, &Wanted::whole(name(&export))).await;
+        end.unwrap();
+
+        cluster.stop(REPOSITORY).await;
+        cluster.extra.clear();
+        let data = cluster.path("repository");
+        fs::remove_dir_all(data.join("admin")).unwrap();
+        let file = cluster.path("export.jsonl.gz");
+        archive_durable::replace(&file, &packed).unwrap();
+        let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
+        let report = from_export(&settings, &file, false, cluster.now()).unwrap();
+        assert!(report.written && report.damaged.count == 0, "{report:?}");
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        assert_eq!(names(cluster).await, ["a", "b"]);
+        let (read, end) = get(cluster, &Wanted::whole(name("a"))).await;
+        end.unwrap();
+        assert!(read == bytes);
+        assert!(store(cluster, &name("a"), &bytes).await.unwrap().already);
+        store(cluster, &name("c"), &bytes).await.unwrap();
+        let trail = audit(cluster, "").await.unwrap();
+        assert!(
+            trail
+                .iter()
+                .map(|line| line.number)
+                .eq(0..trail.len() as u64)
+        );
+        assert!(trail.iter().any(|line| line.what.contains("restored")));
+        eventually("the log goes on", SOON, async || {
+            let lines = audit(cluster, "").await.unwrap();
+            lines
+                .iter()
+                .all(|line| line.previous.len() == 64)
+                .then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn admin_data_come_back_from_the_sidecars_or_nothing_is_written() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let bytes = noise(100_000, 3);
+        store(cluster, &name("a"), &bytes).await.unwrap();
+        store(cluster, &name("b"), &bytes).await.unwrap();
+        cluster.stop(REPOSITORY).await;
+        let data = cluster.path("repository");
+        fs::remove_dir_all(data.join("admin")).unwrap();
+        let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
+        let report = from_replicas(&settings, false, Clock::system())
+            .await
+            .unwrap();
+        assert_eq!(report.nodes.len(), 2, "{report:?}");
+        if report.silent.count > 0 {
+            // Nodes that do not know the question yet: nothing half is left behind.
+            assert!(!report.written, "{report:?}");
+            assert!(!data.join("admin/CURRENT").try_exists().unwrap());
+            return;
+        }
+        assert!(
+            report.written && report.files == 2 && report.incomplete == 0,
+            "{report:?}"
+        );
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        assert_eq!(names(cluster).await, ["a", "b"]);
+        let (read, end) = get(cluster, &Wanted::whole(name("b"))).await;
+        end.unwrap();
+        assert!(read == bytes);
+        assert!(store(cluster, &name("a"), &bytes).await.unwrap().already);
+    });
+}
