@@ -9,6 +9,7 @@ use super::*;
 mod broken;
 mod mend;
 mod published;
+mod scrub;
 mod verify;
 
 /// A node's machine: its disks and data directory survive the node.
