@@ -123,9 +123,8 @@ impl Scrub {
             Done::Surveyed(found) => {
                 let (plan, surveyed) = found?;
                 self.again = plan.due > plan.next.len() as u64;
-                self.plan = plan.next.iter().cloned().collect();
+                self.plan = plan.next.into();
                 self.surveyed = Some(surveyed);
-                self.round.note(plan)?;
             }
             Done::Read(Ok(entry)) => self.round.count(&entry),
             Done::Read(Err(error)) => {
@@ -242,8 +241,10 @@ impl Round {
                 break;
             }
         }
+        let plan = survey.finish();
+        self.note(plan.clone())?;
         let took = self.clock.instant().saturating_duration_since(at);
-        Ok((survey.finish(), Surveyed { at, took, writes }))
+        Ok((plan, Surveyed { at, took, writes }))
     }
 
     /// Makes known what a look over the rows found.

@@ -207,6 +207,10 @@ fn who_works_on_a_file_works_alone() {
     std::fs::write(machine.target("b").file, "x").unwrap();
     assert!(matches!(
         node.verify(&name("b"), None, now(), &mut on),
+        Err(NodeError::NotFound(_))
+    ));
+    assert!(matches!(
+        node.hold(&name("b"), Work::Verify),
         Err(NodeError::Busy { .. })
     ));
     drop(receiving);
