@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Clock, Step, Tasks, Worker, WorkerError};
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::{FileName, VolumeId};
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 

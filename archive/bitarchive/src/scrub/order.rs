@@ -105,7 +105,7 @@ impl Policy {
         }
         let deadline = nanoseconds(self.deadline);
         let young = nanoseconds(self.young);
-        let spread = Spread::of(entry);
+        let spread = Spread::of(entry, 0);
         let Some(verified) = believed(entry.row.verified, now) else {
             let from = unknown_since.as_nanosecond() + spread.part(deadline * 95 / 100);
             return Some(Window {
@@ -129,7 +129,7 @@ impl Policy {
         } else {
             Window {
                 until: verified + deadline,
-                from: verified + deadline * 3 / 4 + spread.part(deadline / 5),
+                from: verified + deadline * 3 / 4 + Spread::of(entry, verified).part(deadline / 5),
             }
         })
     }
@@ -146,17 +146,16 @@ fn nanoseconds(duration: Duration) -> i128 {
     i128::try_from(duration.as_nanos()).unwrap_or(i128::from(i64::MAX))
 }
 
-/// A number that belongs to one copy until it is verified again, so that what met once does not meet every time.
+/// A number that belongs to one copy; with when it was verified, so that what met once does not meet every time.
 struct Spread(u64);
 
 impl Spread {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &Entry, verified: i128) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(entry.name.as_str().as_bytes());
         hasher.update(&[0]);
         hasher.update(entry.volume.as_str().as_bytes());
-        let verified = entry.row.verified.map(Timestamp::as_second);
-        hasher.update(&verified.unwrap_or_default().to_le_bytes());
+        hasher.update(&verified.to_le_bytes());
         let hash = hasher.finalize();
         Self(
             hash.as_bytes()
