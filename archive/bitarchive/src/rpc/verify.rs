@@ -110,7 +110,9 @@ mod tests {
         hand.advance(EVERY);
         let flow = news.tell(10, |_| Err(Status::cancelled("the caller is gone")));
         assert!(flow.is_break());
-        let why = news.end::<()>(Err(Status::unavailable("stopped"))).unwrap_err();
+        let why = news
+            .end::<()>(Err(Status::unavailable("stopped")))
+            .unwrap_err();
         assert_eq!(why.code(), tonic::Code::Cancelled, "why it was stopped");
     }
 }

@@ -22,8 +22,7 @@ pub(super) fn spoil(path: &Path, spoil: impl FnOnce(&mut Vec<u8>)) {
     let mut content = std::fs::read(path).unwrap();
     spoil(&mut content);
     std::fs::write(path, content).unwrap();
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444))
-        .unwrap();
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
 }
 
 impl Machine {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use archive_model::Groups;
 
-use super::broken::{SIZE, damage, mend, on, order, Sent, segments, set, slice, spoil, verify};
+use super::broken::{SIZE, Sent, damage, mend, on, order, segments, set, slice, spoil, verify};
 use super::*;
 use crate::attic::{Kind, Reason};
 

@@ -185,7 +185,11 @@ fn damage_makes_its_neighbours_next() {
     next.retain(|name| !["f42", "f58"].contains(name));
     let expected: Vec<String> = (43..58).map(|hour| format!("f{hour:02}")).collect();
     assert_eq!(next, expected, "none was due");
-    assert_eq!(found.next.len(), NEIGHBOURS, "one of those that are equally far");
+    assert_eq!(
+        found.next.len(),
+        NEIGHBOURS,
+        "one of those that are equally far"
+    );
     // What was read since is not read again for the same damage.
     let mut survey = super::tests::survey(1, vec![suspect]);
     for mut entry in entries {
