@@ -1,36 +1,34 @@
 //! The scrub: every copy of this node read whole within the deadline, the one that has waited longest first.
 //!
-//! [`order`] decides what is next and how fast, from the catalog; [`orders`] keeps what people said; this file does it.
+//! `scrub/order.rs` decides what is next and how fast, from the catalog; `scrub/control.rs` is what people talk to; this
+//! file does it.
 //! What is verified is in the catalog as soon as it is, so a process that dies loses the file it was reading and no
 //! more. A long file is read on a thread of its own, which lets go of it when the node stops, when the scrub is paused,
 //! and when somebody else wants the file.
 //!
 //! Not promised: that a disk is read faster than people allow. Then the oldest verification shows how far behind it is.
 
+mod control;
 mod order;
 mod orders;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_daemon::worker::MAX_PAUSE;
 use archive_daemon::{Clock, Step, Tasks, Worker, WorkerError};
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::{FileName, VolumeId};
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use self::order::{Plan, Planned, Policy, Survey};
-use self::orders::{Orders, end_of};
+pub use self::control::{Activity, Control, Order, State};
+use self::order::{Plan, Planned, Survey};
 use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::metrics::Instruments;
 use crate::node::Node;
-use crate::settings::ScrubSettings;
 use crate::work::Work;
 
 /// How long one step waits for what is under way.
@@ -47,163 +45,6 @@ const SURVEY_SHARE: u32 = 20;
 
 /// How often a thread that waits looks whether it shall stop.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What people say to the scrub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Rest for so long, at most a day; zero: a day.
-    Pause(Duration),
-    /// Go on.
-    Resume,
-    /// At most so many bytes a second; zero: what the deadline asks for.
-    Throttle(u64),
-}
-
-/// What it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
-    /// Something is due and is being read.
-    Running,
-    /// Nothing is due.
-    Idle,
-    /// People paused it, until then.
-    Paused(Timestamp),
-    /// The settings switch it off.
-    Off,
-}
-
-/// How the scrub is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    /// What it does.
-    pub activity: Activity,
-    /// Bytes a second.
-    pub rate: u64,
-    /// Copies that are due now.
-    pub due: u64,
-    /// When the next one is.
-    pub next: Option<Timestamp>,
-    /// The oldest verification; none while some copy has none.
-    pub oldest: Option<Timestamp>,
-    /// Copies that were not verified since the catalog was built.
-    pub unknown: u64,
-    /// Files read since the start.
-    pub files: u64,
-    /// Bytes read since the start.
-    pub bytes: u64,
-    /// Damaged copies found since the start.
-    pub found: u64,
-    /// Every copy is read once within this.
-    pub deadline: Duration,
-}
-
-/// What the scrub and those who talk to it share.
-#[derive(Debug)]
-pub struct Control {
-    data: PathBuf,
-    settings: ScrubSettings,
-    shared: Mutex<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    orders: Orders,
-    plan: Plan,
-    files: u64,
-    bytes: u64,
-    found: u64,
-}
-
-impl Control {
-    /// Takes up what was ordered before the restart.
-    pub fn open(data: &Path, settings: ScrubSettings, now: Timestamp) -> Self {
-        let shared = Shared {
-            orders: Orders::read(data, now),
-            ..Shared::default()
-        };
-        Self {
-            data: data.to_owned(),
-            settings,
-            shared: Mutex::new(shared),
-        }
-    }
-
-    /// Does what people say, durably.
-    pub fn order(&self, order: Order, now: Timestamp) -> Result<(), DiskError> {
-        self.remember(|orders| match order {
-            Order::Pause(pause) => {
-                let pause = if pause.is_zero() { MAX_PAUSE } else { pause };
-                orders.paused_until = Some(end_of(pause, now));
-            }
-            Order::Resume => orders.paused_until = None,
-            Order::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
-        })
-    }
-
-    /// How it is doing.
-    pub fn state(&self, now: Timestamp) -> State {
-        let shared = self.lock();
-        let activity = match shared.orders.pause(now) {
-            _ if !self.settings.enabled => Activity::Off,
-            Some(until) => Activity::Paused(until),
-            None if shared.plan.due > 0 => Activity::Running,
-            None => Activity::Idle,
-        };
-        State {
-            activity,
-            rate: self.rate_of(&shared),
-            due: shared.plan.due,
-            next: shared.plan.next_due,
-            oldest: shared.plan.oldest,
-            unknown: shared.plan.unknown,
-            files: shared.files,
-            bytes: shared.bytes,
-            found: shared.found,
-            deadline: self.settings.deadline.duration(),
-        }
-    }
-
-    fn may_read(&self, now: Timestamp) -> bool {
-        self.settings.enabled && self.lock().orders.pause(now).is_none()
-    }
-
-    fn rate(&self) -> u64 {
-        self.rate_of(&self.lock())
-    }
-
-    fn rate_of(&self, shared: &Shared) -> u64 {
-        let ordered = shared.orders.bytes_per_second;
-        let most = ordered.or(self.settings.rate.map(archive_daemon::ByteSize::bytes));
-        shared.plan.rate.min(most.unwrap_or(u64::MAX)).max(1)
-    }
-
-    /// Changes what is remembered: on disk first.
-    fn remember(&self, change: impl FnOnce(&mut Orders)) -> Result<(), DiskError> {
-        let mut shared = self.lock();
-        let mut orders = shared.orders.clone();
-        change(&mut orders);
-        if orders != shared.orders {
-            orders.write(&self.data)?;
-            shared.orders = orders;
-        }
-        Ok(())
-    }
-
-    fn policy(&self) -> Policy {
-        Policy {
-            deadline: self
-                .settings
-                .deadline
-                .duration()
-                .max(Duration::from_secs(1)),
-            young: self.settings.young.duration(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The worker.
 pub(crate) struct Scrub {
@@ -281,9 +122,8 @@ impl Scrub {
             Done::Surveyed(found) => {
                 let (plan, surveyed) = found?;
                 self.again = plan.due > plan.next.len() as u64;
-                self.plan = plan.next.iter().cloned().collect();
+                self.plan = plan.next.into();
                 self.surveyed = Some(surveyed);
-                self.round.note(plan)?;
             }
             Done::Read(Ok(entry)) => self.round.count(&entry),
             Done::Read(Err(error)) => {
@@ -394,7 +234,7 @@ impl Round {
                 (Some(_) | None, _) => {}
             }
         }
-        let unknown_since = self.control.lock().orders.unknown_since.unwrap_or(now);
+        let unknown_since = self.control.unknown_since().unwrap_or(now);
         let suspects = self.node.standing().take_suspects();
         let mut survey = Survey::new(
             self.control.policy(),
@@ -410,15 +250,17 @@ impl Round {
                 break;
             }
         }
+        let plan = survey.finish();
+        self.note(plan.clone())?;
         let took = self.clock.instant().saturating_duration_since(at);
-        Ok((survey.finish(), Surveyed { at, took, writes }))
+        Ok((plan, Surveyed { at, took, writes }))
     }
 
     /// Makes known what a look over the rows found.
     fn note(&self, plan: Plan) -> Result<(), DiskError> {
         self.node.standing().set_oldest(plan.oldest);
         let (unknown, now) = (plan.unknown, self.clock.now());
-        self.control.lock().plan = plan;
+        self.control.set_plan(plan);
         self.control.remember(|orders| {
             orders.unknown_since = (unknown > 0).then(|| orders.unknown_since.unwrap_or(now));
         })
@@ -426,12 +268,8 @@ impl Round {
 
     fn count(&self, entry: &Entry) {
         self.instruments.scrub_files.inc();
-        let mut shared = self.control.lock();
-        shared.files += 1;
-        shared.plan.due = shared.plan.due.saturating_sub(1);
-        if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            shared.found += 1;
-        }
+        let is_damaged = matches!(entry.row.condition, Condition::Damaged { .. });
+        self.control.count_file(is_damaged);
     }
 
     /// Reads one copy, unless somebody else has read it since it was planned.
@@ -443,10 +281,7 @@ impl Round {
         let mut pace = Pace::new(self.clock.instant());
         let mut progress = |bytes: u64| {
             self.instruments.scrub_bytes.inc_by(bytes);
-            {
-                let mut shared = self.control.lock();
-                shared.bytes = shared.bytes.saturating_add(bytes);
-            }
+            self.control.count_bytes(bytes);
             pace.spend(bytes, self.control.rate(), self.clock.instant());
             self.wait(&pace, &planned.name)
         };

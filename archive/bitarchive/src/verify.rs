@@ -54,7 +54,8 @@ impl Node {
             Ok(found)
         };
         let mut found = find()?;
-        if found.is_empty() {
+        // While it is received, its row is the upload's to write.
+        if found.is_empty() && self.receiving(name).is_none() {
             for (id, layout) in self.volume_set().online() {
                 if volume.is_none_or(|volume| id == *volume) {
                     self.look_at(&id, &layout, name, now)?;

@@ -2,8 +2,10 @@
 //!
 //! A disk on which every call fails from one on holds what a process that died there would have left.
 #![expect(
-    clippy::expect_used,
     clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "helpers of tests make and damage files"
 )]
 
@@ -201,7 +203,7 @@ fn a_journal_counts_only_whole() {
         name: FileName::new("f").expect("a name"),
         size: 30_000,
         root: root(),
-        groups: Groups::touching([16_384..16_385]),
+        groups: Groups::touching(std::iter::once(16_384..16_385)),
     };
     let mut writer = JournalWriter::create(&path, &change).expect("created");
     writer.append(&good()[16_384..30_000]).expect("written");

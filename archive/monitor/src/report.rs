@@ -3,6 +3,7 @@
 use std::fmt;
 
 use archive_model::VolumeId;
+use jiff::Timestamp;
 
 /// A node, as it last described itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,14 @@ pub struct Report {
     pub volumes: Vec<Volume>,
     /// The room for new files on its best volume, in bytes, above the reserve.
     pub usable: u64,
+    /// Whether it takes new files, on any volume.
+    pub mode: Mode,
+    /// Copies that are not as they should be.
+    pub findings: u64,
+    /// Changes whenever a finding comes, changes or goes.
+    pub findings_stamp: u64,
+    /// When the copy that has waited longest was last verified; none: unknown.
+    pub oldest_verification: Option<Timestamp>,
 }
 
 /// A disk of a node.
@@ -46,11 +55,10 @@ pub enum Mode {
 }
 
 impl Report {
-    /// Whether any volume takes new files, be there room or not.
+    /// Whether it and any volume takes new files, be there room or not.
     pub fn takes_files(&self) -> bool {
-        self.volumes
-            .iter()
-            .any(|v| v.problem.is_none() && !v.retired && v.mode == Mode::ReadWrite)
+        let takes = |v: &Volume| v.problem.is_none() && !v.retired && v.mode == Mode::ReadWrite;
+        self.mode == Mode::ReadWrite && self.volumes.iter().any(takes)
     }
 }
 
@@ -95,6 +103,10 @@ pub(crate) mod tests {
             endpoint: endpoint.to_owned(),
             volumes: vec![volume(Mode::ReadWrite)],
             usable,
+            mode: Mode::ReadWrite,
+            findings: 0,
+            findings_stamp: 0,
+            oldest_verification: None,
         }
     }
 
@@ -102,9 +114,8 @@ pub(crate) mod tests {
     fn one_good_volume_takes_files() {
         let takes = |volumes: Vec<Volume>| {
             Report {
-                endpoint: String::new(),
                 volumes,
-                usable: 9,
+                ..report("", 9)
             }
             .takes_files()
         };
@@ -124,5 +135,12 @@ pub(crate) mod tests {
         assert!(!takes(vec![]));
         assert!(!takes(bad.to_vec()));
         assert!(takes(bad.into_iter().chain([good]).collect()));
+        for mode in [Mode::ReadOnly, Mode::Draining] {
+            let closed = Report {
+                mode,
+                ..report("", 9)
+            };
+            assert!(!closed.takes_files(), "the node itself is {mode}");
+        }
     }
 }

@@ -196,7 +196,8 @@ impl Replica for Door {
         &self,
         request: Request<wire::FilesRequest>,
     ) -> Answer<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>> {
-        let after = fields::after(&request.into_inner().after)?;
+        let request = request.into_inner();
+        let after = fields::after(&request.after)?;
         let permit = Arc::clone(&self.listings)
             .try_acquire_owned()
             .map_err(|_none_left| {
@@ -209,9 +210,12 @@ impl Replica for Door {
         let mut merge = Merge::new(nodes, after.clone(), survey.gaps);
         let mut sources = Vec::new();
         for (index, address) in survey.ask.into_iter().enumerate() {
-            let messages =
-                self.client
-                    .files(&address, after.as_ref(), self.settings.idle.duration());
+            let messages = self.client.files(
+                &address,
+                after.as_ref(),
+                request.only_findings,
+                self.settings.idle.duration(),
+            );
             if let Err(error) = &messages {
                 merge.fail(index, error);
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use archive_durable::replace;
 use archive_model::FileName;
 
 use crate::layout::Layout;
@@ -13,7 +14,7 @@ const COPY_SIDECAR: &str = ".mend.json";
 const OUTBOARD: &str = ".outboard.mend";
 const JOURNAL: &str = ".journal.mend";
 const GROUPS: &str = ".groups.mend";
-const POSITIONS: &str = ".positions.mend";
+const POSITIONS: &str = ".pos.mend";
 
 /// Where a mend keeps what.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Beside {
     }
 
     /// Everything but the journal: what may go at any time.
-    pub(super) fn leftovers(&self) -> [PathBuf; 6] {
+    pub(super) fn leftovers(&self) -> [PathBuf; 7] {
         [
             self.incoming.join(&self.copy),
             self.incoming.join(format!("{}.bao", self.copy)),
@@ -55,12 +56,18 @@ impl Beside {
             self.outboard.clone(),
             self.groups.clone(),
             self.positions.clone(),
+            replace::unfinished(&self.positions),
         ]
     }
 }
 
 /// Whether a name in `incoming/` is that of a mend. The id of an upload has no dot, so no upload has these endings.
 pub(crate) fn is_of_a_mend(name: &str) -> bool {
+    let name = match name.strip_prefix('.') {
+        // A state file that was not finished.
+        Some(name) => name.strip_suffix(".new").unwrap_or_default(),
+        None => name,
+    };
     [COPY, COPY_OUTBOARD, COPY_SIDECAR]
         .iter()
         .any(|ending| name.ends_with(ending))
@@ -88,11 +95,17 @@ mod tests {
             .chain([beside.journal.clone()]);
         for path in all {
             let last = path.file_name().unwrap().to_str().unwrap().to_owned();
-            // A state file is first written under a name of five more bytes.
             assert!(last.len() <= 255, "{last}");
             assert!(is_of_a_mend(&last), "{last}");
         }
-        for upload in ["u1", "u1.json", "u1.bao", "mend", "mend.bao"] {
+        for upload in [
+            "u1",
+            "u1.json",
+            "u1.bao",
+            "mend",
+            "mend.bao",
+            ".u1.json.new",
+        ] {
             assert!(!is_of_a_mend(upload), "{upload}");
         }
         assert_eq!(

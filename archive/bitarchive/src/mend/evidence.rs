@@ -19,7 +19,7 @@ const MOST_A_SECOND: u32 = 100;
 /// How much surplus is copied at a time, in bytes.
 const BLOCK: usize = 1024 * 1024;
 
-/// What is known of the replaced bytes: `<name>.positions.mend`, beside `<name>.groups.mend`, which has the bytes.
+/// What is known of the replaced bytes: `<name>.pos.mend`, beside `<name>.groups.mend`, which has the bytes.
 #[derive(Serialize)]
 struct Positions<'a> {
     format: &'static str,
@@ -158,7 +158,7 @@ impl Evidence {
             }
         };
         let name = place.file_name().map(|name| name.to_string_lossy());
-        Ok(name.map(|name| name.into_owned()))
+        Ok(name.map(std::borrow::Cow::into_owned))
     }
 }
 

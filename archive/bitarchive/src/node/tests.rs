@@ -14,6 +14,7 @@ mod crash;
 mod disks;
 mod mend;
 mod published;
+mod scrub;
 mod verify;
 
 /// A node's machine: its disks and data directory survive the node.

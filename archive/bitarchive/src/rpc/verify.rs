@@ -93,3 +93,36 @@ impl<'a> News<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::clock::ManualClock;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn news_come_every_second_and_a_caller_that_is_gone_ends_the_work() {
+        let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let clock = hand.clock();
+        let mut news = News::new(&clock);
+        let mut told = Vec::new();
+        for _ in 0..25 {
+            hand.advance(EVERY / 10);
+            let flow = news.tell(10, |bytes| {
+                told.push(bytes);
+                Ok(())
+            });
+            assert!(flow.is_continue());
+        }
+        assert_eq!(told, [100, 200]);
+        assert_eq!(news.end(Ok(7)).unwrap(), 7);
+        hand.advance(EVERY);
+        let flow = news.tell(10, |_| Err(Status::cancelled("the caller is gone")));
+        assert!(flow.is_break());
+        let why = news
+            .end::<()>(Err(Status::unavailable("stopped")))
+            .unwrap_err();
+        assert_eq!(why.code(), tonic::Code::Cancelled, "why it was stopped");
+    }
+}

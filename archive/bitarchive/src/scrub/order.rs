@@ -14,7 +14,7 @@ use std::time::Duration;
 use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
 
-use crate::catalog::{Condition, Entry, Row};
+use crate::catalog::{Condition, Entry};
 use crate::standing::Suspect;
 
 /// How many copies one plan names.
@@ -25,6 +25,9 @@ const NEIGHBOURS: usize = 16;
 
 /// The least rate, in bytes a second: a copy is not held open for days to read it slowly.
 const LEAST_RATE: u64 = 4 << 20;
+
+/// How far ahead of now a clock may have been: a day.
+const AHEAD: i128 = 24 * 3600 * 1_000_000_000;
 
 /// Into how many parts of the deadline what is overdue is spread.
 const OVERDUE_PARTS: i128 = 30;
@@ -77,14 +80,13 @@ impl PartialOrd for Planned {
 impl Policy {
     /// When a copy is to be read; `None`: not by the scrub. Of a copy that was never verified, `unknown_since` is when
     /// that was noticed.
-    pub(crate) fn window(&self, entry: &Entry, unknown_since: Timestamp) -> Option<Window> {
-        let Row {
-            stored,
-            verified,
-            condition,
-            ..
-        } = &entry.row;
-        match condition {
+    pub(crate) fn window(
+        &self,
+        entry: &Entry,
+        unknown_since: Timestamp,
+        now: i128,
+    ) -> Option<Window> {
+        match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => {}
             // Somebody has to act on it first.
             Condition::Missing { .. } => return None,
@@ -103,15 +105,15 @@ impl Policy {
         }
         let deadline = nanoseconds(self.deadline);
         let young = nanoseconds(self.young);
-        let spread = Spread::of(entry);
-        let Some(verified) = verified.map(Timestamp::as_nanosecond) else {
+        let spread = Spread::of(entry, 0);
+        let Some(verified) = believed(entry.row.verified, now) else {
             let from = unknown_since.as_nanosecond() + spread.part(deadline * 95 / 100);
             return Some(Window {
                 until: from + deadline / 20,
                 from,
             });
         };
-        let stored = stored.as_nanosecond();
+        let stored = believed(Some(entry.row.stored), now).unwrap_or_default();
         let first = stored + young / 4 + spread.part(young / 5);
         let second = stored + young * 7 / 10 + spread.part(young / 5);
         Some(if verified < first {
@@ -127,25 +129,33 @@ impl Policy {
         } else {
             Window {
                 until: verified + deadline,
-                from: verified + deadline * 3 / 4 + spread.part(deadline / 5),
+                from: verified + deadline * 3 / 4 + Spread::of(entry, verified).part(deadline / 5),
             }
         })
     }
+}
+
+/// A time that was noted, in nanoseconds since 1970; none for one that a wrong clock has noted, days ahead of now.
+fn believed(noted: Option<Timestamp>, now: i128) -> Option<i128> {
+    noted
+        .map(Timestamp::as_nanosecond)
+        .filter(|noted| *noted <= now + AHEAD)
 }
 
 fn nanoseconds(duration: Duration) -> i128 {
     i128::try_from(duration.as_nanos()).unwrap_or(i128::from(i64::MAX))
 }
 
-/// A number that belongs to one copy.
+/// A number that belongs to one copy; with when it was verified, so that what met once does not meet every time.
 struct Spread(u64);
 
 impl Spread {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &Entry, verified: i128) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(entry.name.as_str().as_bytes());
         hasher.update(&[0]);
         hasher.update(entry.volume.as_str().as_bytes());
+        hasher.update(&verified.to_le_bytes());
         let hash = hasher.finalize();
         Self(
             hash.as_bytes()
@@ -241,14 +251,17 @@ impl Survey {
         }
         let row = &entry.row;
         if row.condition == Condition::Present {
-            match row.verified {
+            let verified = row
+                .verified
+                .filter(|_| believed(row.verified, self.now).is_some());
+            match verified {
                 None => self.unknown += 1,
                 Some(verified) => {
                     self.oldest = Some(self.oldest.map_or(verified, |oldest| oldest.min(verified)));
                 }
             }
         }
-        let Some(window) = self.policy.window(entry, self.unknown_since) else {
+        let Some(window) = self.policy.window(entry, self.unknown_since, self.now) else {
             return;
         };
         if !self.online.contains(&entry.volume) {

@@ -1,1 +1,19 @@
-//! t
+//! The pace of the scrub. What it does with a real node is among the node's tests.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn reads_are_paid_for_and_idle_time_is_not_saved() {
+    let start = Instant::now();
+    let mut pace = Pace::new(start);
+    pace.spend(1000, 500, start);
+    assert_eq!(pace.next, start + 2 * SECOND);
+    pace.spend(500, 500, start);
+    assert_eq!(pace.next, start + 3 * SECOND);
+    pace.spend(500, 500, start + 100 * SECOND);
+    assert_eq!(pace.next, start + 101 * SECOND);
+    pace.spend(u64::MAX, 0, start);
+    assert!(pace.next >= start + 101 * SECOND);
+}

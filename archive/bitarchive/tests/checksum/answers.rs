@@ -105,10 +105,12 @@ async fn to_every_question_about_nodes_the_answer_is_itself() {
     assert_eq!(place.node, "three-1");
     assert!(place.endpoint.starts_with("127.0.0.1:"), "{place:?}");
     let known = vec!["three-1".to_owned(), "three-2".to_owned()];
-    let state = replica.replica_state(ReplicaStateRequest {
+    let state = replica
+        .replica_state(ReplicaStateRequest {
             known,
             retired: Vec::new(),
-        }).await;
+        })
+        .await;
     let state = state.unwrap().into_inner();
     let alive: Vec<_> = state
         .nodes

@@ -46,10 +46,22 @@ pub(super) fn report(status: wire::NodeStatus) -> Result<Report, InvalidMessage>
             format!("volume {twice} is named twice"),
         ));
     }
+    // A node that knows no mode of its own takes files where its volumes do.
+    let mode = match status.mode.as_str() {
+        "" => Mode::ReadWrite,
+        known => mode(known)?,
+    };
     Ok(Report {
         endpoint: status.endpoint,
         volumes,
         usable: status.usable,
+        mode,
+        findings: status.findings,
+        findings_stamp: status.findings_stamp,
+        oldest_verification: convert::optional_time(
+            "oldest_verification",
+            &status.oldest_verification,
+        )?,
     })
 }
 
@@ -58,19 +70,11 @@ fn volume(status: wire::VolumeStatus) -> Result<Volume, InvalidMessage> {
         .then(|| convert::volume_id(&status.volume))
         .transpose()?;
     let problem = (!status.problem.is_empty()).then_some(status.problem);
-    let mode = match Mode::ALL
-        .into_iter()
-        .find(|mode| mode.as_str() == status.mode)
-    {
-        Some(mode) => mode,
+    let mode = if status.mode.is_empty() && problem.is_some() {
         // A path that holds no volume has no mode; it takes nothing.
-        None if status.mode.is_empty() && problem.is_some() => Mode::ReadOnly,
-        None => {
-            return Err(InvalidMessage::invalid(
-                "mode",
-                "none of read-write, read-only, draining",
-            ));
-        }
+        Mode::ReadOnly
+    } else {
+        mode(&status.mode)?
     };
     if id.is_none() && problem.is_none() {
         return Err(InvalidMessage::missing("volume"));
@@ -87,6 +91,13 @@ fn volume(status: wire::VolumeStatus) -> Result<Volume, InvalidMessage> {
     })
 }
 
+fn mode(text: &str) -> Result<Mode, InvalidMessage> {
+    Mode::ALL
+        .into_iter()
+        .find(|mode| mode.as_str() == text)
+        .ok_or_else(|| InvalidMessage::invalid("mode", "none of read-write, read-only, draining"))
+}
+
 /// Writes how a node stands.
 pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
     let mut status = wire::NodeStatus {
@@ -98,6 +109,13 @@ pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
         status.seen = seen.to_string();
         status.endpoint.clone_from(&report.endpoint);
         status.usable = report.usable;
+        status.mode = report.mode.to_string();
+        status.findings = report.findings;
+        status.findings_stamp = report.findings_stamp;
+        status.oldest_verification = report
+            .oldest_verification
+            .map(|time| time.to_string())
+            .unwrap_or_default();
         status.volumes = report.volumes.iter().map(volume_status).collect();
     }
     status
@@ -273,8 +291,12 @@ mod tests {
     fn a_bad_report_names_its_field() {
         let good = report(status()).unwrap();
         assert!(good.takes_files() && good.usable == 7);
-        let spoilt: [Spoilt<wire::NodeStatus>; 6] = [
+        let spoilt: [Spoilt<wire::NodeStatus>; 8] = [
             ("endpoint", |s| s.endpoint.clear()),
+            ("mode", |s| s.mode = "rw".to_owned()),
+            ("oldest_verification", |s| {
+                s.oldest_verification = "once".to_owned();
+            }),
             ("volume", |s| s.volumes[0].volume.clear()),
             ("volume", |s| s.volumes[0].volume = "V 1".to_owned()),
             ("mode", |s| s.volumes[0].mode = "rw".to_owned()),
@@ -286,6 +308,32 @@ mod tests {
             spoil(&mut status);
             assert_eq!(report(status).unwrap_err().field, field);
         }
+    }
+
+    #[test]
+    fn what_a_node_found_is_passed_on() {
+        let said = wire::NodeStatus {
+            mode: "draining".to_owned(),
+            findings: 3,
+            findings_stamp: u64::MAX,
+            oldest_verification: "2026-01-02T03:04:05Z".to_owned(),
+            ..status()
+        };
+        let read = report(said.clone()).unwrap();
+        assert!(!read.takes_files());
+        let node = node();
+        let standing = Standing {
+            node: &node,
+            life: Life::Alive,
+            last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
+        };
+        let expected = wire::NodeStatus {
+            node: "a".to_owned(),
+            seen: "1970-01-01T00:00:00Z".to_owned(),
+            alive: true,
+            ..said
+        };
+        assert_eq!(node_status(&standing), expected);
     }
 
     #[test]

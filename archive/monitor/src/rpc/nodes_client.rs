@@ -136,17 +136,18 @@ impl Nodes {
         Ok(Found { entries, gaps })
     }
 
-    /// Begins to list a node's files after a name.
+    /// Begins to list a node's files, or its findings, after a name.
     pub(super) fn files(
         &self,
         at: &Address,
         after: Option<&FileName>,
+        only_findings: bool,
         idle: Duration,
     ) -> Result<Messages, AskError> {
         let mut client = NodeClient::new(self.channel(at)?);
         let request = wire::FilesRequest {
             after: after.map(ToString::to_string).unwrap_or_default(),
-            only_findings: false,
+            only_findings,
         };
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();

@@ -68,6 +68,8 @@ pub(crate) struct FakeNode {
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) after: Mutex<Vec<String>>,
+    /// How many listings were of findings only.
+    pub(crate) of_findings: AtomicUsize,
     /// Messages of listings that were taken from it.
     pub(crate) messages: AtomicUsize,
     /// Listings that are open.
@@ -280,11 +282,11 @@ impl Node for Service {
     }
 
     async fn files(&self, request: Request<FilesRequest>) -> Result<Response<Messages>, Status> {
+        let request = request.into_inner();
         self.seen
-            .after
-            .lock()
-            .expect("whole")
-            .push(request.into_inner().after);
+            .of_findings
+            .fetch_add(usize::from(request.only_findings), Ordering::SeqCst);
+        self.seen.after.lock().expect("whole").push(request.after);
         self.seen.listings.fetch_add(1, Ordering::SeqCst);
         let open = Open(Arc::clone(&self.seen));
         let (id, steps) = (self.id.clone(), self.files.clone());

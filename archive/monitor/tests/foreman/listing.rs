@@ -304,3 +304,16 @@ async fn listings_at_once_are_limited() {
     in_time(again).await;
     monitor.stop().await;
 }
+
+#[tokio::test]
+async fn a_listing_of_findings_asks_the_nodes_for_these_only() {
+    let world = World::new();
+    let monitor = world.monitor().await;
+    let mut repository = world.repository(&monitor).await;
+    let a = FakeNode::honest(&world, &monitor, "a", &["b"]).await;
+    repository.listing("").await;
+    assert_eq!(a.seen.of_findings.load(Ordering::SeqCst), 0);
+    let mut messages = repository.open_findings().await.unwrap();
+    while in_time(messages.message()).await.unwrap().is_some() {}
+    assert_eq!(a.seen.of_findings.load(Ordering::SeqCst), 1);
+}

@@ -209,9 +209,22 @@ impl Caller {
         &mut self,
         after: &str,
     ) -> Result<Streaming<FilesResponse>, Status> {
+        self.open(after, false).await
+    }
+
+    /// Begins a listing of findings.
+    pub(crate) async fn open_findings(&mut self) -> Result<Streaming<FilesResponse>, Status> {
+        self.open("", true).await
+    }
+
+    async fn open(
+        &mut self,
+        after: &str,
+        only_findings: bool,
+    ) -> Result<Streaming<FilesResponse>, Status> {
         in_time(self.0.listing(FilesRequest {
             after: after.to_owned(),
-            only_findings: false,
+            only_findings,
         }))
         .await
         .map(tonic::Response::into_inner)

@@ -16,6 +16,15 @@ pub(super) fn on(_bytes: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
+/// Changes the bytes of a file behind the node's back.
+pub(super) fn spoil(path: &Path, spoil: impl FnOnce(&mut Vec<u8>)) {
+    make_writable(path);
+    let mut content = std::fs::read(path).unwrap();
+    spoil(&mut content);
+    std::fs::write(path, content).unwrap();
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+}
+
 impl Machine {
     /// A node with one good file.
     pub(super) fn with_file(&self, file: &str) -> Node {
@@ -24,19 +33,9 @@ impl Machine {
         node
     }
 
-    /// Changes the bytes of a file behind the node's back.
-    pub(super) fn spoil(&self, path: &Path, spoil: impl FnOnce(&mut Vec<u8>)) {
-        make_writable(path);
-        let mut content = std::fs::read(path).unwrap();
-        spoil(&mut content);
-        std::fs::write(path, content).unwrap();
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444))
-            .unwrap();
-    }
-
     /// Flips one bit in each of these groups.
     pub(super) fn flip(&self, file: &str, groups: &[usize]) {
-        self.spoil(&self.target(file).file, |content| {
+        spoil(&self.target(file).file, |content| {
             for group in groups {
                 content[group * 16_384 + 7] ^= 8;
             }
@@ -58,7 +57,9 @@ impl Machine {
 
 pub(super) fn set(groups: &[u64]) -> Groups {
     let mut set = Groups::none();
-    groups.iter().for_each(|group| set.insert_one(*group));
+    for group in groups {
+        set.insert_one(*group);
+    }
     set
 }
 
@@ -74,7 +75,9 @@ pub(super) fn damage(entry: &Entry) -> (Groups, Groups) {
             unreadable,
             ..
         } => (corrupt.clone(), unreadable.clone()),
-        other => panic!("not damaged: {other:?}"),
+        other @ (Condition::Present | Condition::Missing { .. } | Condition::Unexpected { .. }) => {
+            panic!("not damaged: {other:?}")
+        }
     }
 }
 
@@ -88,6 +91,9 @@ pub(super) fn order(file: &str, content: &[u8], groups: Groups) -> Order {
         why: "found by the scrub".to_owned(),
     }
 }
+
+/// What is sent of a file: from which byte on, how many, and the encoded range.
+pub(super) type Sent = (u64, u64, Vec<u8>);
 
 /// What a donor sends for a range of `content`.
 pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
@@ -109,7 +115,7 @@ pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
 }
 
 /// The segments that bring `groups`, at most two groups each.
-pub(super) fn segments(content: &[u8], groups: &Groups) -> Vec<(u64, u64, Vec<u8>)> {
+pub(super) fn segments(content: &[u8], groups: &Groups) -> Vec<Sent> {
     let mut segments = Vec::new();
     for range in groups.byte_ranges(content.len() as u64) {
         let mut offset = range.start;

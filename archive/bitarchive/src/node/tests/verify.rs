@@ -4,9 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use archive_model::Groups;
 
-use super::broken::{SIZE, damage, on, set, verify};
+use super::broken::{SIZE, damage, on, set, spoil, verify};
 use super::*;
 use crate::work::Work;
+
+/// A way for bytes to rot.
+type Rot = fn(&mut Vec<u8>);
 
 fn later() -> Timestamp {
     now() + jiff::SignedDuration::from_hours(1)
@@ -35,7 +38,7 @@ fn a_good_copy_is_verified_now_and_flips_are_named() {
         Some(later()),
         "when it was last found good"
     );
-    assert_eq!(listing(&node), [found.clone()]);
+    assert_eq!(listing(&node), std::slice::from_ref(&found));
     assert_eq!(node.tally().damaged, 1);
     machine.flip("a", &[3]);
     assert_eq!(damage(&verify(&node, "a")).0, set(&[0, 10]));
@@ -66,14 +69,14 @@ fn whatever_a_name_bears_is_told_apart_and_never_followed() {
         ("grown", [&content[..], b"x"].concat(), set(&[10])),
         (
             "grown and flipped",
-            [b"x", &content[1..], &[0; 50_000]].concat(),
+            [b"x", &content[1..], &vec![0; 50_000]].concat(),
             set(&[0, 10]),
         ),
         ("zeros", vec![0; SIZE], all.clone()),
         ("garbage", vec![77; SIZE], all.clone()),
     ];
     for (what, spoilt, corrupt) in cases {
-        machine.spoil(&path, |content| *content = spoilt);
+        spoil(&path, |content| *content = spoilt);
         assert_eq!(
             damage(&verify(&node, "a")),
             (corrupt, Groups::none()),
@@ -127,7 +130,7 @@ fn a_rotten_outboard_never_blames_the_data_and_is_made_anew() {
     let path = machine.target("a").outboard;
     let good = std::fs::read(&path).unwrap();
     assert_eq!(good.len(), 10 * 64);
-    let rots: [(&str, fn(&mut Vec<u8>)); 6] = [
+    let rots: [(&str, Rot); 6] = [
         ("the root pair", |outboard| outboard[9 * 64 + 3] ^= 1),
         ("in the middle", |outboard| outboard[6 * 64 + 40] ^= 1),
         ("a leaf", |outboard| outboard[5] ^= 1),
@@ -136,7 +139,7 @@ fn a_rotten_outboard_never_blames_the_data_and_is_made_anew() {
         ("grown", |outboard| outboard.push(0)),
     ];
     for (what, rot) in rots {
-        machine.spoil(&path, rot);
+        spoil(&path, rot);
         assert_eq!(
             verify(&node, "a").row.condition,
             Condition::Present,
@@ -150,7 +153,7 @@ fn a_rotten_outboard_never_blames_the_data_and_is_made_anew() {
     assert_eq!(std::fs::read(&path).unwrap(), good);
     // With damage in the data, the data is named, exactly, and the outboard waits.
     machine.flip("a", &[4]);
-    machine.spoil(&path, |outboard| outboard[9 * 64 + 3] ^= 1);
+    spoil(&path, |outboard| outboard[9 * 64 + 3] ^= 1);
     assert_eq!(damage(&verify(&node, "a")).0, set(&[4]));
     assert_ne!(std::fs::read(&path).unwrap(), good);
     machine.flip("a", &[4]);
@@ -162,13 +165,13 @@ fn a_rotten_outboard_never_blames_the_data_and_is_made_anew() {
 fn a_rotten_sidecar_makes_a_good_file_unexpected_and_it_is_still_read() {
     let machine = Machine::new();
     let node = machine.with_file("a");
-    machine.spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
+    spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
     let entry = verify(&node, "a");
     assert!(matches!(entry.row.condition, Condition::Unexpected { .. }));
     assert!(entry.row.root.is_some());
     assert_eq!(entry.row.verified, Some(now()));
     node.open_file(&name("a")).unwrap();
-    machine.spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
+    spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
 }
 
@@ -204,6 +207,10 @@ fn who_works_on_a_file_works_alone() {
     std::fs::write(machine.target("b").file, "x").unwrap();
     assert!(matches!(
         node.verify(&name("b"), None, now(), &mut on),
+        Err(NodeError::NotFound(_))
+    ));
+    assert!(matches!(
+        node.hold(&name("b"), Work::Verify),
         Err(NodeError::Busy { .. })
     ));
     drop(receiving);

@@ -1,1 +1,292 @@
-//! t
+//! The order of the scrub, over every small archive and over a simulated year.
+
+use std::collections::BTreeMap;
+
+use archive_model::Groups;
+
+use super::*;
+use crate::catalog::Row;
+
+const POLICY: Policy = Policy {
+    deadline: Duration::from_hours(30 * 24),
+    young: Duration::from_hours(7 * 24),
+};
+
+fn at(hours: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + hours * 3600).unwrap()
+}
+
+fn volume(text: &str) -> VolumeId {
+    VolumeId::new(text).unwrap()
+}
+
+fn entry(name: &str, stored: i64, verified: Option<i64>) -> Entry {
+    Entry {
+        name: FileName::new(name).unwrap(),
+        volume: volume("v1"),
+        row: Row {
+            size: 100,
+            root: None,
+            stored: at(stored),
+            verified: verified.map(at),
+            condition: Condition::Present,
+        },
+    }
+}
+
+fn survey(now: i64, suspects: Vec<Suspect>) -> Survey {
+    Survey::new(
+        POLICY,
+        at(now),
+        at(0),
+        vec![volume("v1")],
+        vec![volume("gone")],
+        suspects,
+    )
+}
+
+fn plan(now: i64, entries: &[Entry]) -> Plan {
+    let mut survey = survey(now, Vec::new());
+    for entry in entries {
+        survey.see(entry);
+    }
+    survey.finish()
+}
+
+fn names(plan: &Plan) -> Vec<&str> {
+    plan.next
+        .iter()
+        .map(|planned| planned.name.as_str())
+        .collect()
+}
+
+#[test]
+fn every_copy_has_a_window_within_its_limits() {
+    let hours = |time: i128| (time - at(0).as_nanosecond()) / 3_600_000_000_000;
+    for number in 0..500 {
+        let name = format!("f{number}");
+        let window = |verified| {
+            let entry = entry(&name, 0, verified);
+            let window = POLICY
+                .window(&entry, at(0), at(200).as_nanosecond())
+                .unwrap();
+            assert!(window.from < window.until, "{window:?}");
+            (hours(window.from), hours(window.until))
+        };
+        let (first, until) = window(Some(0));
+        assert!((42..84).contains(&first) && until == 84, "{first} {until}");
+        let (second, until) = window(Some(84));
+        assert!(
+            (117..168).contains(&second) && until == 168,
+            "{second} {until}"
+        );
+        let (later, until) = window(Some(168));
+        assert!((168 + 540..168 + 684).contains(&later) && until == 168 + 720);
+        let (unknown, until) = window(None);
+        assert!(
+            (0..684).contains(&unknown) && until <= 720,
+            "{unknown} {until}"
+        );
+    }
+}
+
+#[test]
+fn in_every_small_archive_the_most_urgent_due_copy_comes_first_and_none_is_forgotten() {
+    // Each copy: not verified, or verified so many days ago; four of them; at every day.
+    let ages = [
+        None,
+        Some(0),
+        Some(20),
+        Some(26),
+        Some(29),
+        Some(31),
+        Some(400),
+    ];
+    let old = -1000 * 24;
+    for case in 0..ages.len().pow(4) {
+        let entries: Vec<Entry> = (0..4)
+            .map(|index| {
+                let age = ages[case / ages.len().pow(index) % ages.len()];
+                entry(&format!("f{index}"), old, age.map(|days| -24 * days))
+            })
+            .collect();
+        let found = plan(0, &entries);
+        let mut expected: Vec<(Window, &str)> = entries
+            .iter()
+            .map(|entry| {
+                (
+                    POLICY.window(entry, at(0), at(0).as_nanosecond()).unwrap(),
+                    entry.name.as_str(),
+                )
+            })
+            .filter(|(window, _)| window.from <= at(0).as_nanosecond())
+            .collect();
+        expected.sort();
+        let expected: Vec<&str> = expected.into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names(&found), expected);
+        assert_eq!(found.due, expected.len() as u64);
+        let unknown = entries.iter().filter(|entry| entry.row.verified.is_none());
+        assert_eq!(found.unknown, unknown.count() as u64);
+        let oldest = entries.iter().filter_map(|entry| entry.row.verified).min();
+        assert_eq!(found.oldest, oldest.filter(|_| found.unknown == 0));
+        assert_eq!(found.next_due.is_none(), expected.len() == 4);
+    }
+}
+
+#[test]
+fn what_somebody_must_act_on_first_is_not_read_and_what_is_not_located_is_read_at_once() {
+    let since = at(-1);
+    let damaged = |corrupt: Groups| Condition::Damaged {
+        since,
+        corrupt,
+        unreadable: Groups::none(),
+    };
+    let with = |condition| {
+        let mut entry = entry("f", -24, Some(-20));
+        entry.row.condition = condition;
+        names(&plan(0, &[entry])).len()
+    };
+    assert_eq!(with(Condition::Missing { since }), 0);
+    assert_eq!(with(damaged(Groups::all(1))), 0);
+    assert_eq!(with(damaged(Groups::none())), 1);
+    let elsewhere = |on: &str| {
+        let mut entry = entry("f", -9000, None);
+        entry.volume = volume(on);
+        plan(800, &[entry])
+    };
+    let offline = elsewhere("v2");
+    assert_eq!(
+        (offline.next.len(), offline.unknown),
+        (0, 1),
+        "offline: it waits"
+    );
+    let retired = elsewhere("gone");
+    assert_eq!((retired.next.len(), retired.unknown), (0, 0));
+}
+
+#[test]
+fn damage_makes_its_neighbours_next() {
+    let entries: Vec<Entry> = (0..100)
+        .map(|hour| entry(&format!("f{hour:02}"), hour - 5000, Some(-1)))
+        .collect();
+    let suspect = Suspect {
+        volume: volume("v1"),
+        stored: at(50 - 5000),
+        found: at(0),
+    };
+    let mut survey = survey(0, vec![suspect.clone()]);
+    for entry in &entries {
+        survey.see(entry);
+    }
+    let found = survey.finish();
+    let mut next = names(&found);
+    assert_eq!(next[0], "f50");
+    next.sort_unstable();
+    next.retain(|name| !["f42", "f58"].contains(name));
+    let expected: Vec<String> = (43..58).map(|hour| format!("f{hour:02}")).collect();
+    assert_eq!(next, expected, "none was due");
+    assert_eq!(
+        found.next.len(),
+        NEIGHBOURS,
+        "one of those that are equally far"
+    );
+    // What was read since is not read again for the same damage.
+    let mut survey = super::tests::survey(1, vec![suspect]);
+    for mut entry in entries {
+        entry.row.verified = Some(at(1));
+        survey.see(&entry);
+    }
+    assert!(survey.finish().next.is_empty());
+}
+
+#[test]
+fn a_clock_that_was_wrong_leaves_nothing_unread() {
+    let ahead = entry("f", 5000, Some(5000));
+    let found = plan(0, std::slice::from_ref(&ahead));
+    assert_eq!((found.unknown, found.oldest), (1, None));
+    assert_eq!(
+        names(&plan(720, &[ahead])),
+        ["f"],
+        "as if it was never read"
+    );
+}
+
+#[test]
+fn a_plan_is_bounded_and_has_the_most_urgent_ones() {
+    let mut survey = survey(0, Vec::new());
+    survey.most = 10;
+    for number in 0..1000_i64 {
+        let age = number * 7919 % 1000;
+        survey.see(&entry(&format!("f{age}"), -9000, Some(-2000 - age)));
+    }
+    let found = survey.finish();
+    assert_eq!(found.due, 1000);
+    let expected: Vec<String> = (990..1000).rev().map(|age| format!("f{age}")).collect();
+    assert_eq!(names(&found), expected);
+}
+
+#[test]
+fn the_rate_is_what_the_tightest_limit_asks_for() {
+    let tebibyte = 1 << 40;
+    let sized = |name: &str, verified: i64, size: u64| {
+        let mut entry = entry(name, -9000, Some(verified));
+        entry.row.size = size;
+        entry
+    };
+    assert_eq!(plan(0, &[]).rate, LEAST_RATE);
+    let small = sized("a", -700, 100);
+    assert_eq!(plan(0, std::slice::from_ref(&small)).rate, LEAST_RATE);
+    // Ten hours are left for it; but what is nearly overdue is given a thirtieth of the deadline.
+    let tight = sized("b", -710, tebibyte);
+    let expected = tebibyte / (24 * 3600);
+    assert_eq!(plan(0, &[small.clone(), tight.clone()]).rate, expected);
+    let overdue = sized("c", -9000, tebibyte);
+    assert_eq!(plan(0, &[overdue, tight, small]).rate, 2 * expected);
+    // What is beyond the plan counts too.
+    let mut survey = survey(0, Vec::new());
+    survey.most = 1;
+    for name in ["a", "b", "c"] {
+        survey.see(&sized(name, -710, tebibyte));
+    }
+    assert_eq!(survey.finish().rate, 3 * expected);
+}
+
+/// A year of an archive to which a file comes every day, after a thousand that came on the first: everything is read
+/// within its limits, new files twice in their first week, and no day has to read much more than its share.
+#[test]
+fn over_a_year_every_limit_is_kept_and_no_day_is_crowded() {
+    let mut rows: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut reads: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    let mut busiest = (0, 0, 0);
+    for day in 0..365 {
+        let come = if day == 0 { 1000 } else { 1 };
+        for number in 0..come {
+            let name = format!("f{day}-{number}");
+            rows.insert(name.clone(), entry(&name, day * 24, Some(day * 24)));
+        }
+        for hour in (0..24).step_by(3) {
+            let now = day * 24 + hour;
+            let all: Vec<Entry> = rows.values().cloned().collect();
+            let found = plan(now, &all);
+            if day > 7 {
+                busiest = busiest.max((found.next.len(), day, hour));
+            }
+            for planned in found.next {
+                let key = planned.name.to_string();
+                assert!(planned.window.until > at(now).as_nanosecond(), "{key} late");
+                rows.get_mut(&key).unwrap().row.verified = Some(at(now));
+                reads.entry(key).or_default().push(now);
+            }
+        }
+    }
+    assert!(busiest.0 < 60, "{busiest:?} of 1365 in three hours");
+    for number in 0..1000 {
+        let reads = &reads[&format!("f0-{number}")];
+        assert!(
+            reads.iter().filter(|hour| **hour <= 168).count() == 2,
+            "{reads:?}"
+        );
+        let gaps = reads.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(gaps.max().unwrap() <= 30 * 24, "{reads:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! The scrub of a real node: it finds, widens, lets go, pauses, and remembers.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use archive_daemon::{ByteSize, Clock, Metrics, Period, Tasks, Workers};
+
+use super::broken::SIZE;
+use super::*;
+use crate::metrics::Instruments;
+use crate::scrub::{Activity, Control, Order, Scrub, State};
+use crate::settings::ScrubSettings;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn clock_now() -> Timestamp {
+    Clock::system().now()
+}
+
+/// Everything is due at once.
+fn eager() -> ScrubSettings {
+    ScrubSettings {
+        deadline: Period::from_secs(1),
+        young: Period::from_secs(0),
+        ..ScrubSettings::default()
+    }
+}
+
+/// A machine with these files.
+fn machine_with(files: &[&str]) -> Machine {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for file in files {
+        machine.store(&node, file, &bytes(SIZE)).unwrap();
+    }
+    // The time of the other tests is not that of the clock.
+    let mut entries = listing(&node);
+    for entry in &mut entries {
+        entry.row.verified = Some(clock_now() - Duration::from_hours(2));
+    }
+    node.catalog().put(&entries).unwrap();
+    machine
+}
+
+struct Running {
+    tasks: Tasks,
+    node: Arc<Node>,
+    control: Arc<Control>,
+}
+
+impl Running {
+    fn start(node: Node, data: &Path, settings: ScrubSettings) -> Self {
+        let node = Arc::new(node);
+        let control = Arc::new(Control::open(data, settings, clock_now()));
+        let (tasks, clock) = (Tasks::new(), Clock::system());
+        let instruments = Instruments::new(&Metrics::new(), node.id()).unwrap();
+        let scrub = Scrub::new(
+            Arc::clone(&node),
+            Arc::clone(&control),
+            clock.clone(),
+            tasks.clone(),
+            instruments,
+        );
+        Workers::new(clock, tasks.clone()).spawn(scrub).unwrap();
+        Self {
+            tasks,
+            node,
+            control,
+        }
+    }
+
+    fn state(&self) -> State {
+        self.control.state(clock_now())
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn(&State) -> bool) -> State {
+        for _ in 0..600 {
+            let state = self.state();
+            if is_so(&state) {
+                return state;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("never {what}: {:?}", self.state());
+    }
+
+    async fn stop(self) {
+        self.tasks.stop_all();
+        self.tasks.join(SECOND * 10).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart() {
+    let machine = machine_with(&["a", "b", "c"]);
+    machine.flip("b", &[3]);
+    let settings = ScrubSettings {
+        deadline: Period::from_secs(3600),
+        ..eager()
+    };
+    let running = Running::start(machine.start().0, &machine.path("data"), settings.clone());
+    let state = running.until("three files", |state| state.files >= 3).await;
+    assert_eq!(state.found, 1);
+    assert_eq!(running.node.tally().damaged, 1);
+    assert!(state.bytes >= 3 * SIZE as u64);
+    let state = running
+        .until("known", |state| state.next.is_some() && state.due == 0)
+        .await;
+    assert_eq!((state.activity, state.unknown), (Activity::Idle, 0));
+    assert!(state.oldest.is_some());
+    assert_eq!(running.node.oldest_verification(), state.oldest);
+    running.stop().await;
+    let running = Running::start(machine.start().0, &machine.path("data"), settings);
+    let state = running
+        .until("counted", |state| state.oldest.is_some())
+        .await;
+    assert_eq!((state.due, state.files), (0, 0), "what was read stays read");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
+    let machine = machine_with(&["a"]);
+    let running = Running::start(machine.start().0, &machine.path("data"), eager());
+    running.until("read", |state| state.files > 0).await;
+    running
+        .control
+        .order(Order::Throttle(1000), clock_now())
+        .unwrap();
+    running
+        .control
+        .order(Order::Pause(Duration::ZERO), clock_now())
+        .unwrap();
+    let state = running.state();
+    let Activity::Paused(until) = state.activity else {
+        panic!("{state:?}")
+    };
+    assert!(
+        until > clock_now() + Duration::from_hours(23)
+            && until < clock_now() + Duration::from_hours(25)
+    );
+    running.stop().await;
+
+    let running = Running::start(machine.start().0, &machine.path("data"), eager());
+    let state = running.until("due again", |state| state.due > 0).await;
+    assert_eq!(
+        (state.activity, state.rate),
+        (Activity::Paused(until), 1000)
+    );
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(running.state().files, 0, "it is paused");
+    running.control.order(Order::Resume, clock_now()).unwrap();
+    // At this rate the file takes minutes; whoever wants it gets it at once.
+    running.until("reading", |state| state.bytes > 0).await;
+    assert_eq!(running.state().files, 0);
+    let node = Arc::clone(&running.node);
+    let before = Instant::now();
+    let verified = tokio::task::spawn_blocking(move || {
+        node.verify(&name("a"), None, clock_now(), &mut |_| {
+            ControlFlow::Continue(())
+        })
+    });
+    verified.await.unwrap().unwrap();
+    assert!(before.elapsed() < 5 * SECOND, "{:?}", before.elapsed());
+    let before = Instant::now();
+    running.stop().await;
+    assert!(
+        before.elapsed() < 5 * SECOND,
+        "a slow read holds up no stop"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_settings_switch_off_reads_nothing_and_still_counts() {
+    let machine = machine_with(&["a"]);
+    let off = ScrubSettings {
+        enabled: false,
+        rate: Some(ByteSize::from_bytes(77)),
+        ..eager()
+    };
+    let running = Running::start(machine.start().0, &machine.path("data"), off);
+    let state = running
+        .until("counted", |state| state.oldest.is_some())
+        .await;
+    assert_eq!(
+        (state.activity, state.rate, state.files),
+        (Activity::Off, 77, 0)
+    );
+    running.stop().await;
+}

@@ -1,0 +1,191 @@
+//! What people tell the scrub, and what it tells them. Orders are on disk before they are obeyed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use archive_daemon::worker::MAX_PAUSE;
+use archive_durable::DiskError;
+use jiff::Timestamp;
+
+use super::order::{Plan, Policy};
+use super::orders::{Orders, end_of};
+use crate::settings::ScrubSettings;
+
+/// What people say to the scrub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Rest for so long, at most a day; zero: a day.
+    Pause(Duration),
+    /// Go on.
+    Resume,
+    /// At most so many bytes a second; zero: what the deadline asks for.
+    Throttle(u64),
+}
+
+/// What it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Something is due and is being read.
+    Running,
+    /// Nothing is due.
+    Idle,
+    /// People paused it, until then.
+    Paused(Timestamp),
+    /// The settings switch it off.
+    Off,
+}
+
+/// How the scrub is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What it does.
+    pub activity: Activity,
+    /// Bytes a second.
+    pub rate: u64,
+    /// Copies that are due now.
+    pub due: u64,
+    /// When the next one is.
+    pub next: Option<Timestamp>,
+    /// The oldest verification; none while some copy has none.
+    pub oldest: Option<Timestamp>,
+    /// Copies that were not verified since the catalog was built.
+    pub unknown: u64,
+    /// Files read since the start.
+    pub files: u64,
+    /// Bytes read since the start.
+    pub bytes: u64,
+    /// Damaged copies found since the start.
+    pub found: u64,
+    /// Every copy is read once within this.
+    pub deadline: Duration,
+}
+
+/// What the scrub and those who talk to it share.
+#[derive(Debug)]
+pub struct Control {
+    data: PathBuf,
+    settings: ScrubSettings,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    orders: Orders,
+    plan: Plan,
+    files: u64,
+    bytes: u64,
+    found: u64,
+}
+
+impl Control {
+    /// Takes up what was ordered before the restart.
+    pub fn open(data: &Path, settings: ScrubSettings, now: Timestamp) -> Self {
+        let shared = Shared {
+            orders: Orders::read(data, now),
+            ..Shared::default()
+        };
+        Self {
+            data: data.to_owned(),
+            settings,
+            shared: Mutex::new(shared),
+        }
+    }
+
+    /// Does what people say, durably.
+    pub fn order(&self, order: Order, now: Timestamp) -> Result<(), DiskError> {
+        self.remember(|orders| match order {
+            Order::Pause(pause) => {
+                let pause = if pause.is_zero() { MAX_PAUSE } else { pause };
+                orders.paused_until = Some(end_of(pause, now));
+            }
+            Order::Resume => orders.paused_until = None,
+            Order::Throttle(rate) => orders.bytes_per_second = (rate > 0).then_some(rate),
+        })
+    }
+
+    /// How it is doing.
+    pub fn state(&self, now: Timestamp) -> State {
+        let shared = self.lock();
+        let activity = match shared.orders.pause(now) {
+            _ if !self.settings.enabled => Activity::Off,
+            Some(until) => Activity::Paused(until),
+            None if shared.plan.due > 0 => Activity::Running,
+            None => Activity::Idle,
+        };
+        State {
+            activity,
+            rate: self.rate_of(&shared),
+            due: shared.plan.due,
+            next: shared.plan.next_due,
+            oldest: shared.plan.oldest,
+            unknown: shared.plan.unknown,
+            files: shared.files,
+            bytes: shared.bytes,
+            found: shared.found,
+            deadline: self.settings.deadline.duration(),
+        }
+    }
+
+    pub(super) fn may_read(&self, now: Timestamp) -> bool {
+        self.settings.enabled && self.lock().orders.pause(now).is_none()
+    }
+
+    pub(super) fn rate(&self) -> u64 {
+        self.rate_of(&self.lock())
+    }
+
+    fn rate_of(&self, shared: &Shared) -> u64 {
+        let ordered = shared.orders.bytes_per_second;
+        let most = ordered.or(self.settings.rate.map(archive_daemon::ByteSize::bytes));
+        shared.plan.rate.min(most.unwrap_or(u64::MAX)).max(1)
+    }
+
+    /// Changes what is remembered: on disk first.
+    pub(super) fn remember(&self, change: impl FnOnce(&mut Orders)) -> Result<(), DiskError> {
+        let mut shared = self.lock();
+        let mut orders = shared.orders.clone();
+        change(&mut orders);
+        if orders != shared.orders {
+            orders.write(&self.data)?;
+            shared.orders = orders;
+        }
+        Ok(())
+    }
+
+    pub(super) fn policy(&self) -> Policy {
+        Policy {
+            deadline: self
+                .settings
+                .deadline
+                .duration()
+                .max(Duration::from_secs(1)),
+            young: self.settings.young.duration(),
+        }
+    }
+
+    pub(super) fn unknown_since(&self) -> Option<Timestamp> {
+        self.lock().orders.unknown_since
+    }
+
+    pub(super) fn set_plan(&self, plan: Plan) {
+        self.lock().plan = plan;
+    }
+
+    /// One of the files that were due was read.
+    pub(super) fn count_file(&self, is_damaged: bool) {
+        let mut shared = self.lock();
+        shared.files += 1;
+        shared.found += u64::from(is_damaged);
+        shared.plan.due = shared.plan.due.saturating_sub(1);
+    }
+
+    pub(super) fn count_bytes(&self, bytes: u64) {
+        let mut shared = self.lock();
+        shared.bytes = shared.bytes.saturating_add(bytes);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
