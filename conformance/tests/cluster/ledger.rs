@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use archive_client::{AdminExport, Wanted};
+use archive_client::{Keeper, Preservation, Wanted};
 use archive_daemon::Clock;
 use archive_proof::{Envelope, Receipt};
 use archive_repository::restore::{from_export, from_replicas};
@@ -112,9 +112,8 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         let bytes = noise(300_000, 2);
         store(cluster, &name("a"), &bytes).await.unwrap();
         store(cluster, &name("b"), &bytes).await.unwrap();
-        let mut asked = AdminExport::begin(cluster.channel("operator/o"), limits())
-            .await
-            .unwrap();
+        let keeper = Keeper::new(cluster.channel("operator/o"), limits());
+        let mut asked = keeper.export().await.unwrap();
         let mut lines = Vec::new();
         while let Some(part) = asked.next().await.unwrap() {
             lines.extend_from_slice(&part);
