@@ -21,7 +21,7 @@ use super::visits::{get, name, noise, root, store};
 use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
 
 /// Patient enough for a machine that is busy.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 type People = PreservationClient<Channel>;
 
@@ -180,7 +180,7 @@ fn nobody_destroys_alone() {
                 .unwrap()
                 .into_inner()
                 .requests,
-            [asked.clone()]
+            std::slice::from_ref(&asked)
         );
         let withdrawn = anna.withdraw(reference()).await.unwrap().into_inner();
         assert_eq!(withdrawn.state, "withdrawn");

@@ -66,11 +66,11 @@ fn what_a_file_is_told() {
                     .map(|wanted| (wanted.replica.to_string(), wanted.is_gone))
             };
             let two = |is_gone| Some(("two".to_owned(), is_gone));
-            let fill = Task::Fill(id("two"));
+            let filling = Task::Fill(id("two"));
             let first = (index < 5).then(|| two(false)).flatten();
-            assert_eq!(told(&fill, true), first, "{index}");
+            assert_eq!(told(&filling, true), first, "{index}");
             let later = matches!(index, 0 | 4).then(|| two(false)).flatten();
-            assert_eq!(told(&fill, false), later, "{index}");
+            assert_eq!(told(&filling, false), later, "{index}");
             let of_node = |replica: &str, name: &str| Task::Node(id(replica), node(name));
             let given_up = (index == 3).then(|| two(true)).flatten();
             assert_eq!(told(&of_node("two", "n-1"), false), given_up, "{index}");
