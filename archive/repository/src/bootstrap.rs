@@ -6,6 +6,9 @@
 //!
 //! Not promised: that a file which no replica can give is brought. It is waited for, as its record says why.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

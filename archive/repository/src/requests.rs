@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 /// How long a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// The longest reason, in bytes.
-const LONGEST_REASON: usize = 4096;
+/// The longest reason, in bytes: a node keeps it beside what it puts aside, with the request's id.
+pub const LONGEST_REASON: usize = 3900;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub enum NotAllowed {
         roles: &'static [Role],
     },
     /// No reason, or a book.
-    #[error("say why, in 1 to {LONGEST_REASON} bytes")]
+    #[error("say why, in 1 to {LONGEST_REASON} bytes of plain text")]
     Reason,
     /// The same person twice.
     #[error("{0} asked for it; a second person must approve it")]
@@ -299,14 +299,10 @@ impl Request {
             act: act.word(),
             roles,
         })?;
-        let reason = reason.trim();
-        if reason.is_empty() || reason.len() > LONGEST_REASON {
-            return Err(NotAllowed::Reason);
-        }
         Ok(Self {
             number,
             act,
-            reason: reason.to_owned(),
+            reason: plain_reason(reason)?.to_owned(),
             asked_by,
             asked: now,
             expires: now.checked_add(LIFE).unwrap_or(Timestamp::MAX),
@@ -407,6 +403,16 @@ impl State {
             Self::Expired { .. } => "expired",
         }
     }
+}
+
+/// A reason as it is kept: plain text, neither empty nor a book.
+pub fn plain_reason(text: &str) -> Result<&str, NotAllowed> {
+    let text = text.trim();
+    let is_odd = |c: char| c.is_control() && c != '\n';
+    if text.is_empty() || text.len() > LONGEST_REASON || text.contains(is_odd) {
+        return Err(NotAllowed::Reason);
+    }
+    Ok(text)
 }
 
 fn words(roles: &[Role]) -> String {

@@ -7,23 +7,21 @@ use std::time::Duration;
 use archive_client::{Access, FileStatus, Ingest, Progress, ReplicaOverview, Wanted};
 use archive_model::FileName;
 use proto_archive::wire::access_client::AccessClient;
-use proto_archive::wire::ask_request::{
-    Accept, Act, Remove, RetireNode, RetireReplica, RetireVolume,
-};
+use proto_archive::wire::ask_request::{Accept, Act, Remove};
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::{
-    AskRequest, AtticsRequest, BootstrapRequest, NodeRequest, ReplaceRequest, RequestRef,
-    RequestState, RequestsRequest, SetModeRequest, SetVolumeRequest, StatusRequest, StatusResponse,
+    AskRequest, AtticsRequest, NodeRequest, ReplaceRequest, RequestRef, RequestState,
+    RequestsRequest, SetModeRequest, SetVolumeRequest, StatusRequest, StatusResponse,
     VolumeRequest, replace_request, set_volume_request,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::visits::{get, list, name, noise, root, store};
-use super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::visits::{get, name, noise, root, store};
+use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
 
 /// Patient enough for a machine that is busy.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 type People = PreservationClient<Channel>;
 
@@ -182,7 +180,7 @@ fn nobody_destroys_alone() {
                 .unwrap()
                 .into_inner()
                 .requests,
-            [asked.clone()]
+            std::slice::from_ref(&asked)
         );
         let withdrawn = anna.withdraw(reference()).await.unwrap().into_inner();
         assert_eq!(withdrawn.state, "withdrawn");

@@ -236,7 +236,7 @@ impl People {
                 let Some(found) = verified.root else {
                     let said =
                         format!("the copy of replica {id} cannot be read whole: it may be right");
-                    return Err(Kind::Unavailable.status(said));
+                    return Err(changed(said));
                 };
                 ballots.push(Ballot {
                     replica: id.clone(),

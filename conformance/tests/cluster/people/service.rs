@@ -1,6 +1,6 @@
 //! Replicas that are filled; nodes, volumes and replicas that go out of service.
 
-use archive_client::{Access, Progress, Wanted};
+use archive_client::{Progress, Wanted};
 use proto_archive::wire::BootstrapRequest;
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use tonic::Code;

@@ -35,10 +35,9 @@ impl Answer {
     fn exit(&self) -> Exit {
         match self {
             Self::Known(status)
-                if status
-                    .replicas
-                    .iter()
-                    .all(|one| one.progress == Progress::UploadCompleted) =>
+                if status.replicas.iter().all(|one| {
+                    one.progress == Progress::UploadCompleted || one.progress == Progress::Withdrawn
+                }) =>
             {
                 Exit::Done
             }

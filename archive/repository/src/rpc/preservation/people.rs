@@ -12,7 +12,7 @@ use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
 use crate::replicas::{Cause, How};
-use crate::requests::{Act, NotAllowed, Person, Request as Asked, State};
+use crate::requests::{Act, NotAllowed, Person, Request as Asked, State, plain_reason};
 use crate::standing::ReplicaRow;
 use crate::store::Event;
 
@@ -20,8 +20,8 @@ use crate::store::Event;
 pub(super) const OFFICER: &[Role] = &[Role::Officer];
 const OPERATOR: &[Role] = &[Role::Operator];
 
-/// The longest reason, and the longest id of something in an attic, in bytes.
-const LONGEST: usize = 4096;
+/// The longest id of an anomaly or of something in an attic, in bytes.
+const LONGEST: usize = 255;
 
 /// Who calls, as `role/name`.
 pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
@@ -31,16 +31,9 @@ pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<Str
 }
 
 /// A reason that was given.
-pub(super) fn reason(text: &str) -> Result<String, InvalidMessage> {
-    let text = text.trim();
-    match text.len() {
-        0 => Err(InvalidMessage::missing("reason")),
-        1..=LONGEST => Ok(text.to_owned()),
-        longer => Err(InvalidMessage::invalid(
-            "reason",
-            format!("is {longer} bytes long; {LONGEST} are the most"),
-        )),
-    }
+pub(super) fn reason(text: &str) -> Result<String, Status> {
+    let plain = plain_reason(text).map_err(not_allowed)?;
+    Ok(plain.to_owned())
 }
 
 pub(super) async fn ask(

@@ -1,0 +1,143 @@
+//! What each file is told of each task, in every state; and that a walk sees every row once, however it is cut.
+
+use archive_model::{Digests, ReplicaKind, Root};
+use jiff::Timestamp;
+
+use super::*;
+use crate::admin::AdminRow;
+use crate::store::{Content, ReplicaRecord};
+
+fn id(text: &str) -> ReplicaId {
+    ReplicaId::new(text).unwrap()
+}
+
+fn node(text: &str) -> NodeId {
+    NodeId::new(text).unwrap()
+}
+
+fn record(name: &str, phase: Phase, state: Option<ReplicaState>) -> FileRecord {
+    let copy = |state| {
+        let copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+        ReplicaRecord {
+            node: Some(node("n-1")),
+            volume: Some(VolumeId::new("v-1").unwrap()),
+            state,
+            ..copy
+        }
+    };
+    let mut replicas = BTreeMap::from([(id("one"), copy(ReplicaState::UploadCompleted))]);
+    if let Some(state) = state {
+        replicas.insert(id("two"), copy(state));
+    }
+    FileRecord {
+        name: FileName::new(name).unwrap(),
+        phase,
+        upload: None,
+        content: Some(Content {
+            root: Root::from_bytes([1; 32]),
+            size: 7,
+            digests: Digests::default(),
+        }),
+        replicas,
+    }
+}
+
+fn states() -> Vec<Option<ReplicaState>> {
+    vec![
+        None,
+        Some(ReplicaState::UploadStarted),
+        Some(ReplicaState::DataUploaded),
+        Some(ReplicaState::UploadCompleted),
+        Some(ReplicaState::UploadFailed(StoreFailure::NoSpace)),
+        Some(ReplicaState::Withdrawn("r1".to_owned())),
+    ]
+}
+
+/// Kills: bringing back what was removed, touching a copy that counts, forgetting one that does not, telling a name
+/// that nobody has bound yet.
+#[test]
+fn what_a_file_is_told() {
+    let volume = |text: &str| Task::Volume(VolumeId::new(text).unwrap());
+    for phase in [Phase::Bound, Phase::Complete] {
+        for (index, state) in states().into_iter().enumerate() {
+            let file = record("a", phase, state);
+            let told = |task: &Task, first| {
+                wanted(task, &file, first)
+                    .map(|wanted| (wanted.replica.to_string(), wanted.is_gone))
+            };
+            let two = |is_gone| Some(("two".to_owned(), is_gone));
+            let filling = Task::Fill(id("two"));
+            let first = (index < 5).then(|| two(false)).flatten();
+            assert_eq!(told(&filling, true), first, "{index}");
+            let later = matches!(index, 0 | 4).then(|| two(false)).flatten();
+            assert_eq!(told(&filling, false), later, "{index}");
+            let of_node = |replica: &str, name: &str| Task::Node(id(replica), node(name));
+            let given_up = (index == 3).then(|| two(true)).flatten();
+            assert_eq!(told(&of_node("two", "n-1"), false), given_up, "{index}");
+            assert_eq!(told(&of_node("two", "n-2"), true), None);
+            assert_eq!(told(&of_node("three", "n-1"), true), None);
+            assert_eq!(told(&volume("v-1"), true), Some(("one".to_owned(), true)));
+            assert_eq!(told(&volume("v-2"), true), None);
+            let leaves = (1..5).contains(&index).then(|| two(true)).flatten();
+            assert_eq!(told(&Task::Replica(id("two")), false), leaves, "{index}");
+        }
+    }
+    for phase in [
+        Phase::Free,
+        Phase::Intent {
+            expires: Timestamp::MAX,
+        },
+    ] {
+        let file = record("a", phase, Some(ReplicaState::UploadCompleted));
+        for task in [
+            Task::Fill(id("two")),
+            volume("v-1"),
+            Task::Replica(id("two")),
+        ] {
+            assert_eq!(wanted(&task, &file, true), None);
+        }
+    }
+}
+
+/// Kills: a row that is passed over at the end of a page, or seen twice; more files at once than there is room for.
+#[test]
+fn a_walk_in_pages_sees_every_file_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::open(directory.path()).unwrap();
+    let mut changes = admin.change();
+    for number in 0..50 {
+        let row = AdminRow {
+            record: record(&format!("f-{number:02}"), Phase::Complete, None),
+            depositor: "harvester/h".to_owned(),
+            admission: None,
+        };
+        admin.put(&mut changes, &row).unwrap();
+    }
+    admin.commit(changes).unwrap();
+    let task = Task::Fill(id("two"));
+    for room in [1, 7, 16, 50, 51] {
+        let (mut cursor, mut seen) = (None, Vec::new());
+        loop {
+            let found = page(&admin, &task, cursor.as_ref(), room, |record| {
+                wanted(&task, record, true)
+            });
+            let found = found.unwrap();
+            assert!(found.wanted.len() <= room);
+            seen.extend(
+                found
+                    .wanted
+                    .into_iter()
+                    .map(|wanted| wanted.name.to_string()),
+            );
+            cursor = found.cursor;
+            if found.is_last {
+                break;
+            }
+        }
+        let expected: Vec<_> = (0..50).map(|number| format!("f-{number:02}")).collect();
+        assert_eq!(seen, expected, "{room}");
+    }
+    let now = Now::default();
+    assert_eq!(lacking(&admin, &now, &id("two")).unwrap(), (50, 350));
+    assert_eq!(lacking(&admin, &now, &id("one")).unwrap(), (0, 0));
+}
