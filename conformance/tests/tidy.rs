@@ -138,7 +138,7 @@ fn is_door(path: &str) -> bool {
         | ["archive" | "harvest" | "index", "client", ..]
         | [_, _, "tests", ..] => true,
         [_, _, "src", file] => matches!(*file, "rpc.rs" | "replicas.rs"),
-        [_, _, "src", folder, ..] => *folder == "rpc",
+        [_, _, "src", folder, ..] => matches!(*folder, "rpc" | "replicas"),
         _ => false,
     }
 }

@@ -7,6 +7,7 @@
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;
+mod assemble;
 pub mod check;
 pub mod coordinator;
 mod depositor;

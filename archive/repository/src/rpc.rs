@@ -6,6 +6,7 @@ mod get;
 mod ingest;
 mod list;
 mod preservation;
+mod salvage;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use tonic::Status;
 use tonic::service::Routes;
 
 use crate::admin::Admin;
+use crate::assemble::Assembler;
 use crate::coordinator::Mail;
 use crate::replicas::Replicas;
 use crate::settings::{ReplicaSettings, RepositorySettings};
@@ -34,6 +36,7 @@ pub(crate) struct Door {
     pub(crate) specs: Arc<Vec<ReplicaSettings>>,
     pub(crate) trust: Arc<TrustFile>,
     pub(crate) admin: Admin,
+    pub(crate) assembler: Assembler,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
     pub(crate) tasks: Tasks,

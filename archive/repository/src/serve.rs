@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::{Admin, AdminError};
+use crate::assemble::Assembler;
 use crate::coordinator::{Coordinator, Mail};
 use crate::heal::Healer;
 use crate::membership::Membership;
@@ -110,6 +111,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         stall: own.stall.duration(),
         md5: own.md5,
     };
+    let assembler = Assembler {
+        replicas: Arc::clone(&replicas),
+        clock: daemon.clock.clone(),
+        stall: own.stall.duration(),
+    };
     let coordinator = Coordinator {
         archive: own.archive.clone(),
         key,
@@ -118,6 +124,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         admin: admin.clone(),
         healer: Healer {
             transfers: transfers.clone(),
+            assembler: assembler.clone(),
         },
         transfers,
         clock: daemon.clock.clone(),
@@ -144,6 +151,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         specs: Arc::new(settings.replicas),
         trust: Arc::new(trust),
         admin,
+        assembler,
         replicas,
         mail,
         tasks: daemon.tasks.clone(),

@@ -8,7 +8,18 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{AnswerStream, Door, admin_failed, get, list};
+use super::{AnswerStream, Door, admin_failed, get, list, salvage};
+
+impl Door {
+    /// What is to be read of a file that the archive has.
+    fn job(&self, request: &wire::GetRequest) -> Result<get::Job, Status> {
+        let name = fields::file_name("name", &request.name)?;
+        let row = self.admin.file(&name);
+        let row = row.map_err(|error| admin_failed(&error))?;
+        let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
+        get::Job::new(&row.ok_or_else(unknown)?, request)
+    }
+}
 
 #[tonic::async_trait]
 impl Access for Door {
@@ -16,18 +27,27 @@ impl Access for Door {
         &self,
         request: Request<wire::GetRequest>,
     ) -> Result<Response<AnswerStream<wire::GetResponse>>, Status> {
-        let request = request.into_inner();
-        let name = fields::file_name("name", &request.name)?;
-        let row = self
-            .admin
-            .file(&name)
-            .map_err(|error| admin_failed(&error))?;
-        let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
-        let job = get::Job::new(row.ok_or_else(unknown)?, &request)?;
+        let job = self.job(&request.into_inner())?;
         let (answers, stream) = mpsc::channel(4);
         let door = self.clone();
         self.tasks.spawn_once("get", async move {
             if let Err(status) = job.run(&door, &answers).await {
+                drop(answers.send(Err(status)).await);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn salvage(
+        &self,
+        request: Request<wire::GetRequest>,
+    ) -> Result<Response<AnswerStream<wire::SalvageResponse>>, Status> {
+        let job = self.job(&request.into_inner())?;
+        let (answers, stream) = mpsc::channel(4);
+        let door = self.clone();
+        self.tasks.spawn_once("salvage", async move {
+            if let Err(status) = salvage::run(job, &door, &answers).await {
                 drop(answers.send(Err(status)).await);
             }
             Ok::<(), std::convert::Infallible>(())
