@@ -66,4 +66,7 @@ pub enum StoreFailure {
     /// The node refuses to take files (read-only, draining).
     #[error("not accepting files: {0}")]
     NotAccepting(String),
+    /// It had been stored there, and every volume says that it is there no more.
+    #[error("the copy is gone; it is being brought back")]
+    Gone,
 }

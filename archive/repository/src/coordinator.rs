@@ -14,7 +14,7 @@ use archive_model::{FileName, UploadId};
 use archive_proof::SigningKey;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{Admin, AdminError, AdminRow};
 use crate::depositor::Depositor;
@@ -42,6 +42,8 @@ pub(crate) enum Letter {
     },
     /// Something happened to a file.
     Happened { name: FileName, event: Event },
+    /// Somebody wants to know when all that was said before is remembered.
+    Settle(oneshot::Sender<()>),
 }
 
 impl Mail {
@@ -53,6 +55,12 @@ impl Mail {
     /// Reports an event. A coordinator that has stopped needs no reports.
     pub(crate) async fn happened(&self, name: FileName, event: Event) {
         drop(self.0.send(Letter::Happened { name, event }).await);
+    }
+
+    /// Waits until what was reported before is remembered; `false`: the repository is stopping.
+    pub(crate) async fn settled(&self) -> bool {
+        let (settle, settled) = oneshot::channel();
+        self.0.send(Letter::Settle(settle)).await.is_ok() && settled.await.is_ok()
     }
 
     /// Asks for a file to be stored; `false`: the repository is stopping.
@@ -135,11 +143,19 @@ impl Coordinator {
             let now = self.clock.now();
             let due = self.timers.iter().take_while(|(at, _)| *at <= now);
             round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
-            let mut effects = Vec::new();
+            let (mut effects, mut settled) = (Vec::new(), Vec::new());
             for wake in round {
-                self.decide(wake, &mut effects)?;
+                match wake {
+                    Wake::Letter(Letter::Settle(settle)) => settled.push(settle),
+                    other => self.decide(other, &mut effects)?,
+                }
             }
             self.act(effects)?;
+            for settle in settled {
+                if settle.send(()).is_err() {
+                    tracing::debug!("nobody waits any more for what is remembered now");
+                }
+            }
             if self.clock.instant().saturating_duration_since(stamped) >= STAMP {
                 self.admin.stamp().map_err(AdminError::from)?;
                 stamped = self.clock.instant();
@@ -153,15 +169,15 @@ impl Coordinator {
         let now = self.clock.now();
         let admin = self.admin.clone();
         let mut effects = Vec::new();
-        for row in admin.files(None).map_err(AdminError::from)? {
-            let row = row.map_err(AdminError::from)?;
+        let counted = admin.count(|row| {
             if !row.record.is_final() {
                 let name = row.record.name.clone();
                 let (active, first) = Active::restore(row, now, &self.limits);
                 self.files.insert(name.clone(), active);
                 effects.push((name, first));
             }
-        }
+        });
+        counted.map_err(AdminError::from)?;
         tracing::info!(files = effects.len(), "files that were on their way go on");
         self.act(effects)
     }
@@ -197,6 +213,7 @@ impl Coordinator {
                 depositor,
             }) => self.welcome(name, claim, depositor)?,
             Wake::Letter(Letter::Happened { name, event }) => (name, event),
+            Wake::Letter(Letter::Settle(_)) => return Ok(()),
             Wake::Timer(name) => (name, Event::Tick),
         };
         if !self.files.contains_key(&name) {
@@ -260,6 +277,8 @@ impl Coordinator {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
+            | Event::Gone { .. }
+            | Event::Moved { .. }
             | Event::Failed { .. } => false,
         };
         let decided = active.state.apply(event, now, &self.limits);

@@ -72,6 +72,8 @@ pub(super) enum Step {
     CompletedOther(usize),
     Absent(usize),
     Failed(usize),
+    Gone(usize),
+    Moved(usize),
 }
 
 pub(super) fn depositor_steps() -> Vec<Step> {
@@ -115,6 +117,8 @@ pub(super) struct World {
     asked: u64,
     pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
+    /// The replica of which the last event said that its copy is gone, or elsewhere (then it still counts).
+    pub(super) not_counted: Option<(ReplicaId, bool)>,
     pub(super) trail: Vec<Step>,
 }
 
@@ -131,6 +135,7 @@ impl World {
             asked: 0,
             unanswered: BTreeMap::new(),
             bound_to: None,
+            not_counted: None,
             trail: Vec::new(),
         }
     }
@@ -190,6 +195,14 @@ impl World {
             Step::Failed(r) => Event::Failed {
                 replica: replica(r),
                 reason: StoreFailure::NoSpace,
+            },
+            Step::Gone(r) => Event::Gone {
+                replica: replica(r),
+            },
+            Step::Moved(r) => Event::Moved {
+                replica: replica(r),
+                node: NodeId::new("node").unwrap(),
+                volume: VolumeId::new("elsewhere").unwrap(),
             },
         }
     }
@@ -280,6 +293,11 @@ impl World {
         }
         let before = self.state.clone();
         let ticked = event == Event::Tick;
+        self.not_counted = match &event {
+            Event::Gone { replica } => Some((replica.clone(), false)),
+            Event::Moved { replica, .. } => Some((replica.clone(), true)),
+            _ => None,
+        };
         let effects = self.state.apply(event, self.now, &self.limits);
         self.check(ticked, &before, &effects);
     }
