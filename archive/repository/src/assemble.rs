@@ -79,6 +79,8 @@ pub(crate) struct Hole {
     pub(crate) range: Range<u64>,
     /// Who could not be asked, or did not answer as one does: it may be good there. Empty: it is lost.
     pub(crate) unknown: Vec<ReplicaId>,
+    /// Whether nobody of these answered at all.
+    pub(crate) is_silence: bool,
     /// What each replica said.
     pub(crate) said: String,
 }
@@ -118,8 +120,10 @@ struct Candidate {
 enum Refusal {
     /// They are damaged there, or there is no copy.
     Bad(String),
-    /// Nobody knows how they are there.
-    Unknown(String),
+    /// Nobody knows how they are there: it did not answer.
+    Silent(String),
+    /// Nobody knows how they are there: what it sent proves nothing.
+    Lies(String),
 }
 
 #[derive(Debug)]
@@ -184,7 +188,12 @@ impl Assembly {
         self.candidates
             .iter()
             .filter(|candidate| candidate.is_damaged)
-            .map(|candidate| (candidate.donor.replica.clone(), candidate.donor.node.clone()))
+            .map(|candidate| {
+                (
+                    candidate.donor.replica.clone(),
+                    candidate.donor.node.clone(),
+                )
+            })
             .collect()
     }
 
@@ -280,7 +289,9 @@ impl Assembly {
             copy.is_readable() && copy.root == Some(self.wanted.root)
         };
         let copies = || located.copies.iter().filter(right);
-        let best = copies().find(|copy| copy.is_present()).or_else(|| copies().next());
+        let best = copies()
+            .find(|copy| copy.is_present())
+            .or_else(|| copies().next());
         match (best, &located.silent) {
             (Some(copy), _) => Ok(copy.node.clone()),
             (None, Some(silent)) => Err(Kind::Unavailable.status(silent.clone())),
@@ -290,7 +301,11 @@ impl Assembly {
 
     /// The next segment of a stream, held against the root.
     async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Status> {
-        let message = self.of.clock.timeout(self.of.stall, open.segments.next()).await;
+        let message = self
+            .of
+            .clock
+            .timeout(self.of.stall, open.segments.next())
+            .await;
         let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
         let ended = || Kind::Unavailable.status("the node ended before the range did");
         let Segment {
@@ -351,8 +366,9 @@ impl Assembly {
             }
             Kind::TimedOut => {
                 candidate.has_stalled = true;
-                Refusal::Unknown(said)
+                Refusal::Silent(said)
             }
+            Kind::Internal => Refusal::Lies(said),
             Kind::Invalid
             | Kind::Exists
             | Kind::Busy
@@ -361,8 +377,7 @@ impl Assembly {
             | Kind::Refused
             | Kind::NoSpace
             | Kind::Unavailable
-            | Kind::Storage
-            | Kind::Internal => Refusal::Unknown(said),
+            | Kind::Storage => Refusal::Silent(said),
         };
         candidate.refusal = Some((refusal, until));
         // The one that failed is asked last from now on.
@@ -375,7 +390,7 @@ impl Assembly {
         self.is_narrow = true;
         for candidate in &mut self.candidates {
             let is_said = |(refusal, until): &(Refusal, u64)| {
-                *until <= offset + GROUP_SIZE || matches!(refusal, Refusal::Unknown(_))
+                *until <= offset + GROUP_SIZE || matches!(refusal, Refusal::Silent(_))
             };
             candidate.refusal = candidate.refusal.take().filter(is_said);
         }
@@ -397,11 +412,12 @@ impl Assembly {
 
     fn hole(&mut self, range: &Range<u64>) -> Hole {
         let end = (range.start - range.start % GROUP_SIZE + GROUP_SIZE).min(range.end);
-        let (mut unknown, mut said) = (Vec::new(), Vec::new());
+        let (mut unknown, mut said, mut is_silence) = (Vec::new(), Vec::new(), true);
         for candidate in &self.candidates {
             match &candidate.refusal {
                 Some((Refusal::Bad(why), _)) => said.push(why.as_str()),
-                Some((Refusal::Unknown(why), _)) => {
+                Some((Refusal::Silent(why) | Refusal::Lies(why), _)) => {
+                    is_silence &= matches!(candidate.refusal, Some((Refusal::Silent(_), _)));
                     unknown.push(candidate.donor.replica.clone());
                     said.push(why);
                 }
@@ -412,6 +428,7 @@ impl Assembly {
         self.advance(end);
         Hole {
             range: range.start..end,
+            is_silence: is_silence && !unknown.is_empty(),
             unknown,
             said,
         }

@@ -84,7 +84,10 @@ impl Healer {
             root,
             size: item.size,
         };
-        let reading = self.assembler.read(wanted, donors, [0..item.size]).with_bytes();
+        let reading = self
+            .assembler
+            .read(wanted, donors, [0..item.size])
+            .with_bytes();
         let (mail, name, patient) = (transfers.mail.clone(), item.name.clone(), replica.clone());
         self.transfers.tasks.spawn_once("heal", async move {
             transfers.fill(replica, item, chunks, sealed).await;

@@ -7,15 +7,22 @@
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;
+pub mod anomalies;
 mod assemble;
+mod automatic;
 pub mod check;
+mod checking;
 pub mod coordinator;
 mod depositor;
 mod heal;
 mod membership;
+mod mending;
+mod metrics;
+mod preserver;
 pub mod repair;
 mod replicas;
 mod rpc;
+mod schedule;
 pub mod serve;
 pub mod settings;
 pub mod store;
@@ -23,4 +30,4 @@ mod transfer;
 pub mod vote;
 
 pub use serve::{StartError, serve};
-pub use settings::{ReplicaSettings, RepositorySettings, Settings};
+pub use settings::{CheckSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings};

@@ -16,15 +16,17 @@ use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
-use tonic::transport::Channel;
 use tonic::Status;
+use tonic::transport::Channel;
 
 use crate::settings::ReplicaSettings;
 
-pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified, Verifying};
-pub(crate) use listing::{ListedCopies, ListedCopy};
+pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified};
+pub(crate) use listing::ListedCopies;
 pub(crate) use mend::{MendOrder, Mended, Mending};
-pub(crate) use nodes::{NodeReport, VolumeReport};
+pub(crate) use nodes::NodeReport;
+#[cfg(test)]
+pub(crate) use nodes::VolumeReport;
 pub(crate) use upload::{Opened, Place, Upload};
 
 /// The replicas of the archive, as the repository calls them.

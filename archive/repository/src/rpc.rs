@@ -25,7 +25,9 @@ use tonic::service::Routes;
 
 use crate::admin::Admin;
 use crate::assemble::Assembler;
+use crate::automatic::Volumes;
 use crate::coordinator::Mail;
+use crate::preserver::Preserver;
 use crate::replicas::Replicas;
 use crate::settings::{ReplicaSettings, RepositorySettings};
 
@@ -37,6 +39,8 @@ pub(crate) struct Door {
     pub(crate) trust: Arc<TrustFile>,
     pub(crate) admin: Admin,
     pub(crate) assembler: Assembler,
+    pub(crate) preserver: Preserver,
+    pub(crate) volumes: Arc<Volumes>,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
     pub(crate) tasks: Tasks,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
@@ -14,12 +15,17 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::{Admin, AdminError};
+use crate::anomalies::Anomalies;
 use crate::assemble::Assembler;
+use crate::automatic::{Automatic, Volumes};
 use crate::coordinator::{Coordinator, Mail};
 use crate::heal::Healer;
 use crate::membership::Membership;
+use crate::metrics::Instruments;
+use crate::preserver::{Names, Preserver};
 use crate::replicas::Replicas;
 use crate::rpc::{Door, services};
+use crate::schedule::Schedule;
 use crate::settings::{InvalidSettings, Settings};
 use crate::transfer::Transfers;
 
@@ -56,6 +62,9 @@ pub enum StartError {
     /// The address of a monitor is none.
     #[error("replica.monitor: {0}")]
     Monitor(#[from] ConnectError),
+    /// An instrument of that name is taken.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
     /// A second repository in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
@@ -146,12 +155,39 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         .tasks
         .spawn_blocking("coordinator", move || coordinator.run(&runtime, &stop));
 
+    let (of, clock) = (admin.clone(), daemon.clock.clone());
+    let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
+    let preserver = Preserver {
+        admin: admin.clone(),
+        anomalies: Arc::new(anomalies.map_err(AdminError::from)?),
+        replicas: Arc::clone(&replicas),
+        assembler: assembler.clone(),
+        specs: Arc::new(settings.replicas.clone()),
+        mail: mail.clone(),
+        tasks: daemon.tasks.clone(),
+        clock: daemon.clock.clone(),
+        chance: daemon.chance.clone(),
+        instruments: Instruments::new(&daemon.metrics)?,
+        policy: Arc::new(settings.repair.policy()),
+        stall: own.stall.duration(),
+        own: format!("repository/{}", own.archive).into(),
+        repairing: Names::default(),
+        suspected: Names::default(),
+    };
+    let volumes = Arc::new(Volumes::open(&admin).map_err(AdminError::from)?);
+    let automatic = Automatic::new(preserver.clone(), Arc::clone(&volumes));
+    daemon.workers.spawn(automatic)?;
+    let schedule = Schedule::new(preserver.clone(), &settings.checks);
+    daemon.workers.spawn(schedule.map_err(AdminError::from)?)?;
+
     let door = Door {
         settings: Arc::new(own),
         specs: Arc::new(settings.replicas),
         trust: Arc::new(trust),
         admin,
         assembler,
+        preserver,
+        volumes,
         replicas,
         mail,
         tasks: daemon.tasks.clone(),

@@ -8,8 +8,8 @@ use archive_proof::{Admission, Envelope, Receipt, SigningKey};
 use jiff::Timestamp;
 
 use super::{Coordinator, CoordinatorError, Step};
-use crate::assemble::Donor;
 use crate::admin::{AdminError, AdminRow, AuditLine};
+use crate::assemble::Donor;
 use crate::depositor::{Custody, Reply, Source};
 use crate::store::{Effect, FileRecord, Requester};
 use crate::transfer::Item;

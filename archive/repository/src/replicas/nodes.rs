@@ -7,6 +7,8 @@ use tonic::Status;
 
 use super::Replicas;
 
+const OFFLINE: &str = "offline";
+
 /// How a node is, as its monitor sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeReport {
@@ -29,6 +31,13 @@ pub(crate) struct VolumeReport {
     pub(crate) volume: String,
     /// In one line; the same line, the same state.
     pub(crate) state: String,
+}
+
+impl VolumeReport {
+    /// Whether nobody can look at what it has. A retired one has nothing any more.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.state.starts_with(OFFLINE)
+    }
 }
 
 impl Replicas {
@@ -68,7 +77,7 @@ fn volume(status: &wire::VolumeStatus) -> VolumeReport {
     let state = match (status.retired, status.problem.as_str()) {
         (true, _) => "retired".to_owned(),
         (false, "") => "online".to_owned(),
-        (false, problem) => format!("offline: {problem}"),
+        (false, problem) => format!("{OFFLINE}: {problem}"),
     };
     VolumeReport {
         volume: if status.volume.is_empty() {

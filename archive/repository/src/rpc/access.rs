@@ -75,20 +75,6 @@ impl Access for Door {
         &self,
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
-        let admin = self.admin.clone();
-        let counted = tokio::task::spawn_blocking(move || {
-            let (mut files, mut bytes, mut below_required) = (0_u64, 0_u64, 0_u64);
-            for row in admin.files(None)? {
-                let record = row?.record;
-                let Some(content) = &record.content else {
-                    continue;
-                };
-                files += 1;
-                bytes = bytes.saturating_add(content.size);
-                below_required += u64::from(!record.is_acknowledged());
-            }
-            Ok::<_, archive_db::DbError>((files, bytes, below_required))
-        });
         let mut replicas = Vec::new();
         for spec in self.specs.iter() {
             let (nodes, problem) = match self.replicas.state(&spec.id).await {
@@ -103,18 +89,25 @@ impl Access for Door {
                 nodes,
             });
         }
-        let counted = counted
-            .await
-            .map_err(|error| Kind::Internal.status(error.to_string()))?;
-        let (files, bytes, below_required) = counted.map_err(|error| admin_failed(&error))?;
+        let counts = match self.admin.counts() {
+            Some(counts) => counts,
+            None => {
+                return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
+            }
+        };
+        let anomalies = self.preserver.anomalies.kinds();
+        let anomalies = anomalies.into_iter().filter(|(_, count)| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Response::new(wire::StatusResponse {
             replicas,
-            files,
-            bytes,
-            below_required,
+            files: counts.files,
+            bytes: counts.bytes,
+            below_required: counts.below_required,
             version,
-            ..wire::StatusResponse::default()
+            anomalies: anomalies
+                .map(|(kind, count)| (kind.to_owned(), count))
+                .collect(),
+            held: self.preserver.held_at_all().unwrap_or_default(),
         }))
     }
 }

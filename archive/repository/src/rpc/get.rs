@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use archive_model::{ArchiveError, Groups};
+use archive_model::{ArchiveError, FileName, Groups};
 use archive_rpc::InvalidMessage;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
@@ -40,7 +40,11 @@ impl Job {
             id => Some(fields::replica_id(id)?),
         };
         let mut donors = donors(row);
-        donors.retain(|donor| wanted.as_ref().is_none_or(|wanted| *wanted == donor.replica));
+        donors.retain(|donor| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| *wanted == donor.replica)
+        });
         if donors.is_empty() {
             let nowhere = format!("{} is in no replica that was asked for", row.record.name);
             return Err(fields::to_status(&ArchiveError::Unavailable(nowhere)));
@@ -63,8 +67,15 @@ impl Job {
         door: &Door,
         answers: &Answers<wire::GetResponse>,
     ) -> Result<(), Status> {
-        send(answers, wire::GetResponse { step: Some(wire::get_response::Step::Head(self.head())) }).await?;
+        send(
+            answers,
+            wire::GetResponse {
+                step: Some(wire::get_response::Step::Head(self.head())),
+            },
+        )
+        .await?;
         let name = self.wanted.name.clone();
+        let preserver = door.preserver.clone();
         let mut reading = self.open(door);
         let mut ended = Ok(());
         while let Some(part) = reading.next().await {
@@ -80,6 +91,9 @@ impl Job {
                 break;
             }
         }
+        for (replica, node) in reading.damaged() {
+            preserver.suspect(&name, &replica, node.as_ref());
+        }
         ended
     }
 
@@ -92,6 +106,11 @@ impl Job {
         }
     }
 
+    /// The file.
+    pub(super) const fn name(&self) -> &FileName {
+        &self.wanted.name
+    }
+
     /// Begins to read.
     pub(super) fn open(self, door: &Door) -> Assembly {
         door.assembler.read(self.wanted, self.donors, [self.asked])
@@ -102,7 +121,11 @@ impl Job {
 fn donors(row: &AdminRow) -> Vec<Donor> {
     let donor = |id: &archive_model::ReplicaId| Donor {
         replica: id.clone(),
-        node: row.record.replicas.get(id).and_then(|copy| copy.node.clone()),
+        node: row
+            .record
+            .replicas
+            .get(id)
+            .and_then(|copy| copy.node.clone()),
         bad: Groups::none(),
     };
     row.record.donors().map(donor).collect()
@@ -117,7 +140,7 @@ pub(super) fn segment(proven: Proven) -> wire::Segment {
     }
 }
 
-fn nowhere(name: &archive_model::FileName, hole: &Hole) -> Status {
+fn nowhere(name: &FileName, hole: &Hole) -> Status {
     let Range { start, end } = hole.range;
     let name = name.clone();
     if hole.unknown.is_empty() {

@@ -17,6 +17,7 @@ pub(super) async fn run(
     answers: &Answers<wire::SalvageResponse>,
 ) -> Result<(), Status> {
     step(answers, Step::Head(job.head())).await?;
+    let name = job.name().clone();
     let mut reading = job.open(door);
     let mut hole: Option<(Range<u64>, bool)> = None;
     while let Some(part) = reading.next().await {
@@ -39,7 +40,11 @@ pub(super) async fn run(
             }
         }
     }
-    flush(answers, hole).await
+    flush(answers, hole).await?;
+    for (replica, node) in reading.damaged() {
+        door.preserver.suspect(&name, &replica, node.as_ref());
+    }
+    Ok(())
 }
 
 async fn flush(
