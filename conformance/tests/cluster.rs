@@ -1,6 +1,8 @@
 //! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
 
 mod doors;
+mod preservation;
+mod salvage;
 mod visits;
 mod world;
 

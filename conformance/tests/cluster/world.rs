@@ -46,6 +46,8 @@ pub(crate) struct Cluster {
     clock: Clock,
     running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
+    /// What else stands in the settings of the repository, from its next start on.
+    pub(crate) repository_settings: String,
 }
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
@@ -100,6 +102,7 @@ impl Cluster {
             clock,
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            repository_settings: String::new(),
         };
         for (part, grant) in [
             (REPOSITORY, "repository/kb"),
@@ -259,7 +262,8 @@ impl Cluster {
                 };
                 format!(
                     "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
-                     trust = '{at}/trust.json'\n{}{}",
+                     trust = '{at}/trust.json'\n{}\n{}{}",
+                    self.repository_settings,
                     replica("one"),
                     replica("two")
                 )
