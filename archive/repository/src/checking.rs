@@ -133,7 +133,8 @@ struct Tally {
     gaps: BTreeSet<GapOf>,
     /// Copies of which nobody could say anything, beyond those that were filed.
     unverified: u64,
-    given_up: BTreeSet<(NodeId, VolumeId)>,
+    /// How often a volume could not be asked for a copy.
+    refusals: BTreeMap<(NodeId, VolumeId), u32>,
 }
 
 impl Preserver {

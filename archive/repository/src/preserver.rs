@@ -34,6 +34,9 @@ use one_name::{compare, damage, is_damage, silent};
 /// How long a node may be silent while it reads a copy again, beside the size-dependent part, and the slowest reading.
 const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
+/// The pause before a copy that somebody else works on is asked for again.
+const BUSY: Duration = Duration::from_millis(500);
+
 /// So many suspected copies are read at once; the others are left to the next scrub or check.
 const MOST_SUSPECTS: usize = 16;
 
@@ -209,13 +212,33 @@ impl Preserver {
         Ok(())
     }
 
-    /// Has a copy read again, whole, past the cache; `told` hears how many bytes were read so far.
+    /// Has a copy read again, whole, past the cache; `told` hears how many bytes were read so far. A copy that somebody
+    /// else reads or mends is asked for again for a while.
     pub(crate) async fn verify(
+        &self,
+        place: (&ReplicaId, &NodeId, Option<&VolumeId>),
+        name: &FileName,
+        size: u64,
+        mut told: impl FnMut(u64) + Send,
+    ) -> Result<Copy, Status> {
+        let until = self.clock.instant() + self.stall;
+        loop {
+            let verified = self.verify_once(place, name, size, &mut told).await;
+            match verified {
+                Err(status) if Kind::of(&status) == Kind::Busy && self.clock.instant() < until => {
+                    self.clock.sleep(BUSY).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn verify_once(
         &self,
         (replica, node, volume): (&ReplicaId, &NodeId, Option<&VolumeId>),
         name: &FileName,
         size: u64,
-        mut told: impl FnMut(u64) + Send,
+        told: &mut (impl FnMut(u64) + Send),
     ) -> Result<Copy, Status> {
         let (least, rate) = VERIFY;
         let limit = least.saturating_add(Duration::from_secs(size.checked_div(rate).unwrap_or(0)));

@@ -1,7 +1,7 @@
 //! The copies of a replica read again: whole, or random groups of them with their proofs.
 //!
-//! Each node goes through its own copies, two at a time, beside the others. A volume of which one copy cannot be asked
-//! is a gap from then on, and is not asked again.
+//! Each node goes through its own copies, two at a time, beside the others. A volume of which a copy cannot be asked is a
+//! gap of the report, and after a few such copies it is not asked again.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,9 @@ use super::{Boxed, Pass, WINDOW};
 use crate::anomalies::{Eye, Look};
 use crate::assemble::{Donor, Part, Wanted};
 use crate::preserver::blocking;
+
+/// After so many copies of a volume that could not be read, the others are not asked for.
+const PATIENCE: u32 = 3;
 
 /// Random groups that a copy is asked for: 1 % of damage is met with a chance of 4 % in each check, and by 459 copies
 /// of one disk with one of more than 99 %.
@@ -113,7 +116,9 @@ impl Pass<'_> {
     /// that all is well, it is not believed.
     async fn visit(&self, target: Target) -> Result<(), Status> {
         let silent = (target.node.clone(), target.volume.clone());
-        if self.tally().given_up.contains(&silent) {
+        let refusals = self.tally().refusals.get(&silent).copied();
+        if refusals.unwrap_or_default() >= PATIENCE {
+            self.tally().unverified += 1;
             return Ok(());
         }
         let proves = match self.order.challenges {
@@ -167,12 +172,14 @@ impl Pass<'_> {
         if Kind::of(status) == Kind::NotFound {
             return self.look(&target.name).await;
         }
+        self.tally().not_intact.insert(target.name.clone());
         let reason = format!("{}: {}", target.name, status.message());
         let (node, volume) = (target.node.clone(), target.volume.clone());
         self.gap(Some(node.clone()), Some(volume.clone()), reason);
-        let mut tally = self.tally();
-        tally.not_intact.insert(target.name.clone());
-        tally.given_up.insert((node, volume));
+        if Kind::of(status) != Kind::Busy {
+            let mut tally = self.tally();
+            *tally.refusals.entry((node, volume)).or_default() += 1;
+        }
         Ok(())
     }
 

@@ -82,7 +82,22 @@ impl Preserver {
         let (copy, attic) = match sent {
             Err(status) => {
                 let what = format!("the node did not take the groups: {}", said(&status));
-                return done(Outcome::Failed, what);
+                let outcome = match Kind::of(&status) {
+                    Kind::Busy => Outcome::Waiting,
+                    Kind::Invalid
+                    | Kind::NotFound
+                    | Kind::Exists
+                    | Kind::Mismatch
+                    | Kind::NotEnoughReplicas
+                    | Kind::Damaged
+                    | Kind::Refused
+                    | Kind::NoSpace
+                    | Kind::Unavailable
+                    | Kind::TimedOut
+                    | Kind::Storage
+                    | Kind::Internal => Outcome::Failed,
+                };
+                return done(outcome, what);
             }
             Ok(Sent::Hole {
                 is_unknown: true,
