@@ -259,16 +259,15 @@ impl Assembly {
         let name = self.wanted.name.clone();
         let donor = &self.candidate(index).donor;
         let replica = donor.replica.clone();
-        let node = match &donor.node {
-            Some(node) => node.clone(),
-            None => {
+        let node = if let Some(node) = &donor.node {
+            node.clone()
+        } else {
                 let node = self.locate(&replica).await?;
                 if let Some(candidate) = self.candidates.get_mut(index) {
                     candidate.is_located = true;
                     candidate.donor.node = Some(node.clone());
                 }
                 node
-            }
         };
         let reading = self.of.replicas.read(
             &replica,

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
 use crate::anomalies::{AnomalyRow, Finder};
-use crate::mending::{Cause, Outcome};
+use crate::mending::{Mandate, Outcome};
 use crate::preserver::{Errand, Preserver, blocking};
 use crate::repair::policy::{Case, Decision, Surroundings, decide};
 use crate::replicas::{CopyCondition, NodeReport};
@@ -153,7 +153,7 @@ impl Automatic {
                 if row.filed.accepted.is_some() || !locked(&hands).is_free(row.filed.id, now) {
                     continue;
                 }
-                match own.decide(&row, &volumes)? {
+                match own.decide(&row, &volumes, now)? {
                     Decision::RepairNow => work.push((row, true)),
                     Decision::ConfirmAt(at) if at <= now => work.push((row, false)),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
@@ -211,8 +211,13 @@ impl Automatic {
 }
 
 impl Preserver {
-    /// What the rule for automatic repair says of one anomaly now.
-    pub(crate) fn decide(&self, row: &AnomalyRow, volumes: &Volumes) -> Result<Decision, DbError> {
+    /// What the rule for automatic repair says of one anomaly at this time.
+    pub(crate) fn decide(
+        &self,
+        row: &AnomalyRow,
+        volumes: &Volumes,
+        now: Timestamp,
+    ) -> Result<Decision, DbError> {
         let filed = &row.filed;
         let place = filed.node.as_ref().zip(filed.volume.as_ref());
         let changed = match place {
@@ -230,7 +235,7 @@ impl Preserver {
             found_today: self.anomalies.found_today(&row.replica),
             volume_changed: changed,
         };
-        Ok(decide(&case, around, &self.policy, self.clock.now()))
+        Ok(decide(&case, around, &self.policy, now))
     }
 
     /// How many files a replica has.
@@ -269,7 +274,7 @@ impl Preserver {
     }
 
     async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, Status> {
-        let cause = Cause {
+        let mandate = Mandate {
             who: Arc::clone(&self.own),
             why: format!(
                 "a{} was found by {}",
@@ -278,7 +283,7 @@ impl Preserver {
             ),
             is_dry: false,
         };
-        let done = self.repair(row, &cause, &|_| {}).await?;
+        let done = self.repair(row, &mandate, &|_| {}).await?;
         let (file, replica, what) = (&row.file, &row.replica, &done.what);
         tracing::info!(%file, %replica, outcome = done.outcome.word(), what, "automatic repair");
         Ok(match done.outcome {

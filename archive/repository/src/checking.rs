@@ -133,6 +133,8 @@ struct Tally {
     gaps: BTreeSet<GapOf>,
     /// Copies of which nobody could say anything, beyond those that were filed.
     unverified: u64,
+    /// Damage that a catalog remembers; told after its copy was read again, if it is still so.
+    remembered: Vec<AnomalyRow>,
     /// How often a volume could not be asked for a copy.
     refusals: BTreeMap<(NodeId, VolumeId), u32>,
 }
@@ -193,6 +195,13 @@ impl Pass<'_> {
         };
         if keeps_bytes && (self.order.reads_bytes || self.order.challenges) {
             self.while_telling(self.read_all()).await?;
+            let remembered = std::mem::take(&mut self.tally().remembered);
+            for row in remembered {
+                if self.own.is_open(&row).await? {
+                    let open = vec![row];
+                    self.tell(Found { open, new: 0, closed: 0 }).await?;
+                }
+            }
         }
         if is_heard {
             self.while_telling(self.close_what_is_gone()).await?;
@@ -248,6 +257,14 @@ impl Pass<'_> {
             let mut tally = self.tally();
             *tally.anomalies.entry("transient").or_default() += 1;
             tally.not_intact.insert(name.clone());
+        }
+        let mut found = found;
+        if self.order.reads_bytes {
+            let (damage, rest) = found.open.into_iter().partition(|row| {
+                matches!(row.filed.kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
+            });
+            found.open = rest;
+            self.tally().remembered.extend::<Vec<_>>(damage);
         }
         self.tell(found).await
     }

@@ -147,7 +147,8 @@ impl Coordinator {
             for wake in round {
                 match wake {
                     Wake::Letter(Letter::Settle(settle)) => settled.push(settle),
-                    other => self.decide(other, &mut effects)?,
+                    other @ (Wake::Letter(Letter::Ask { .. } | Letter::Happened { .. })
+                    | Wake::Timer(_)) => self.decide(other, &mut effects)?,
                 }
             }
             self.act(effects)?;

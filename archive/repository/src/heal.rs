@@ -86,7 +86,7 @@ impl Healer {
         };
         let reading = self
             .assembler
-            .read(wanted, donors, [0..item.size])
+            .read(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
         let (mail, name, patient) = (transfers.mail.clone(), item.name.clone(), replica.clone());
         self.transfers.tasks.spawn_once("heal", async move {

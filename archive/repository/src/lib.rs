@@ -4,6 +4,9 @@
 //! (a replica's listing against the admin data), [`vote`] (which root is right) and [`repair`] (what to move, and when).
 //! No core awaits, reads a clock or touches a disk: times are arguments, answers are values.
 //!
+//! Around them: one reader that gives proven bytes out of any replica, checks that file [`anomalies`], repairs that move
+//! the damaged groups alone, and the workers that do both by themselves.
+//!
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;

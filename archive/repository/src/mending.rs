@@ -31,7 +31,7 @@ const MOST_REPAIRS: usize = 64;
 
 /// Who wants a repair, and why.
 #[derive(Clone, Debug)]
-pub(crate) struct Cause {
+pub(crate) struct Mandate {
     /// As `role/name`.
     pub(crate) who: Arc<str>,
     pub(crate) why: String,
@@ -116,15 +116,15 @@ impl Preserver {
     pub(crate) async fn repair(
         &self,
         row: &AnomalyRow,
-        cause: &Cause,
+        mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Done, Status> {
         let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired, or too many others are; ask again later";
             return Ok(Done::of(Outcome::Waiting, what));
         };
-        let done = self.repair_claimed(row, cause, told).await?;
-        if !cause.is_dry {
+        let done = self.repair_claimed(row, mandate, told).await?;
+        if !mandate.is_dry {
             let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
             let note = format!("{}: {}", done.outcome.word(), done.what);
             blocking(move || anomalies.note(&row, &note)).await?;
@@ -135,13 +135,13 @@ impl Preserver {
     async fn repair_claimed(
         &self,
         row: &AnomalyRow,
-        cause: &Cause,
+        mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Done, Status> {
         let mut left = PLANS;
         loop {
             left -= 1;
-            let case = match self.look_again(row, cause, told).await? {
+            let case = match self.look_again(row, mandate, told).await? {
                 Again::Case(case) => case,
                 Again::Done(done) => return Ok(done),
             };
@@ -151,7 +151,7 @@ impl Preserver {
                 .map(|(known, _)| known.clone())
                 .collect::<Vec<_>>();
             let plan = plan(&case.patient, &known);
-            if cause.is_dry {
+            if mandate.is_dry {
                 let done = Done::of(Outcome::Planned, plan.dry_run(&case.patient));
                 return Ok(Done {
                     moved: plan.bytes(case.patient.size),
@@ -167,13 +167,13 @@ impl Preserver {
                     let what = format!("{names} cannot be read group by group now");
                     Some(Done::of(Outcome::Waiting, what))
                 }
-                Plan::Lost { ranges } => Some(self.lost(&case, ranges, cause).await?),
-                Plan::Copy { .. } => Some(self.bring_back(&case, &plan, cause).await?),
+                Plan::Lost { ranges } => Some(self.lost(&case, ranges, mandate).await?),
+                Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
-                    Some(self.bring_back(&case, &plan, cause).await?)
+                    Some(self.bring_back(&case, &plan, mandate).await?)
                 }
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
-                    self.fetch(&case, &plan, &copies, cause, told).await?
+                    self.fetch(&case, &plan, &copies, mandate, told).await?
                 }
             };
             match done {
@@ -191,7 +191,7 @@ impl Preserver {
     async fn look_again(
         &self,
         row: &AnomalyRow,
-        cause: &Cause,
+        mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Again, Status> {
         let done = |outcome, what: &str| Ok(Again::Done(Done::of(outcome, what)));
@@ -232,7 +232,7 @@ impl Preserver {
             | AnomalyKind::Transient) => return case(other.clone(), None),
         }
         let errand = Errand {
-            who: Arc::clone(&cause.who),
+            who: Arc::clone(&mandate.who),
             finder: row.filed.found_by,
             is_second: false,
         };
@@ -288,12 +288,12 @@ impl Preserver {
         &self,
         case: &Case,
         ranges: &[(u64, u64)],
-        cause: &Cause,
+        mandate: &Mandate,
     ) -> Result<Done, Status> {
         let kind = AnomalyKind::Lost(ranges.to_vec());
         let what = format!("{kind}: good in no replica; nothing was touched");
         let errand = Errand {
-            who: Arc::clone(&cause.who),
+            who: Arc::clone(&mandate.who),
             finder: Finder::Check,
             is_second: false,
         };

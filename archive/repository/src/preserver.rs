@@ -137,9 +137,9 @@ impl Preserver {
             found,
             eye,
             moved,
+            located,
             place,
             size,
-            located,
         })
     }
 
@@ -283,7 +283,7 @@ impl Preserver {
         let (anomalies, name, who) = (
             Arc::clone(&self.anomalies),
             name.clone(),
-            errand.who.clone(),
+            Arc::clone(&errand.who),
         );
         blocking(move || anomalies.found_again(&name, &good, &who)).await?;
         Ok(found)

@@ -64,9 +64,10 @@ impl Schedule {
         })
     }
 
-    /// What is due now, if anything is; what was never done gets its first time.
+    /// What has been due for the longest time, if anything is; what was never done gets its first time.
     fn due(&self) -> Result<Option<(usize, ReplicaId)>, DbError> {
         let now = self.own.clock.now();
+        let mut first_due: Option<(Timestamp, usize, ReplicaId)> = None;
         for (kind, period) in self.periods.iter().enumerate() {
             let Some(period) = period else {
                 continue;
@@ -75,7 +76,11 @@ impl Schedule {
             for (index, spec) in self.own.specs.iter().enumerate() {
                 let key = key(kind, &spec.id);
                 match self.table.get(&key)? {
-                    Some(last) if last.due <= now => return Ok(Some((kind, spec.id.clone()))),
+                    Some(last) if last.due <= now => {
+                        if first_due.as_ref().is_none_or(|(due, ..)| last.due < *due) {
+                            first_due = Some((last.due, kind, spec.id.clone()));
+                        }
+                    }
                     // The period was made shorter since.
                     Some(last) if last.due > later(now, *period) => {
                         self.put(&key, first(now, *period, index, count), last.ended)?;
@@ -85,7 +90,7 @@ impl Schedule {
                 }
             }
         }
-        Ok(None)
+        Ok(first_due.map(|(_, kind, replica)| (kind, replica)))
     }
 
     fn put(

@@ -10,7 +10,9 @@ fn at(minutes: i64) -> Timestamp {
 
 fn groups(bits: &[u64]) -> Groups {
     let mut groups = Groups::none();
-    bits.iter().for_each(|bit| groups.insert_one(*bit));
+    for bit in bits {
+        groups.insert_one(*bit);
+    }
     groups
 }
 

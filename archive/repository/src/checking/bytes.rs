@@ -121,9 +121,10 @@ impl Pass<'_> {
             self.tally().unverified += 1;
             return Ok(());
         }
-        let proves = match self.order.challenges {
-            false => Ok(true),
-            true => self.proves(&target).await,
+        let proves = if self.order.challenges {
+            self.proves(&target).await
+        } else {
+            Ok(true)
         };
         let proves = match proves {
             Ok(true) if !self.order.reads_bytes => return Ok(()),

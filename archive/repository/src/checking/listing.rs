@@ -47,7 +47,7 @@ impl Pass<'_> {
             compared: Arc::clone(&self.compared),
         };
         let comparing = async {
-            let done = spawn_blocking(move || compare(side, listing, &findings)).await;
+            let done = spawn_blocking(move || compare(&side, listing, &findings)).await;
             done.map_err(|error| Kind::Internal.status(error.to_string()))?
         };
         let bringing = async {
@@ -234,7 +234,7 @@ struct AdminSide {
 
 /// Compares until both sides end. When nobody takes what is found, it ends early.
 fn compare(
-    side: AdminSide,
+    side: &AdminSide,
     mut listing: mpsc::Receiver<Item>,
     findings: &mpsc::Sender<Finding>,
 ) -> Result<Report, Status> {

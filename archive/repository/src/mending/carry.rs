@@ -7,7 +7,7 @@ use archive_model::{AnomalyKind, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_rpc::Kind;
 use tonic::Status;
 
-use super::{Case, Cause, Done, Outcome, said};
+use super::{Case, Mandate, Done, Outcome, said};
 use crate::admin::AuditLine;
 use crate::anomalies::Finder;
 use crate::assemble::{Assembly, Donor, Part};
@@ -37,7 +37,7 @@ impl Preserver {
         case: &Case,
         plan: &Plan,
         copies: &[(KnownCopy, Option<NodeId>)],
-        cause: &Cause,
+        mandate: &Mandate,
         told: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<Option<Done>, Status> {
         let Some((node, volume)) = case.place.clone() else {
@@ -55,8 +55,8 @@ impl Preserver {
             name: case.patient.file.clone(),
             root: case.wanted.root,
             groups: groups.clone(),
-            who: cause.who.to_string(),
-            why: cause.why.clone(),
+            who: mandate.who.to_string(),
+            why: mandate.why.clone(),
         };
         let ranges: Vec<_> = groups.byte_ranges(size).collect();
         let donors = donors(plan, copies, size);
@@ -68,7 +68,7 @@ impl Preserver {
         }
         let is_damaged = !reading.damaged().is_empty();
         for (donor, node) in reading.damaged() {
-            self.look_at_donor(case, &donor, node.as_ref(), cause)
+            self.look_at_donor(case, &donor, node.as_ref(), mandate)
                 .await?;
         }
         let done = |outcome, what: String| {
@@ -130,9 +130,9 @@ impl Preserver {
                 .replacen("corrupt ", "", 1),
             case.patient.replica,
         );
-        self.note(case, cause, format!("repaired {what}")).await?;
+        self.note(case, mandate, format!("repaired {what}")).await?;
         self.instruments.repaired_groups.inc_by(groups.len());
-        let errand = self.errand(cause);
+        let errand = self.errand(mandate);
         self.file_verified(&case.patient.replica, &case.patient.file, &copy, &errand)
             .await?;
         let outcome = if copy.is_present() {
@@ -234,7 +234,7 @@ impl Preserver {
         case: &Case,
         donor: &archive_model::ReplicaId,
         node: Option<&NodeId>,
-        cause: &Cause,
+        mandate: &Mandate,
     ) -> Result<(), Status> {
         let Some(node) = node else {
             return Ok(());
@@ -245,7 +245,7 @@ impl Preserver {
             .await;
         match verified {
             Ok(copy) => {
-                let errand = self.errand(cause);
+                let errand = self.errand(mandate);
                 self.file_verified(donor, &case.wanted.name, &copy, &errand)
                     .await
                     .map(|_| ())
@@ -263,7 +263,7 @@ impl Preserver {
         &self,
         case: &Case,
         plan: &Plan,
-        cause: &Cause,
+        mandate: &Mandate,
     ) -> Result<Done, Status> {
         let (file, replica) = (&case.patient.file, &case.patient.replica);
         let donors: Vec<String> = plan
@@ -274,7 +274,7 @@ impl Preserver {
         let donors = donors.join(", ");
         self.note(
             case,
-            cause,
+            mandate,
             format!("missing in {replica}: to be brought from {donors}"),
         )
         .await?;
@@ -321,13 +321,13 @@ impl Preserver {
             self.clock.sleep(LOOK).await;
         }
         let (_, found) = self
-            .look_and_file(replica, file, &self.errand(cause))
+            .look_and_file(replica, file, &self.errand(mandate))
             .await?;
         let what = format!(
             "brought {} bytes into {replica}, from {donors}",
             case.wanted.size
         );
-        self.note(case, cause, what.clone()).await?;
+        self.note(case, mandate, what.clone()).await?;
         let outcome = if found.open.is_empty() {
             Outcome::Repaired
         } else {
@@ -341,10 +341,10 @@ impl Preserver {
         })
     }
 
-    fn errand(&self, cause: &Cause) -> Errand {
-        let is_own = cause.who == self.own;
+    fn errand(&self, mandate: &Mandate) -> Errand {
+        let is_own = mandate.who == self.own;
         Errand {
-            who: Arc::clone(&cause.who),
+            who: Arc::clone(&mandate.who),
             finder: if is_own {
                 Finder::ScheduledCheck
             } else {
@@ -355,12 +355,12 @@ impl Preserver {
     }
 
     /// Writes a line of the trail.
-    async fn note(&self, case: &Case, cause: &Cause, what: String) -> Result<(), Status> {
+    async fn note(&self, case: &Case, mandate: &Mandate, what: String) -> Result<(), Status> {
         let line = AuditLine {
             at: self.clock.now(),
-            who: cause.who.to_string(),
+            who: mandate.who.to_string(),
             file: Some(case.patient.file.clone()),
-            what: format!("{what}; {}", cause.why),
+            what: format!("{what}; {}", mandate.why),
         };
         let admin = self.admin.clone();
         blocking(move || {

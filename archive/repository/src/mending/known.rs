@@ -102,7 +102,9 @@ mod tests {
 
     fn groups(of: &[u64]) -> Groups {
         let mut groups = Groups::none();
-        of.iter().for_each(|group| groups.insert_one(*group));
+        for group in of {
+            groups.insert_one(*group);
+        }
         groups
     }
 

@@ -127,7 +127,7 @@ pub(super) fn compare(
         volume: volume.clone(),
     });
     let is_unnamed = located.silent.is_some() && located.gaps.is_empty();
-    let cut = is_unnamed.then(|| Err("somebody could not be asked"));
+    let cut = is_unnamed.then_some(Err("somebody could not be asked"));
     // First: a silence counts from where it is said.
     let listing = silent
         .map(Ok)

@@ -89,12 +89,9 @@ impl Access for Door {
                 nodes,
             });
         }
-        let counts = match self.admin.counts() {
-            Some(counts) => counts,
-            None => {
+        let Some(counts) = self.admin.counts() else {
                 return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
-            }
-        };
+            };
         let anomalies = self.preserver.anomalies.kinds();
         let anomalies = anomalies.into_iter().filter(|(_, count)| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();

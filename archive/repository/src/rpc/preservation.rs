@@ -46,7 +46,7 @@ impl Preservation for Door {
         request: Request<wire::RepairRequest>,
     ) -> Result<Response<AnswerStream<wire::RepairResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
-        let job = repair::Job::new(request.into_inner(), who)?;
+        let job = repair::Job::new(&request.into_inner(), who)?;
         job.allow(self).await?;
         let door = self.clone();
         Ok(self.answer(

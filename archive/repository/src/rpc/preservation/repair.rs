@@ -15,7 +15,7 @@ use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
 use crate::anomalies::AnomalyRow;
-use crate::mending::{Cause, Which};
+use crate::mending::{Mandate, Which};
 
 /// How often the caller hears how far a repair is.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -23,13 +23,13 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// What is to be repaired.
 pub(super) struct Job {
     which: Which,
-    cause: Cause,
+    mandate: Mandate,
     confirm: u64,
 }
 
 impl Job {
     /// Reads the request.
-    pub(super) fn new(request: wire::RepairRequest, who: Arc<str>) -> Result<Self, Status> {
+    pub(super) fn new(request: &wire::RepairRequest, who: Arc<str>) -> Result<Self, Status> {
         let names = request
             .names
             .iter()
@@ -50,7 +50,7 @@ impl Job {
         };
         Ok(Self {
             which,
-            cause: Cause {
+            mandate: Mandate {
                 who,
                 why,
                 is_dry: request.dry_run,
@@ -61,7 +61,7 @@ impl Job {
 
     /// Whether the brake lets it pass. Saying what would be done is never too much.
     pub(super) async fn allow(&self, door: &Door) -> Result<(), Status> {
-        if self.cause.is_dry {
+        if self.mandate.is_dry {
             return Ok(());
         }
         door.preserver.allow(&self.which, self.confirm).await
@@ -127,7 +127,7 @@ impl Job {
             verified.store(bytes, Ordering::Relaxed);
         };
         let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
-        let mut work = Box::pin(door.preserver.repair(row, &self.cause, &told));
+        let mut work = Box::pin(door.preserver.repair(row, &self.mandate, &told));
         let done = loop {
             match door.clock.timeout(PROGRESS, &mut work).await {
                 Ok(done) => break done?,

@@ -296,7 +296,16 @@ impl World {
         self.not_counted = match &event {
             Event::Gone { replica } => Some((replica.clone(), false)),
             Event::Moved { replica, .. } => Some((replica.clone(), true)),
-            _ => None,
+            Event::Asked { .. }
+            | Event::Received { .. }
+            | Event::SourceGone { .. }
+            | Event::Placed { .. }
+            | Event::Progress { .. }
+            | Event::DataUploaded { .. }
+            | Event::Completed { .. }
+            | Event::Absent { .. }
+            | Event::Failed { .. }
+            | Event::Tick => None,
         };
         let effects = self.state.apply(event, self.now, &self.limits);
         self.check(ticked, &before, &effects);
