@@ -262,12 +262,12 @@ impl Assembly {
         let node = if let Some(node) = &donor.node {
             node.clone()
         } else {
-                let node = self.locate(&replica).await?;
-                if let Some(candidate) = self.candidates.get_mut(index) {
-                    candidate.is_located = true;
-                    candidate.donor.node = Some(node.clone());
-                }
-                node
+            let node = self.locate(&replica).await?;
+            if let Some(candidate) = self.candidates.get_mut(index) {
+                candidate.is_located = true;
+                candidate.donor.node = Some(node.clone());
+            }
+            node
         };
         let reading = self.of.replicas.read(
             &replica,

@@ -199,7 +199,12 @@ impl Pass<'_> {
             for row in remembered {
                 if self.own.is_open(&row).await? {
                     let open = vec![row];
-                    self.tell(Found { open, new: 0, closed: 0 }).await?;
+                    self.tell(Found {
+                        open,
+                        new: 0,
+                        closed: 0,
+                    })
+                    .await?;
                 }
             }
         }
@@ -261,7 +266,10 @@ impl Pass<'_> {
         let mut found = found;
         if self.order.reads_bytes {
             let (damage, rest) = found.open.into_iter().partition(|row| {
-                matches!(row.filed.kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
+                matches!(
+                    row.filed.kind,
+                    AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
+                )
             });
             found.open = rest;
             self.tally().remembered.extend::<Vec<_>>(damage);

@@ -7,7 +7,7 @@ use archive_model::{AnomalyKind, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_rpc::Kind;
 use tonic::Status;
 
-use super::{Case, Mandate, Done, Outcome, said};
+use super::{Case, Done, Mandate, Outcome, said};
 use crate::admin::AuditLine;
 use crate::anomalies::Finder;
 use crate::assemble::{Assembly, Donor, Part};

@@ -90,8 +90,8 @@ impl Access for Door {
             });
         }
         let Some(counts) = self.admin.counts() else {
-                return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
-            };
+            return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
+        };
         let anomalies = self.preserver.anomalies.kinds();
         let anomalies = anomalies.into_iter().filter(|(_, count)| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();
