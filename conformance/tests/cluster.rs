@@ -4,6 +4,8 @@ mod checksums;
 mod doors;
 mod ledger;
 mod people;
+mod preservation;
+mod salvage;
 mod visits;
 mod world;
 

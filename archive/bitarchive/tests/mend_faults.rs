@@ -14,7 +14,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use archive_bitarchive::{AtticSettings, Condition, Entry, Layout, Mended, Node, NodeError, NodeOptions, Order};
+use archive_bitarchive::{
+    AtticSettings, Condition, Entry, Layout, Mended, Node, NodeError, NodeOptions, Order,
+};
 use archive_durable::fault::{self, Fault, Plan};
 use archive_model::{Digests, FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::{Admission, SigningKey, TreeBuilder, TrustFile, TrustedKey, encode};

@@ -3,10 +3,12 @@
 //! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
 //! before the stamp that is kept beside it, stops the repository.
 
+mod counts;
 mod ledger;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
 use archive_db::{Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, Value};
@@ -20,6 +22,8 @@ pub(crate) use ledger::{Restoring, Snapshot};
 use crate::standing::Retired;
 use crate::store::FileRecord;
 
+pub use counts::Counts;
+
 /// Every table of the admin data.
 const TABLES: &[&str] = &[
     "files",
@@ -31,6 +35,7 @@ const TABLES: &[&str] = &[
     "requests",
     "replicas",
     "volumes",
+    "volume-states",
     "exports",
     "audit-log",
 ];
@@ -96,6 +101,7 @@ pub struct Admin {
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
+    running: Arc<Mutex<counts::Running>>,
 }
 
 /// Why the admin data cannot be used.
@@ -122,6 +128,8 @@ pub enum AdminError {
 pub struct Changes {
     batch: Batch,
     lines: Vec<AuditLine>,
+    /// What each file that changes adds to the counts from then on.
+    counted: BTreeMap<FileName, Counts>,
 }
 
 impl Changes {
@@ -166,6 +174,7 @@ impl Admin {
             database,
             stamp,
             numbering: Arc::default(),
+            running: Arc::default(),
         })
     }
 
@@ -218,7 +227,44 @@ impl Admin {
         Changes {
             batch: self.database.batch(),
             lines: Vec::new(),
+            counted: BTreeMap::new(),
         }
+    }
+
+    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows.
+    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), DbError> {
+        let rows = {
+            // What is committed from here on is counted there; what was before is among the rows.
+            let _numbering = self.numbering();
+            self.running().counts = Counts::default();
+            self.files(None)?
+        };
+        let mut counted = Counts::default();
+        for row in rows {
+            let row = row?;
+            counted.add(&Counts::of(&row.record));
+            each(row);
+        }
+        let mut running = self.running();
+        running.counts.add(&counted);
+        running.is_whole = true;
+        Ok(())
+    }
+
+    /// What the admin data amounts to; none before it was counted.
+    pub fn counts(&self) -> Option<Counts> {
+        let running = self.running();
+        running.is_whole.then(|| running.counts.clone())
+    }
+
+    fn running(&self) -> MutexGuard<'_, counts::Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn numbering(&self) -> MutexGuard<'_, ()> {
+        self.numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One of the other tables, for the file that owns it.
@@ -228,23 +274,33 @@ impl Admin {
 
     /// Sets a row.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
+        let name = &row.record.name;
         changes
-            .batch
-            .put(&self.files, &Text(row.record.name.clone()), row)
+            .counted
+            .insert(name.clone(), Counts::of(&row.record));
+        changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 
     /// Takes away the row of a name that nobody has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+        changes.counted.insert(name.clone(), Counts::default());
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
     /// Writes the changes and their lines of the trail, all or none, synced.
     pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
-        let Changes { mut batch, lines } = changes;
-        let _numbering = self
-            .numbering
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let Changes {
+            mut batch,
+            lines,
+            counted,
+        } = changes;
+        let _numbering = self.numbering();
+        let mut before = Counts::default();
+        for name in counted.keys() {
+            if let Some(row) = self.file(name)? {
+                before.add(&Counts::of(&row.record));
+            }
+        }
         if !lines.is_empty() {
             let last = self.audit.last()?;
             let first = last.map_or(0, |(number, _)| number.saturating_add(1));
@@ -252,7 +308,13 @@ impl Admin {
                 batch.put(&self.audit, &number, line)?;
             }
         }
-        batch.commit().map(|_| ())
+        batch.commit()?;
+        let mut running = self.running();
+        running.counts.subtract(&before);
+        for after in counted.values() {
+            running.counts.add(after);
+        }
+        Ok(())
     }
 
     /// Keeps beside the database how far it has come, so that a log that vanishes is noticed. Called now and then.
@@ -329,6 +391,49 @@ mod tests {
             ["b", "a"],
             "in the order of what happened"
         );
+    }
+
+    /// Kills: a row that is counted twice, or is lost to the counts, because it changed while they were taken.
+    #[test]
+    fn rows_are_counted_while_they_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        let file = |name: &str, size: u64| {
+            let mut row = row(name);
+            row.record.content = Some(crate::store::Content {
+                root: archive_model::Root::from_bytes([1; 32]),
+                size,
+                digests: archive_model::Digests::default(),
+            });
+            row
+        };
+        let put = |row: &AdminRow| {
+            let mut changes = admin.change();
+            admin.put(&mut changes, row).unwrap();
+            admin.put(&mut changes, row).unwrap();
+            admin.commit(changes).unwrap();
+        };
+        put(&file("a", 5));
+        put(&file("b", 7));
+        assert_eq!(admin.counts(), None);
+        let mut seen = 0;
+        admin
+            .count(|_| {
+                seen += 1;
+                put(&file("c", 11));
+                put(&file("a", 13));
+            })
+            .unwrap();
+        let counts = admin.counts().unwrap();
+        assert_eq!((seen, counts.files, counts.bytes), (2, 3, 31));
+        assert_eq!(counts.below_required(|_| false), 3);
+        assert_eq!(counts.below_required(|_| true), 0);
+        let mut changes = admin.change();
+        admin
+            .forget(&mut changes, &FileName::new("b").unwrap())
+            .unwrap();
+        admin.commit(changes).unwrap();
+        assert_eq!(admin.counts().unwrap().bytes, 24);
     }
 
     #[test]

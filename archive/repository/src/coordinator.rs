@@ -52,6 +52,8 @@ pub(crate) enum Letter {
         /// Told once it is remembered.
         done: oneshot::Sender<()>,
     },
+    /// Somebody wants to know when all that was said before is remembered.
+    Settle(oneshot::Sender<()>),
 }
 
 impl Mail {
@@ -75,6 +77,12 @@ impl Mail {
             done,
         };
         self.0.send(letter).await.is_ok() && is_done.await.is_ok()
+    }
+
+    /// Waits until what was reported before is remembered; `false`: the repository is stopping.
+    pub(crate) async fn settled(&self) -> bool {
+        let (settle, settled) = oneshot::channel();
+        self.0.send(Letter::Settle(settle)).await.is_ok() && settled.await.is_ok()
     }
 
     /// Asks for a file to be stored; `false`: the repository is stopping.
@@ -108,7 +116,7 @@ pub(crate) struct Coordinator {
     pub(crate) depositors: HashMap<Requester, Depositor>,
     pub(crate) last_requester: u64,
     /// Who waits until what they decided is remembered.
-    pub(crate) ordered: Vec<oneshot::Sender<()>>,
+    pub(crate) waiting: Vec<oneshot::Sender<()>>,
 }
 
 /// A file that is on its way.
@@ -167,7 +175,7 @@ impl Coordinator {
                 self.decide(wake, &mut effects)?;
             }
             self.act(effects)?;
-            for done in self.ordered.drain(..) {
+            for done in self.waiting.drain(..) {
                 // One that does not wait any more need not know.
                 done.send(()).unwrap_or_default();
             }
@@ -184,15 +192,15 @@ impl Coordinator {
         let now = self.clock.now();
         let admin = self.admin.clone();
         let mut effects = Vec::new();
-        for row in admin.files(None).map_err(AdminError::from)? {
-            let row = row.map_err(AdminError::from)?;
+        let counted = admin.count(|row| {
             if !row.record.is_final() {
                 let name = row.record.name.clone();
                 let (active, first) = Active::restore(row, now, &self.limits);
                 self.files.insert(name.clone(), active);
                 effects.push((name, first));
             }
-        }
+        });
+        counted.map_err(AdminError::from)?;
         tracing::info!(files = effects.len(), "files that were on their way go on");
         self.act(effects)
     }
@@ -235,9 +243,13 @@ impl Coordinator {
                 who,
                 done,
             }) => {
-                self.ordered.push(done);
+                self.waiting.push(done);
                 by = Some(who);
                 (name, event)
+            }
+            Wake::Letter(Letter::Settle(settle)) => {
+                self.waiting.push(settle);
+                return Ok(());
             }
             Wake::Timer(name) => (name, Event::Tick),
         };
@@ -305,6 +317,8 @@ impl Coordinator {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
+            | Event::Gone { .. }
+            | Event::Moved { .. }
             | Event::Failed { .. }
             | Event::Wanted { .. }
             | Event::Replacing { .. }

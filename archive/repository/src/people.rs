@@ -5,6 +5,7 @@
 //!
 //! Not promised: that an act succeeds. What has changed since it was asked for makes it fail, and it says why.
 
+mod accept;
 mod acts;
 pub(crate) mod replace;
 mod retire;
@@ -24,6 +25,7 @@ use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::admin::{Admin, AdminRow, AuditLine};
+use crate::anomalies::Anomalies;
 use crate::requests::table::{RequestError, Requests};
 use crate::requests::{Act, Person, Request};
 use crate::standing::Standing;
@@ -42,35 +44,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How often requests that nobody approved are looked for.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// Whoever keeps the anomalies: an approved one is accepted there.
-pub(crate) trait Acceptor: Send + Sync + std::fmt::Debug {
-    /// Whether there is an open anomaly of that id; else why not. Blocks.
-    fn check(&self, anomaly: &str) -> Result<(), Status>;
-
-    /// Makes an open anomaly an accepted one, and says what it is. Accepting it again is no error. Blocks.
-    fn accept(&self, anomaly: &str, by: &str, why: &str, now: Timestamp) -> Result<String, Status>;
-}
-
-/// An archive that keeps no anomalies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NoAnomalies;
-
-impl Acceptor for NoAnomalies {
-    fn check(&self, anomaly: &str) -> Result<(), Status> {
-        Err(Kind::NotFound.status(format!("there is no open anomaly `{anomaly}`")))
-    }
-
-    fn accept(
-        &self,
-        anomaly: &str,
-        _by: &str,
-        _why: &str,
-        _now: Timestamp,
-    ) -> Result<String, Status> {
-        self.check(anomaly).map(|()| String::new())
-    }
-}
-
 /// What people need of the repository.
 #[derive(Debug)]
 pub(crate) struct People {
@@ -83,7 +56,7 @@ pub(crate) struct People {
     pub(crate) specs: Vec<ReplicaSpec>,
     /// Where bytes lie that people bring, until they are proven.
     pub(crate) spool: PathBuf,
-    pub(crate) acceptor: Arc<dyn Acceptor>,
+    pub(crate) anomalies: Arc<Anomalies>,
     /// Held while an act is done.
     pub(crate) acting: tokio::sync::Mutex<()>,
 }

@@ -3,31 +3,36 @@
 //! A door: wire types end here. A node is dialled under its own name, so that nobody else answers for it.
 
 mod admissions;
+mod copies;
+mod listing;
+mod mend;
+mod nodes;
 mod people;
+mod upload;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use archive_model::{FileName, NodeId, ReplicaId, Root, StoreFailure, UploadId, VolumeId};
+use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId, VolumeId};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
-use bytes::Bytes;
-use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
-use proto_archive::wire::upload_request::{Close, Open, Start, Step};
-use proto_archive::wire::upload_response::Step as Answer;
 use proto_archive::{convert as fields, wire};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
 
 pub(crate) use admissions::Admissions;
+pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified};
+pub(crate) use listing::ListedCopies;
+pub(crate) use mend::{MendOrder, Mended, Mending};
+pub(crate) use nodes::NodeReport;
+#[cfg(test)]
+pub(crate) use nodes::VolumeReport;
+pub(crate) use people::{Aside, Cause, Found, How, Judged};
+pub(crate) use upload::{Opened, Place, Upload};
 
-use crate::attention::NodeSeen;
 use crate::settings::ReplicaSettings;
 use crate::standing::{Now, View};
-pub(crate) use people::{Aside, Cause, Found, How, Listing, Verified};
 
 /// The replicas of the archive, as the repository calls them.
 #[derive(Debug)]
@@ -40,47 +45,6 @@ pub(crate) struct Replicas {
     members: Mutex<BTreeMap<ReplicaId, Vec<NodeId>>>,
     /// What is out of service is not asked, and what it says is not heard.
     standing: View,
-}
-
-/// A copy that a node says it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Copy {
-    pub(crate) node: NodeId,
-    pub(crate) volume: VolumeId,
-    pub(crate) root: Option<Root>,
-    pub(crate) stored: Timestamp,
-    pub(crate) is_present: bool,
-}
-
-/// Where a replica has a file, and whether everybody was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Located {
-    pub(crate) copies: Vec<Copy>,
-    /// Who did not answer, and why; none: nobody is missing.
-    pub(crate) silent: Option<String>,
-}
-
-/// A node that was chosen for an upload.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) node: NodeId,
-    client: NodeClient<Channel>,
-}
-
-/// An open upload into one node.
-#[derive(Debug)]
-pub(crate) enum Opened {
-    /// It takes bytes from the first on.
-    Ready(Upload),
-    /// It has the file already.
-    Stored(Copy),
-}
-
-/// An upload into one node.
-#[derive(Debug)]
-pub(crate) struct Upload {
-    steps: mpsc::Sender<wire::UploadRequest>,
-    answers: Streaming<wire::UploadResponse>,
 }
 
 impl Replicas {
@@ -128,6 +92,43 @@ impl Replicas {
         Ok(client)
     }
 
+    /// A client for a node of the replica, wherever it lives now. What fails with it goes through [`Replicas::failed`].
+    pub(crate) async fn node_client(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<NodeClient<Channel>, Status> {
+        let known = self
+            .nodes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(node)
+            .map(|(_, client)| client.clone());
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let nodes = self.state(replica).await?;
+        let found = nodes
+            .iter()
+            .find(|status| status.node == node.as_str() && !status.endpoint.is_empty());
+        let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
+        self.node(node, &found.ok_or_else(silent)?.endpoint)
+    }
+
+    /// A call to a node failed. It may have moved: its endpoint is asked for again next time.
+    pub(crate) fn failed(&self, node: &NodeId, status: Status) -> Status {
+        if matches!(
+            Kind::of(&status),
+            Kind::Unavailable | Kind::TimedOut | Kind::Refused | Kind::Internal
+        ) {
+            self.nodes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(node);
+        }
+        status
+    }
+
     /// Which node is to take the file.
     pub(crate) async fn place(
         &self,
@@ -148,35 +149,6 @@ impl Replicas {
         Ok(Place {
             client: self.node(&node, &placed.endpoint)?,
             node,
-        })
-    }
-
-    /// Where the replica has the file.
-    pub(crate) async fn locate(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-    ) -> Result<Located, Status> {
-        let request = wire::FindRequest {
-            name: name.to_string(),
-        };
-        let found = self.monitor(replica)?.locate(request).await?.into_inner();
-        let now = self.standing.now();
-        // What a volume holds that nobody can look at now is no copy, whatever its node remembers of it.
-        let is_seen = |entry: &&wire::FileEntry| {
-            let is_silent = |gap: &wire::Gap| gap.node == entry.node && gap.volume == entry.volume;
-            !is_given_up(&now, &entry.volume) && !found.gaps.iter().any(is_silent)
-        };
-        let seen = found.entries.iter().filter(is_seen);
-        let copies = seen.map(copy).collect::<Result<_, _>>()?;
-        let gaps = found
-            .gaps
-            .iter()
-            .filter(|gap| !is_given_up(&now, &gap.volume));
-        let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
-        Ok(Located {
-            copies,
-            silent: (!silent.is_empty()).then_some(silent),
         })
     }
 
@@ -226,158 +198,6 @@ impl Replicas {
             .map(|status| Ok(fields::node_id(&status.node)?))
             .collect()
     }
-
-    /// The nodes of a replica, as far as people must look at them.
-    pub(crate) async fn nodes_seen(&self, replica: &ReplicaId) -> Result<Vec<NodeSeen>, Status> {
-        let seen = |status: wire::NodeStatus| NodeSeen {
-            is_alive: status.alive,
-            seen: status.seen,
-            offline: status
-                .volumes
-                .into_iter()
-                .filter(|volume| !volume.problem.is_empty() && !volume.retired)
-                .map(|volume| match volume.volume.as_str() {
-                    "" => (volume.path, volume.problem),
-                    _ => (volume.volume, volume.problem),
-                })
-                .collect(),
-            node: status.node,
-        };
-        Ok(self.state(replica).await?.into_iter().map(seen).collect())
-    }
-
-    /// Everything that the replica has, sorted by name.
-    pub(crate) async fn listing(
-        &self,
-        replica: &ReplicaId,
-        after: &str,
-    ) -> Result<Listing, Status> {
-        let request = wire::FilesRequest {
-            after: after.to_owned(),
-            only_findings: false,
-        };
-        let monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
-        let mut monitor = monitor;
-        let messages = monitor.listing(request).await?.into_inner();
-        Ok(Listing::new(messages, self.standing.now()))
-    }
-
-    /// The bytes of a file, in segments that prove themselves.
-    pub(crate) async fn read(
-        &self,
-        replica: &ReplicaId,
-        node: &NodeId,
-        name: &FileName,
-        root: &Root,
-        (start, end): (u64, u64),
-    ) -> Result<Streaming<wire::Segment>, Status> {
-        let known = self
-            .nodes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(node)
-            .map(|(_, c)| c.clone());
-        let mut client = if let Some(client) = known {
-            client
-        } else {
-            let nodes = self.state(replica).await?;
-            let found = nodes
-                .iter()
-                .find(|status| status.node == node.as_str() && !status.endpoint.is_empty());
-            let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
-            self.node(node, &found.ok_or_else(silent)?.endpoint)?
-        };
-        let request = wire::ReadRequest {
-            name: name.to_string(),
-            root: fields::root_bytes(root),
-            start,
-            end,
-        };
-        match client.read(request).await {
-            Ok(answer) => Ok(answer.into_inner()),
-            Err(status) => {
-                // The node may have moved: ask for its endpoint again next time.
-                self.nodes
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(node);
-                Err(status)
-            }
-        }
-    }
-}
-
-impl Place {
-    /// Opens the upload. Bytes are sent from the first on: what an earlier stream left is forgotten.
-    pub(crate) async fn open(
-        &self,
-        upload: &UploadId,
-        name: &FileName,
-        size: u64,
-    ) -> Result<Opened, Status> {
-        let (steps, requests) = mpsc::channel(4);
-        let open = Open {
-            upload: upload.to_string(),
-            name: name.to_string(),
-            size,
-            from_start: true,
-        };
-        send(&steps, Step::Open(open)).await?;
-        let mut client = self.client.clone();
-        let mut answers = client
-            .upload(ReceiverStream::new(requests))
-            .await?
-            .into_inner();
-        match next(&mut answers).await? {
-            Answer::Stored(entry) => Ok(Opened::Stored(copy(&entry)?)),
-            Answer::Ready(_) => {
-                send(&steps, Step::Start(Start { offset: 0 })).await?;
-                Ok(Opened::Ready(Upload { steps, answers }))
-            }
-        }
-    }
-}
-
-impl Upload {
-    /// Sends bytes, as fast as the node takes them. What the node said when it does not: why.
-    pub(crate) async fn data(&mut self, bytes: Bytes) -> Result<(), Status> {
-        match send(&self.steps, Step::Data(bytes)).await {
-            Ok(()) => Ok(()),
-            // The stream broke; the reason waits on the other side.
-            Err(broken) => Err(self.answers.message().await.err().unwrap_or(broken)),
-        }
-    }
-
-    /// Gives the admission and waits until the node has committed.
-    pub(crate) async fn close(mut self, admission: &str) -> Result<Copy, Status> {
-        let close = Close {
-            admission: admission.to_owned(),
-        };
-        if let Err(broken) = send(&self.steps, Step::Close(close)).await {
-            return Err(self.answers.message().await.err().unwrap_or(broken));
-        }
-        match next(&mut self.answers).await? {
-            Answer::Stored(entry) => copy(&entry),
-            Answer::Ready(_) => Err(Kind::Internal.status("the node said `ready` to `close`")),
-        }
-    }
-}
-
-async fn send(steps: &mpsc::Sender<wire::UploadRequest>, step: Step) -> Result<(), Status> {
-    let message = wire::UploadRequest { step: Some(step) };
-    steps
-        .send(message)
-        .await
-        .map_err(|_closed| Kind::Unavailable.status("the node ended the upload"))
-}
-
-async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, Status> {
-    let ended = || Kind::Unavailable.status("the node ended the upload without an answer");
-    answers
-        .message()
-        .await?
-        .and_then(|message| message.step)
-        .ok_or_else(ended)
 }
 
 /// Who must answer. Never just anybody of that role: a name that no certificate can bear is refused.
@@ -385,16 +205,6 @@ fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
     Grant::new(role, name)
         .map(|grant| Expected::named(&grant))
         .map_err(|error| ConnectError::Address(error.to_string()))
-}
-
-fn copy(entry: &wire::FileEntry) -> Result<Copy, Status> {
-    Ok(Copy {
-        node: fields::node_id(&entry.node)?,
-        volume: fields::volume_id(&entry.volume)?,
-        root: fields::optional_root("root", &entry.root)?,
-        stored: fields::time("stored", &entry.stored)?,
-        is_present: entry.condition() == wire::Condition::Present,
-    })
 }
 
 /// Whether a volume that was named is out of service: nothing on it counts, and nobody misses it.

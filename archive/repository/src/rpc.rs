@@ -8,6 +8,7 @@ mod ledger;
 mod list;
 mod preservation;
 mod receipt;
+mod salvage;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,8 +26,11 @@ use tonic::Status;
 use tonic::service::Routes;
 
 use crate::admin::Admin;
+use crate::assemble::Assembler;
+use crate::automatic::Volumes;
 use crate::coordinator::Mail;
 use crate::people::People;
+use crate::preserver::Preserver;
 use crate::replicas::Replicas;
 use crate::settings::{ReplicaSettings, RepositorySettings};
 
@@ -39,6 +43,9 @@ pub(crate) struct Door {
     pub(crate) key: Arc<SigningKey>,
     pub(crate) notifier: Notifier,
     pub(crate) admin: Admin,
+    pub(crate) assembler: Assembler,
+    pub(crate) preserver: Preserver,
+    pub(crate) volumes: Arc<Volumes>,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
     pub(crate) people: Arc<People>,

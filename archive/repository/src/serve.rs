@@ -15,17 +15,23 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::{Admin, AdminError};
+use crate::anomalies::Anomalies;
+use crate::assemble::Assembler;
 use crate::attention::Attention;
 use crate::audit_log::Drain;
+use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Mail};
 use crate::export::Daily;
 use crate::heal::Healer;
 use crate::membership::Membership;
-use crate::people::{Expire, NoAnomalies, People};
+use crate::metrics::Instruments;
+use crate::people::{Expire, People};
+use crate::preserver::{Names, Preserver};
 use crate::replicas::Replicas;
 use crate::requests::table::Requests;
 use crate::rpc::{Door, services};
+use crate::schedule::Schedule;
 use crate::settings::{InvalidSettings, RepositorySettings, Settings};
 use crate::standing::Standing;
 use crate::transfer::Transfers;
@@ -63,12 +69,12 @@ pub enum StartError {
     /// The address of a monitor is none.
     #[error("replica.monitor: {0}")]
     Monitor(#[from] ConnectError),
+    /// An instrument of that name is taken.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
     /// A second repository in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
-    /// A bug: an instrument that nobody can read.
-    #[error(transparent)]
-    Metric(#[from] MetricError),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -123,6 +129,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         stall: own.stall.duration(),
         md5: own.md5,
     };
+    let assembler = Assembler {
+        replicas: Arc::clone(&replicas),
+        clock: daemon.clock.clone(),
+        stall: own.stall.duration(),
+    };
     let coordinator = Coordinator {
         archive: own.archive.clone(),
         key: key.clone(),
@@ -132,6 +143,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         admin: admin.clone(),
         healer: Healer {
             transfers: transfers.clone(),
+            assembler: assembler.clone(),
         },
         transfers: transfers.clone(),
         clock: daemon.clock.clone(),
@@ -141,7 +153,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         timers: BTreeSet::new(),
         depositors: HashMap::new(),
         last_requester: 0,
-        ordered: Vec::new(),
+        waiting: Vec::new(),
     };
     let membership = Membership::new(
         admin.clone(),
@@ -150,6 +162,26 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         &settings.replicas,
     );
     daemon.workers.spawn(membership)?;
+    let (of, clock) = (admin.clone(), daemon.clock.clone());
+    let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
+    let preserver = Preserver {
+        admin: admin.clone(),
+        anomalies: Arc::new(anomalies.map_err(AdminError::from)?),
+        replicas: Arc::clone(&replicas),
+        assembler: assembler.clone(),
+        specs: Arc::new(settings.replicas.clone()),
+        standing: standing.view(),
+        mail: mail.clone(),
+        tasks: daemon.tasks.clone(),
+        clock: daemon.clock.clone(),
+        chance: daemon.chance.clone(),
+        instruments: Instruments::new(&daemon.metrics)?,
+        policy: Arc::new(settings.repair.policy()),
+        stall: own.stall.duration(),
+        own: format!("repository/{}", own.archive).into(),
+        repairing: Names::default(),
+        suspected: Names::default(),
+    };
     let people = Arc::new(People {
         requests: Requests::new(admin.clone()).map_err(AdminError::from)?,
         admin: admin.clone(),
@@ -158,7 +190,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         chance: daemon.chance.clone(),
         specs: specs.clone(),
         spool: own.data.join("spool"),
-        acceptor: Arc::new(NoAnomalies),
+        anomalies: Arc::clone(&preserver.anomalies),
         acting: tokio::sync::Mutex::default(),
     });
     people.begin().await?;
@@ -189,6 +221,12 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         .tasks
         .spawn_blocking("coordinator", move || coordinator.run(&runtime, &stop));
 
+    let volumes = Arc::new(Volumes::open(&admin).map_err(AdminError::from)?);
+    let automatic = Automatic::new(preserver.clone(), Arc::clone(&volumes));
+    daemon.workers.spawn(automatic)?;
+    let schedule = Schedule::new(preserver.clone(), &settings.checks);
+    daemon.workers.spawn(schedule.map_err(AdminError::from)?)?;
+
     let door = Door {
         settings: Arc::new(own),
         specs: Arc::new(settings.replicas),
@@ -196,6 +234,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         key: Arc::new(key),
         notifier,
         admin,
+        assembler,
+        preserver,
+        volumes,
         replicas,
         mail,
         people,

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use archive_daemon::{DaemonSettings, NotifySettings, Period};
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::repair::policy::{Automatic, Policy};
 use crate::store::ReplicaSpec;
 
 /// Everything in the repository's settings file.
@@ -23,6 +25,12 @@ pub struct Settings {
     /// Who is told when something is wrong.
     #[serde(default)]
     pub notify: NotifySettings,
+    /// What is repaired without asking.
+    #[serde(default)]
+    pub repair: RepairSettings,
+    /// Which checks are made by themselves.
+    #[serde(default)]
+    pub checks: CheckSettings,
     /// The replicas of the archive.
     #[serde(rename = "replica")]
     pub replicas: Vec<ReplicaSettings>,
@@ -53,6 +61,68 @@ pub struct RepositorySettings {
     /// never.
     #[serde(default = "export")]
     pub export: Period,
+}
+
+/// The section `[repair]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RepairSettings {
+    /// What is repaired without asking: `off`, `missing` or `all`. Only what a scrub or a scheduled check has found.
+    pub automatic: Automatic,
+    /// How long after it was found.
+    pub delay: Period,
+    /// So many files of one replica a day never trip the brake.
+    pub brake_files: u64,
+    /// Nor does one file in this many of the replica's; 0: only `brake_files` counts.
+    pub brake_fraction: u64,
+    /// How long a volume must have been in its state before anything on it is repaired without asking.
+    pub settled: Period,
+}
+
+impl Default for RepairSettings {
+    fn default() -> Self {
+        Self {
+            automatic: Automatic::All,
+            delay: Period::from_secs(15 * 60),
+            brake_files: 20,
+            brake_fraction: 1000,
+            settled: Period::from_secs(60 * 60),
+        }
+    }
+}
+
+impl RepairSettings {
+    /// As the rule knows it.
+    pub(crate) fn policy(&self) -> Policy {
+        let longest = SignedDuration::MAX;
+        Policy {
+            automatic: self.automatic,
+            delay: SignedDuration::try_from(self.delay.duration()).unwrap_or(longest),
+            brake_files: self.brake_files,
+            brake_fraction: self.brake_fraction,
+            settled: SignedDuration::try_from(self.settled.duration()).unwrap_or(longest),
+        }
+    }
+}
+
+/// The section `[checks]`. A period of 0 makes no check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckSettings {
+    /// How often each replica's listing is compared with the admin data.
+    pub files: Option<Period>,
+    /// How often every copy of each replica is read again; without it, scrubbing does that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<Period>,
+}
+
+impl Default for CheckSettings {
+    fn default() -> Self {
+        Self {
+            files: Some(Period::from_secs(24 * 60 * 60)),
+            checksums: None,
+        }
+    }
 }
 
 /// One `[[replica]]`.

@@ -124,6 +124,11 @@ impl Now {
         self.nodes.contains_key(&(replica.clone(), node.clone()))
     }
 
+    /// Whether what the replica lacks is no alarm.
+    pub fn is_excused(&self, replica: &ReplicaId) -> bool {
+        self.is_retired(replica) || self.is_filling(replica)
+    }
+
     /// The retired nodes of a replica.
     pub fn retired_nodes(&self, replica: &ReplicaId) -> Vec<NodeId> {
         let nodes = self.nodes.keys().filter(|(of, _)| of == replica);

@@ -161,6 +161,12 @@ impl FileState {
                 );
             }
             Event::Absent { replica } => self.absent(&replica, turn),
+            Event::Gone { replica } => self.gone(&replica, turn),
+            Event::Moved {
+                replica,
+                node,
+                volume,
+            } => self.moved(&replica, node, volume),
             Event::Failed { replica, reason } => self.fail(&replica, reason, turn),
             Event::Wanted {
                 replica,
@@ -253,10 +259,18 @@ impl FileState {
             .into_iter()
             .filter(is_target)
             .collect::<Vec<_>>();
+        // Into replicas that nobody waits for alone it would be sent in vain: the answer would not wait for it.
+        let is_required = |id: &ReplicaId| {
+            self.record
+                .replicas
+                .get(id)
+                .is_some_and(|replica| replica.required)
+        };
+        let is_worth_it = targets.iter().any(is_required);
         let Some(waiting) = self
             .waiting
             .iter_mut()
-            .find(|waiting| waiting.unread && !targets.is_empty())
+            .find(|waiting| waiting.unread && is_worth_it)
         else {
             return;
         };

@@ -53,6 +53,8 @@ pub(crate) struct Cluster {
     replicas: Vec<String>,
     /// More lines of the repository's own settings, from its next start on.
     pub(crate) extra: String,
+    /// What else stands in the settings of the repository, from its next start on.
+    pub(crate) repository_settings: String,
 }
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
@@ -111,6 +113,7 @@ impl Cluster {
             addresses: BTreeMap::new(),
             replicas: Vec::new(),
             extra: String::new(),
+            repository_settings: String::new(),
         };
         cluster.certify(REPOSITORY, &["repository/kb"]);
         cluster.certify(CHECKSUMS, &["monitor/three", "node/three-1"]);
@@ -303,8 +306,9 @@ impl Cluster {
                 };
                 format!(
                     "[repository]\narchive = 'kb'\ndata = '{at}/repository'\nsigning_key = '{at}/signing.key'\n\
-                     trust = '{at}/trust.json'\n{}{}{}",
+                     trust = '{at}/trust.json'\n{}\n{}\n{}{}",
                     self.extra,
+                    self.repository_settings,
                     self.replicas
                         .iter()
                         .map(|id| replica(id, "bitarchive", &format!("monitor-{id}")))

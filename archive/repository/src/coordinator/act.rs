@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use archive_model::{ArchiveError, FileName, ReplicaId};
+use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
 use archive_proof::Admission;
 use jiff::Timestamp;
 
 use super::{Coordinator, CoordinatorError, Step};
 use crate::admin::{AdminError, AdminRow, AuditLine};
+use crate::assemble::Donor;
 use crate::custody::receipt;
 use crate::depositor::{Custody, Reply, Source};
 use crate::store::{Effect, Requester};
@@ -209,21 +210,24 @@ impl Coordinator {
             return;
         };
         let record = active.state.record();
-        let node = record
-            .replicas
-            .get(donor)
-            .and_then(|copy| copy.node.clone());
-        if let (Some(content), Some(upload), Some(node), Some(admission)) =
-            (&record.content, &record.upload, node, &active.admission)
+        if let (Some(content), Some(upload), Some(admission)) =
+            (&record.content, &record.upload, &active.admission)
         {
             let item = Item {
                 name: name.clone(),
                 upload: upload.id.clone(),
                 size: content.size,
             };
-            let donor = (donor.clone(), node);
+            // All of them: what the first has damaged comes from another.
+            let others = record.donors().filter(|other| *other != donor);
+            let give = |id: &ReplicaId| Donor {
+                replica: id.clone(),
+                node: record.replicas.get(id).and_then(|copy| copy.node.clone()),
+                bad: Groups::none(),
+            };
+            let donors = std::iter::once(donor).chain(others).map(give).collect();
             self.healer
-                .heal(item, content.root, replica, donor, Arc::clone(admission));
+                .heal(item, content.root, replica, donors, Arc::clone(admission));
         }
     }
 

@@ -10,6 +10,7 @@ use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, Volume
 use archive_rpc::Kind;
 use tonic::Status;
 
+use super::accept::{accept, acceptable};
 use super::{People, blocking};
 use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
@@ -49,8 +50,8 @@ impl People {
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
             Act::Accept { anomaly } => {
-                let (acceptor, anomaly) = (Arc::clone(&self.acceptor), anomaly.clone());
-                blocking(move || acceptor.check(&anomaly)).await?
+                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+                blocking(move || acceptable(&anomalies, &id)).await?
             }
             Act::NewRoot {
                 name,
@@ -104,9 +105,8 @@ impl People {
             Act::RetireNode(node) => self.retire_node(node, request, &cause).await,
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
             Act::Accept { anomaly } => {
-                let (acceptor, anomaly, now) =
-                    (Arc::clone(&self.acceptor), anomaly.clone(), self.now());
-                blocking(move || acceptor.accept(&anomaly, &cause.who, &cause.why, now)).await?
+                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+                blocking(move || accept(&anomalies, &id, &cause)).await?
             }
             Act::NewRoot {
                 name,
@@ -230,7 +230,7 @@ impl People {
             .iter()
             .filter(|(_, copy)| !copy.state.is_withdrawn())
         {
-            let copies = self.transfers.replicas.copies(id, name).await?;
+            let copies = self.transfers.replicas.known(id, name).await?;
             for copy in copies.iter().filter(|copy| copy.how != How::Missing) {
                 let verified = self.verified(id, name, copy).await?;
                 let Some(found) = verified.root else {
@@ -307,11 +307,11 @@ impl People {
         replica: &ReplicaId,
         name: &FileName,
         copy: &Found,
-    ) -> Result<crate::replicas::Verified, Status> {
+    ) -> Result<crate::replicas::Judged, Status> {
         let limits = (&self.transfers.clock, self.transfers.stall);
         self.transfers
             .replicas
-            .verify(replica, name, (&copy.node, &copy.volume), limits)
+            .judge(replica, name, (&copy.node, &copy.volume), limits)
             .await
     }
 

@@ -269,7 +269,7 @@ impl People {
         let mut copies = self
             .transfers
             .replicas
-            .copies(&wish.replica, &wish.name)
+            .known(&wish.replica, &wish.name)
             .await?;
         copies.retain(|copy| copy.how != How::Missing);
         match copies.len() {

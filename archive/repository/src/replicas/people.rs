@@ -2,7 +2,6 @@
 //!
 //! A door: wire types end here, but for the answers that are handed on as they are.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
@@ -45,7 +44,7 @@ pub(crate) struct Aside(pub(crate) wire::AtticItem);
 
 /// A copy as it was read just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Verified {
+pub(crate) struct Judged {
     pub(crate) how: How,
     pub(crate) size: u64,
     /// The root of its bytes; none where they could not all be read.
@@ -67,42 +66,6 @@ pub(crate) struct Cause {
     pub(crate) why: String,
 }
 
-/// Everything that a replica has, without what is out of service.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    messages: Streaming<wire::FilesResponse>,
-    now: Arc<Now>,
-    dropped: u64,
-}
-
-impl Listing {
-    pub(super) const fn new(messages: Streaming<wire::FilesResponse>, now: Arc<Now>) -> Self {
-        Self {
-            messages,
-            now,
-            dropped: 0,
-        }
-    }
-
-    /// The next message; the last has its `end`.
-    pub(crate) async fn message(&mut self) -> Result<Option<wire::FilesResponse>, Status> {
-        let Some(mut message) = self.messages.message().await? else {
-            return Ok(None);
-        };
-        let count = message.entries.len();
-        message
-            .entries
-            .retain(|entry| !is_given_up(&self.now, &entry.volume));
-        let dropped = count.saturating_sub(message.entries.len());
-        self.dropped += u64::try_from(dropped).unwrap_or(u64::MAX);
-        if let Some(end) = &mut message.end {
-            end.count = end.count.saturating_sub(self.dropped);
-            end.gaps.retain(|gap| !is_given_up(&self.now, &gap.volume));
-        }
-        Ok(Some(message))
-    }
-}
-
 /// Shows what is out of service as that.
 pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::NodeStatus) {
     if NodeId::new(&node.node).is_ok_and(|id| now.is_retired_node(replica, &id)) {
@@ -115,7 +78,7 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::Node
 
 impl Replicas {
     /// Every copy of a file that the replica knows; or who did not answer, and why.
-    pub(crate) async fn copies(
+    pub(crate) async fn known(
         &self,
         replica: &ReplicaId,
         name: &FileName,
@@ -155,13 +118,13 @@ impl Replicas {
     }
 
     /// Reads a copy again, past the page cache.
-    pub(crate) async fn verify(
+    pub(crate) async fn judge(
         &self,
         replica: &ReplicaId,
         name: &FileName,
         (node, volume): (&NodeId, &VolumeId),
         (clock, idle): (&Clock, Duration),
-    ) -> Result<Verified, Status> {
+    ) -> Result<Judged, Status> {
         let request = wire::VerifyRequest {
             name: name.to_string(),
             volume: volume.to_string(),
@@ -180,7 +143,7 @@ impl Replicas {
             let how = found(entry.clone())?.how;
             let said = fields::optional_root("found", &message.found)?;
             let admitted = fields::optional_root("root", &entry.root)?;
-            return Ok(Verified {
+            return Ok(Judged {
                 how,
                 size: entry.size,
                 root: said.or(admitted.filter(|_| how == How::Present)),

@@ -112,6 +112,8 @@ pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
         media: None,
     };
     Settings {
+        repair: crate::settings::RepairSettings::default(),
+        checks: crate::settings::CheckSettings::default(),
         daemon: DaemonSettings::default(),
         rpc: RpcSettings {
             listen: "127.0.0.1:0".to_owned(),

@@ -1,7 +1,5 @@
 //! The service `Access`.
 
-use std::sync::Arc;
-
 use archive_model::ArchiveError;
 use archive_rpc::Kind;
 use proto_archive::wire::access_server::Access;
@@ -10,7 +8,18 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{AnswerStream, Door, admin_failed, get, list};
+use super::{AnswerStream, Door, admin_failed, get, list, salvage};
+
+impl Door {
+    /// What is to be read of a file that the archive has.
+    fn job(&self, request: &wire::GetRequest) -> Result<get::Job, Status> {
+        let name = fields::file_name("name", &request.name)?;
+        let row = self.admin.file(&name);
+        let row = row.map_err(|error| admin_failed(&error))?;
+        let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
+        get::Job::new(&row.ok_or_else(unknown)?, request)
+    }
+}
 
 #[tonic::async_trait]
 impl Access for Door {
@@ -18,18 +27,27 @@ impl Access for Door {
         &self,
         request: Request<wire::GetRequest>,
     ) -> Result<Response<AnswerStream<wire::GetResponse>>, Status> {
-        let request = request.into_inner();
-        let name = fields::file_name("name", &request.name)?;
-        let row = self
-            .admin
-            .file(&name)
-            .map_err(|error| admin_failed(&error))?;
-        let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));
-        let job = get::Job::new(row.ok_or_else(unknown)?, &request)?;
+        let job = self.job(&request.into_inner())?;
         let (answers, stream) = mpsc::channel(4);
         let door = self.clone();
         self.tasks.spawn_once("get", async move {
             if let Err(status) = job.run(&door, &answers).await {
+                drop(answers.send(Err(status)).await);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn salvage(
+        &self,
+        request: Request<wire::GetRequest>,
+    ) -> Result<Response<AnswerStream<wire::SalvageResponse>>, Status> {
+        let job = self.job(&request.into_inner())?;
+        let (answers, stream) = mpsc::channel(4);
+        let door = self.clone();
+        self.tasks.spawn_once("salvage", async move {
+            if let Err(status) = salvage::run(job, &door, &answers).await {
                 drop(answers.send(Err(status)).await);
             }
             Ok::<(), std::convert::Infallible>(())
@@ -64,21 +82,7 @@ impl Access for Door {
         &self,
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
-        let (admin, standing) = (self.admin.clone(), self.people.standing.now());
-        let now = Arc::clone(&standing);
-        let counted = tokio::task::spawn_blocking(move || {
-            let (mut files, mut bytes, mut below_required) = (0_u64, 0_u64, 0_u64);
-            for row in admin.files(None)? {
-                let record = row?.record;
-                let Some(content) = &record.content else {
-                    continue;
-                };
-                files += 1;
-                bytes = bytes.saturating_add(content.size);
-                below_required += u64::from(now.is_below_required(&record));
-            }
-            Ok::<_, archive_db::DbError>((files, bytes, below_required))
-        });
+        let standing = self.people.standing.now();
         let mut replicas = Vec::new();
         for spec in self.specs.iter() {
             let retired = standing.is_retired(&spec.id);
@@ -97,18 +101,22 @@ impl Access for Door {
                 retired,
             });
         }
-        let counted = counted
-            .await
-            .map_err(|error| Kind::Internal.status(error.to_string()))?;
-        let (files, bytes, below_required) = counted.map_err(|error| admin_failed(&error))?;
+        let Some(counts) = self.admin.counts() else {
+            return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
+        };
+        let anomalies = self.preserver.anomalies.kinds();
+        let anomalies = anomalies.into_iter().filter(|(_, count)| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Response::new(wire::StatusResponse {
             replicas,
-            files,
-            bytes,
-            below_required,
+            files: counts.files,
+            bytes: counts.bytes,
+            below_required: counts.below_required(|id| standing.is_excused(id)),
             version,
-            ..wire::StatusResponse::default()
+            anomalies: anomalies
+                .map(|(kind, count)| (kind.to_owned(), count))
+                .collect(),
+            held: self.preserver.held_at_all().unwrap_or_default(),
         }))
     }
 }

@@ -2,30 +2,26 @@
 
 use std::ops::Range;
 
-use archive_model::groups::GROUP_SIZE;
-use archive_model::{ArchiveError, NodeId, ReplicaId, ReplicaKind, Root};
-use archive_proof::decode;
-use archive_rpc::{InvalidMessage, Kind};
+use archive_model::{ArchiveError, FileName, Groups, ReplicaKind};
+use archive_rpc::InvalidMessage;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, Door, send};
 use crate::admin::AdminRow;
-use crate::store::ReplicaRecord;
+use crate::assemble::{Assembly, Donor, Hole, Part, Proven, Wanted};
 
 /// What is to be sent.
 pub(super) struct Job {
-    row: AdminRow,
+    wanted: Wanted,
     admission: String,
-    root: Root,
-    size: u64,
     asked: Range<u64>,
-    copies: Vec<(ReplicaId, NodeId)>,
+    donors: Vec<Donor>,
 }
 
 impl Job {
     /// Holds the request against what the archive has.
-    pub(super) fn new(row: AdminRow, request: &wire::GetRequest) -> Result<Self, Status> {
+    pub(super) fn new(row: &AdminRow, request: &wire::GetRequest) -> Result<Self, Status> {
         let absent = || fields::to_status(&ArchiveError::NotFound(row.record.name.to_string()));
         let (Some(content), Some(admission)) = (&row.record.content, &row.admission) else {
             return Err(absent());
@@ -43,193 +39,122 @@ impl Job {
             "" => None,
             id => Some(fields::replica_id(id)?),
         };
-        let keeps_bytes = |copy: &ReplicaRecord| copy.kind == ReplicaKind::Bitarchive;
         if let Some(id) = &wanted
             && let Some(copy) = row.record.replicas.get(id)
-            && !keeps_bytes(copy)
+            && copy.kind == ReplicaKind::Checksum
         {
             let reason = format!("{id} keeps checksums only; read from another one");
             return Err(InvalidMessage::invalid("replica", reason).into());
         }
-        let copies: Vec<_> = row
-            .record
-            .replicas
-            .iter()
-            .filter(|(id, copy)| {
-                keeps_bytes(copy)
-                    && copy.state.is_completed()
-                    && wanted.as_ref().is_none_or(|wanted| wanted == *id)
-            })
-            .filter_map(|(id, copy)| Some((id.clone(), copy.node.clone()?)))
-            .collect();
-        if copies.is_empty() {
+        let mut donors = donors(row);
+        donors.retain(|donor| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| *wanted == donor.replica)
+        });
+        if donors.is_empty() {
             let nowhere = format!("{} is in no replica that was asked for", row.record.name);
             return Err(fields::to_status(&ArchiveError::Unavailable(nowhere)));
         }
-        let (root, size, admission) = (content.root, content.size, admission.clone());
         Ok(Self {
-            admission,
-            root,
-            size,
+            wanted: Wanted {
+                name: row.record.name.clone(),
+                root: content.root,
+                size: content.size,
+            },
+            admission: admission.clone(),
             asked: request.start..end,
-            copies,
-            row,
+            donors,
         })
     }
 
-    /// Sends it, segment by segment.
+    /// Sends it, segment by segment; a hole ends it.
     pub(super) async fn run(
-        mut self,
+        self,
         door: &Door,
         answers: &Answers<wire::GetResponse>,
     ) -> Result<(), Status> {
-        let head = wire::get_response::Head {
-            admission: self.admission.clone(),
-            start: self.asked.start,
-            end: self.asked.end,
-        };
         send(
             answers,
             wire::GetResponse {
-                step: Some(wire::get_response::Step::Head(head)),
+                step: Some(wire::get_response::Step::Head(self.head())),
             },
         )
         .await?;
-        let mut offset = self.asked.start - self.asked.start % GROUP_SIZE;
-        let end = self.asked.end.next_multiple_of(GROUP_SIZE).min(self.size);
-        while offset < end {
-            let before = offset;
-            let mut failures = self.pass(door, answers, &mut offset, end).await?;
-            if offset == before {
-                // Damage in the same segment of every replica may lie in different groups: ask for one group.
-                let group = (offset + GROUP_SIZE).min(end);
-                failures.extend(self.pass(door, answers, &mut offset, group).await?);
-            }
-            if offset == before {
-                return Err(self.nowhere(offset, &failures));
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads from each replica in turn until `end`, or until each has failed once.
-    async fn pass(
-        &mut self,
-        door: &Door,
-        answers: &Answers<wire::GetResponse>,
-        offset: &mut u64,
-        end: u64,
-    ) -> Result<Vec<Status>, Status> {
-        let mut failures = Vec::new();
-        while *offset < end && failures.len() < self.copies.len() {
-            let Some((replica, node)) = self.copies.first().cloned() else {
+        let name = self.wanted.name.clone();
+        let preserver = door.preserver.clone();
+        let mut reading = self.open(door);
+        let mut ended = Ok(());
+        while let Some(part) = reading.next().await {
+            let sent = match part {
+                Part::Proven(proven) => {
+                    let step = Some(wire::get_response::Step::Segment(segment(proven)));
+                    send(answers, wire::GetResponse { step }).await
+                }
+                Part::Hole(hole) => Err(nowhere(&name, &hole)),
+            };
+            if sent.is_err() {
+                ended = sent;
                 break;
-            };
-            match self
-                .read(door, &replica, &node, offset..&mut end.clone(), answers)
-                .await?
-            {
-                None => {}
-                Some(status) => {
-                    let file = &self.row.record.name;
-                    tracing::warn!(%file, %replica, %node, offset = *offset, %status, "a read goes on from another replica");
-                    failures.push(status);
-                    // The one that failed is asked last from now on.
-                    self.copies.rotate_left(1);
-                }
             }
         }
-        Ok(failures)
+        for (replica, node) in reading.damaged() {
+            preserver.suspect(&name, &replica, node.as_ref());
+        }
+        ended
     }
 
-    /// Forwards what one node sends; `Ok(Some)`: it failed, and `range.start` says how far it came.
-    async fn read(
-        &self,
-        door: &Door,
-        replica: &ReplicaId,
-        node: &NodeId,
-        range: Range<&mut u64>,
-        answers: &Answers<wire::GetResponse>,
-    ) -> Result<Option<Status>, Status> {
-        let (offset, end) = (range.start, *range.end);
-        let name = &self.row.record.name;
-        let opened = door
+    /// What stands before the bytes.
+    pub(super) fn head(&self) -> wire::get_response::Head {
+        wire::get_response::Head {
+            admission: self.admission.clone(),
+            start: self.asked.start,
+            end: self.asked.end,
+        }
+    }
+
+    /// The file.
+    pub(super) const fn name(&self) -> &FileName {
+        &self.wanted.name
+    }
+
+    /// Begins to read.
+    pub(super) fn open(self, door: &Door) -> Assembly {
+        door.assembler.read(self.wanted, self.donors, [self.asked])
+    }
+}
+
+/// The replicas that have the bytes, as was decided.
+fn donors(row: &AdminRow) -> Vec<Donor> {
+    let donor = |id: &archive_model::ReplicaId| Donor {
+        replica: id.clone(),
+        node: row
+            .record
             .replicas
-            .read(replica, node, name, &self.root, (*offset, end));
-        let opened = door
-            .clock
-            .timeout(door.settings.stall.duration(), opened)
-            .await;
-        let mut segments = match opened {
-            Ok(Ok(segments)) => segments,
-            Ok(Err(status)) => return Ok(Some(status)),
-            Err(late) => return Ok(Some(Kind::TimedOut.status(late.to_string()))),
-        };
-        while *offset < end {
-            let message = door
-                .clock
-                .timeout(door.settings.stall.duration(), segments.message())
-                .await;
-            let segment = match message {
-                Ok(Ok(Some(segment))) => segment,
-                Ok(Ok(None)) => {
-                    return Ok(Some(
-                        Kind::Unavailable.status("the node ended before the range did"),
-                    ));
-                }
-                Ok(Err(status)) => return Ok(Some(status)),
-                Err(late) => return Ok(Some(Kind::TimedOut.status(late.to_string()))),
-            };
-            let next = segment.offset.saturating_add(segment.length);
-            if segment.offset != *offset || next <= *offset || next > end {
-                return Ok(Some(
-                    Kind::Damaged.status("the node sent another range than asked for"),
-                ));
-            }
-            let proven = *offset..next;
-            let check = decode(
-                &segment.encoded[..],
-                self.root,
-                self.size,
-                std::slice::from_ref(&proven),
-                |_, _| Ok(()),
-            );
-            if let Err(error) = check {
-                return Ok(Some(
-                    Kind::Damaged.status(format!("what the node sent: {error}")),
-                ));
-            }
-            send(
-                answers,
-                wire::GetResponse {
-                    step: Some(wire::get_response::Step::Segment(segment)),
-                },
-            )
-            .await?;
-            *offset = next;
-        }
-        Ok(None)
-    }
+            .get(id)
+            .and_then(|copy| copy.node.clone()),
+        bad: Groups::none(),
+    };
+    row.record.donors().map(donor).collect()
+}
 
-    fn nowhere(&self, offset: u64, failures: &[Status]) -> Status {
-        let is_damage =
-            |status: &Status| matches!(Kind::of(status), Kind::Damaged | Kind::NotFound);
-        let name = self.row.record.name.clone();
-        if failures.iter().all(is_damage) {
-            let end = (offset + GROUP_SIZE).min(self.size);
-            return fields::to_status(&ArchiveError::Damaged {
-                name,
-                start: offset,
-                end,
-            });
-        }
-        let said = failures
-            .iter()
-            .map(Status::message)
-            .collect::<Vec<_>>()
-            .join("; ");
-        fields::to_status(&ArchiveError::Unavailable(format!(
-            "{name} from byte {offset} on: {said}"
-        )))
+/// Writes a part.
+pub(super) fn segment(proven: Proven) -> wire::Segment {
+    wire::Segment {
+        offset: proven.offset,
+        length: proven.length,
+        encoded: proven.encoded,
     }
+}
+
+fn nowhere(name: &FileName, hole: &Hole) -> Status {
+    let Range { start, end } = hole.range;
+    let name = name.clone();
+    if hole.unknown.is_empty() {
+        return fields::to_status(&ArchiveError::Damaged { name, start, end });
+    }
+    fields::to_status(&ArchiveError::Unavailable(format!(
+        "{name} from byte {start} on: {}",
+        hole.said
+    )))
 }

@@ -26,15 +26,7 @@ impl Job {
             "" => None,
             id => Some(fields::replica_id(id)?),
         };
-        let matching = match request.r#match.as_str() {
-            "" => None,
-            pattern => {
-                let whole = RegexBuilder::new(&format!("^(?:{pattern})$"))
-                    .size_limit(1 << 20)
-                    .build();
-                Some(whole.map_err(|error| InvalidMessage::invalid("match", error.to_string()))?)
-            }
-        };
+        let matching = matching(&request.r#match)?;
         Ok(Self {
             replica,
             after: fields::after(&request.after)?,
@@ -137,6 +129,19 @@ impl Job {
             .as_ref()
             .is_none_or(|matching| matching.is_match(name))
     }
+}
+
+/// Names that match as a whole; all, where there is no pattern.
+pub(super) fn matching(pattern: &str) -> Result<Option<Regex>, InvalidMessage> {
+    if pattern.is_empty() {
+        return Ok(None);
+    }
+    let whole = RegexBuilder::new(&format!("^(?:{pattern})$"))
+        .size_limit(1 << 20)
+        .build();
+    whole
+        .map(Some)
+        .map_err(|error| InvalidMessage::invalid("match", error.to_string()))
 }
 
 /// Entries that wait for a message to be full.

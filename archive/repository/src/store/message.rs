@@ -70,6 +70,20 @@ pub enum Event {
         /// The replica.
         replica: ReplicaId,
     },
+    /// A copy that was completed is there no more: every non-retired volume has looked. It is to be brought back.
+    Gone {
+        /// The replica.
+        replica: ReplicaId,
+    },
+    /// A copy that was completed is elsewhere in its replica.
+    Moved {
+        /// The replica.
+        replica: ReplicaId,
+        /// The node that has it.
+        node: NodeId,
+        /// The volume of that node.
+        volume: VolumeId,
+    },
     /// It did not work, also: no node was found, or nobody could say whether the file is there.
     Failed {
         /// The replica.

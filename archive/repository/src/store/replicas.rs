@@ -153,6 +153,44 @@ impl FileState {
         }
     }
 
+    /// A copy counts no more. The name stays bound, and the replica is asked once more before anything is brought.
+    pub(super) fn gone(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
+        let Some(replica) = self.record.replicas.get_mut(id) else {
+            return;
+        };
+        if !replica.state.is_completed() {
+            // It is being brought already; after a failure, now rather than when the pause is over.
+            let is_bound = matches!(self.record.phase, Phase::Bound | Phase::Complete);
+            if is_bound && !self.doing(id).is_under_way() {
+                self.probe(id, turn);
+            }
+            return;
+        }
+        replica.node = None;
+        replica.volume = None;
+        self.record.phase = Phase::Bound;
+        self.change(
+            id,
+            ReplicaState::UploadFailed(StoreFailure::Gone(
+                "every volume says so; it is being brought back".to_owned(),
+            )),
+            turn.now,
+        );
+        self.probe(id, turn);
+    }
+
+    pub(super) fn moved(&mut self, id: &ReplicaId, node: NodeId, volume: VolumeId) {
+        if let Some(replica) = self
+            .record
+            .replicas
+            .get_mut(id)
+            .filter(|replica| replica.state.is_completed())
+        {
+            replica.node = Some(node);
+            replica.volume = Some(volume);
+        }
+    }
+
     pub(super) fn fail(&mut self, id: &ReplicaId, reason: StoreFailure, turn: &mut Turn<'_>) {
         if let Some(replica) = self
             .record

@@ -40,6 +40,7 @@ const REPLIES: &[fn(usize) -> Step] = &[
     Step::Completed,
     Step::Absent,
     Step::Failed,
+    Step::Gone,
 ];
 
 #[test]
@@ -199,7 +200,12 @@ fn a_replica_that_is_wanted_gets_the_file_from_another() {
 fn long_random_walks_end_well_once_the_network_works() {
     let all: Vec<fn(usize) -> Step> = [
         REPLIES,
-        &[Step::Placed, Step::Progress, Step::CompletedOther],
+        &[
+            Step::Placed,
+            Step::Progress,
+            Step::CompletedOther,
+            Step::Moved,
+        ],
         ORDERS,
     ]
     .concat();
@@ -259,6 +265,45 @@ fn one_replica_is_down_and_the_archive_finishes_alone() {
         world.unanswered.is_empty() && world.state.is_idle(),
         "the same again is a success at once"
     );
+}
+
+/// Kills: a copy that is gone and still counts, is not brought back, or is brought back without asking once more; a
+/// file that is forgotten over a restart on the way.
+#[test]
+fn a_copy_that_is_gone_is_brought_back_from_another() {
+    use Step::{Absent, AskSame, Completed, Gone, Moved, ReceivedSame, Restart};
+    let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Completed(1)]);
+    assert!(world.state.is_idle());
+    world.step(Moved(1));
+    let elsewhere = world.disk.replicas[&world.ids[1]].volume.clone();
+    assert_eq!(elsewhere.unwrap().as_str(), "elsewhere");
+    assert!(world.state.is_idle());
+    world.step(Gone(1));
+    assert_eq!(world.disk.phase, Phase::Bound);
+    assert!(matches!(
+        world.state.doing(&world.ids[1]),
+        Doing::Probing(_)
+    ));
+    world.step(Restart);
+    world.step(Absent(1));
+    assert!(matches!(
+        world.state.doing(&world.ids[1]),
+        Doing::Healing(_)
+    ));
+    world.step(Completed(1));
+    assert!(world.state.is_idle() && world.state.record.phase == Phase::Complete);
+    world.step(Gone(0));
+    world.step(Completed(0));
+    assert!(world.state.is_idle(), "it was there after all");
+    for replica in [0, 1] {
+        world.step(Gone(replica));
+    }
+    assert_eq!(
+        world.state.record.phase,
+        Phase::Bound,
+        "nobody has it: still the same content"
+    );
+    world.ends_well();
 }
 
 #[test]

@@ -252,6 +252,8 @@ impl World {
             media: None,
         };
         Settings {
+            repair: archive_repository::settings::RepairSettings::default(),
+            checks: archive_repository::settings::CheckSettings::default(),
             daemon: DaemonSettings::default(),
             rpc: RpcSettings {
                 listen: "127.0.0.1:0".to_owned(),

@@ -167,7 +167,7 @@ pub(super) async fn adopt(
         .content
         .as_ref()
         .map_or(0, |content| content.size);
-    let mut found = door.replicas.copies(&replica, &name).await?;
+    let mut found = door.replicas.known(&replica, &name).await?;
     found.retain(|copy| copy.how == How::Unexpected);
     let copy = match found.as_slice() {
         [copy] => copy,

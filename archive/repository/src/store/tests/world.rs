@@ -82,6 +82,8 @@ pub(super) enum Step {
     /// A replica that the file does not know is wanted: bytes, required.
     Joins,
     Readmitted,
+    Gone(usize),
+    Moved(usize),
 }
 
 pub(super) fn depositor_steps() -> Vec<Step> {
@@ -128,6 +130,8 @@ const fn is_order(event: &Event) -> bool {
         | Event::DataUploaded { .. }
         | Event::Completed { .. }
         | Event::Absent { .. }
+        | Event::Gone { .. }
+        | Event::Moved { .. }
         | Event::Failed { .. }
         | Event::Tick => false,
     }
@@ -145,6 +149,8 @@ pub(super) struct World {
     asked: u64,
     pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
+    /// The replica of which the last event said that its copy is gone, or elsewhere (then it still counts).
+    pub(super) not_counted: Option<(ReplicaId, bool)>,
     pub(super) trail: Vec<Step>,
     /// What people do at this moment; none: something happens by itself.
     pub(super) order: Option<Step>,
@@ -163,6 +169,7 @@ impl World {
             asked: 0,
             unanswered: BTreeMap::new(),
             bound_to: None,
+            not_counted: None,
             trail: Vec::new(),
             order: None,
         }
@@ -251,6 +258,14 @@ impl World {
                     content: content(OTHER),
                 }
             }
+            Step::Gone(r) => Event::Gone {
+                replica: replica(r),
+            },
+            Step::Moved(r) => Event::Moved {
+                replica: replica(r),
+                node: NodeId::new("node").unwrap(),
+                volume: VolumeId::new("elsewhere").unwrap(),
+            },
         }
     }
 
@@ -366,6 +381,25 @@ impl World {
         }
         let before = self.state.clone();
         let ticked = event == Event::Tick;
+        self.not_counted = match &event {
+            Event::Gone { replica } => Some((replica.clone(), false)),
+            Event::Moved { replica, .. } => Some((replica.clone(), true)),
+            Event::Asked { .. }
+            | Event::Received { .. }
+            | Event::SourceGone { .. }
+            | Event::Placed { .. }
+            | Event::Progress { .. }
+            | Event::DataUploaded { .. }
+            | Event::Completed { .. }
+            | Event::Absent { .. }
+            | Event::Failed { .. }
+            | Event::Wanted { .. }
+            | Event::Replacing { .. }
+            | Event::Withdrawn { .. }
+            | Event::Restored { .. }
+            | Event::Readmitted { .. }
+            | Event::Tick => None,
+        };
         let effects = self.state.apply(event, self.now, &self.limits);
         self.check(ticked, &before, &effects);
     }

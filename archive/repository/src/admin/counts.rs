@@ -1,0 +1,83 @@
+//! How many files there are, kept while they change, so that nobody has to read every row for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive_model::ReplicaId;
+
+use crate::store::FileRecord;
+
+/// What the admin data amounts to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Files of which all bytes have passed.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many lack which of the replicas that must have them. What was withdrawn is not lacking.
+    pub lacking: BTreeMap<BTreeSet<ReplicaId>, u64>,
+    /// How many each replica has.
+    pub in_replica: BTreeMap<ReplicaId, u64>,
+}
+
+impl Counts {
+    /// What one file adds.
+    pub(super) fn of(record: &FileRecord) -> Self {
+        let Some(content) = &record.content else {
+            return Self::default();
+        };
+        let completed = record.replicas.iter();
+        let completed = completed.filter(|(_, replica)| replica.state.is_completed());
+        Self {
+            files: 1,
+            bytes: content.size,
+            lacking: [(lacking(record), 1)].into(),
+            in_replica: completed.map(|(id, _)| (id.clone(), 1)).collect(),
+        }
+    }
+
+    /// How many are not in every replica that must have them, but for those that are excused.
+    pub fn below_required(&self, is_excused: impl Fn(&ReplicaId) -> bool) -> u64 {
+        let below = self
+            .lacking
+            .iter()
+            .filter(|(lacking, _)| lacking.iter().any(|id| !is_excused(id)));
+        below.map(|(_, count)| count).sum()
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_add);
+    }
+
+    pub(super) fn subtract(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_sub);
+    }
+
+    /// Wraps, so that changes may be counted before what they changed is: the sum is right once all is.
+    fn combine(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
+        self.files = with(self.files, other.files);
+        self.bytes = with(self.bytes, other.bytes);
+        for (lacking, count) in &other.lacking {
+            let sum = self.lacking.entry(lacking.clone()).or_default();
+            *sum = with(*sum, *count);
+        }
+        for (replica, count) in &other.in_replica {
+            let sum = self.in_replica.entry(replica.clone()).or_default();
+            *sum = with(*sum, *count);
+        }
+    }
+}
+
+/// The replicas that must have a file and do not.
+fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
+    let lacks = record.replicas.iter().filter(|(_, copy)| {
+        copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
+    });
+    lacks.map(|(id, _)| id.clone()).collect()
+}
+
+/// The counts of a process: right once every row that was there at its start has been counted.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    pub(super) counts: Counts,
+    pub(super) is_whole: bool,
+}

@@ -1,0 +1,425 @@
+//! Where anomalies are filed: the open ones by file, replica and kind, the closed ones by id.
+//!
+//! Filing and closing are one synced batch with their line of the audit trail. How many are open, and how many files of
+//! a replica needed repair within the last day, is kept beside the tables, so that nobody has to read them for it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use archive_daemon::Clock;
+use archive_db::{DbError, Table, Text, Value};
+use archive_model::{FileName, Groups, ReplicaId};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::{Change, Ended, Filed, Look, compare, found_again};
+use crate::admin::{Admin, AuditLine};
+
+/// How far back the brake counts.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+type Key = (Text<FileName>, Text<ReplicaId>, String);
+
+impl Value for Filed {}
+
+/// One that was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Closed {
+    file: FileName,
+    replica: ReplicaId,
+    filed: Filed,
+    ended: Ended,
+}
+
+impl Value for Closed {}
+
+/// One anomaly of one file in one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnomalyRow {
+    /// The file.
+    pub file: FileName,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// What is filed.
+    pub filed: Filed,
+    /// When and why it was closed; none while it is open or accepted.
+    pub closed: Option<Ended>,
+}
+
+/// Which copy is looked at, and in whose name.
+#[derive(Clone, Copy, Debug)]
+pub struct Filing<'a> {
+    /// The file.
+    pub file: &'a FileName,
+    /// The replica.
+    pub replica: &'a ReplicaId,
+    /// As `role/name`.
+    pub who: &'a str,
+}
+
+/// What a look came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What was found, as it is filed now.
+    pub open: Vec<AnomalyRow>,
+    /// How many of these are new.
+    pub new: u64,
+    /// How many were closed.
+    pub closed: u64,
+}
+
+/// The anomalies of the archive.
+#[derive(Debug)]
+pub struct Anomalies {
+    admin: Admin,
+    clock: Clock,
+    open: Table<Key, Filed>,
+    log: Table<u64, Closed>,
+    running: Mutex<Running>,
+    changed: watch::Sender<u64>,
+}
+
+/// What is known without reading the tables.
+#[derive(Debug, Default)]
+struct Running {
+    next_id: u64,
+    /// Open, and not accepted, by kind.
+    kinds: BTreeMap<&'static str, u64>,
+    /// Files of a replica that began to need repair, by the minute.
+    recent: BTreeMap<(i64, ReplicaId), u64>,
+}
+
+impl Anomalies {
+    /// Reads what is filed.
+    pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
+        let open: Table<Key, Filed> = admin.table("anomalies")?;
+        let log: Table<u64, Closed> = admin.table("anomaly-log")?;
+        let mut running = Running {
+            next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
+            ..Running::default()
+        };
+        let now = clock.now();
+        for row in open.scan()? {
+            let ((_, Text(replica), _), filed) = row?;
+            running.next_id = running.next_id.max(filed.id.saturating_add(1));
+            running.add(&filed);
+            running.began(&replica, &filed, now);
+        }
+        for row in log.scan()? {
+            let (_, closed) = row?;
+            running.began(&closed.replica, &closed.filed, now);
+        }
+        Ok(Self {
+            admin: admin.clone(),
+            clock,
+            open,
+            log,
+            running: Mutex::new(running),
+            changed: watch::Sender::new(0),
+        })
+    }
+
+    /// Files what a look found, and closes what it could have found and did not.
+    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<Found, DbError> {
+        let mut running = self.running();
+        let filed = self.filed(filing.file, filing.replica)?;
+        let changes = compare(&filed, look, self.clock.now(), running.next_id);
+        self.write(&mut running, filing, &changes)?;
+        let mut found = Found::default();
+        for change in changes {
+            let row = |filed: Filed| AnomalyRow {
+                file: filing.file.clone(),
+                replica: filing.replica.clone(),
+                filed,
+                closed: None,
+            };
+            match change {
+                Change::File(filed) => {
+                    found.new += 1;
+                    found.open.push(row(filed));
+                }
+                Change::Update(filed) | Change::Reopen(filed) => found.open.push(row(filed)),
+                Change::Close(..) => found.closed += 1,
+            }
+        }
+        Ok(found)
+    }
+
+    /// These groups of a file were found good in some copy: what was lost of them is not.
+    pub fn found_again(&self, file: &FileName, good: &Groups, who: &str) -> Result<(), DbError> {
+        let mut running = self.running();
+        for row in self.rows_of(file)? {
+            let change = found_again(&row.filed, good);
+            let filing = Filing {
+                file,
+                replica: &row.replica,
+                who,
+            };
+            self.write(&mut running, filing, change.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Lives with one from now on; `false`: it is not open any more.
+    pub fn accept(&self, row: &AnomalyRow, why: &str, who: &str) -> Result<bool, DbError> {
+        let mut running = self.running();
+        let still = self.open.get(&key(row))?;
+        let Some(old) = still.filter(|still| still.id == row.filed.id) else {
+            return Ok(false);
+        };
+        let ended = Ended {
+            at: self.clock.now(),
+            why: why.to_owned(),
+        };
+        let new = Filed {
+            accepted: Some(ended),
+            ..old.clone()
+        };
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.open, &key(row), &new)?;
+        let what = format!("a{}: {} accepted: {why}", new.id, new.kind);
+        changes.note(self.line(filing(row, who), what));
+        self.admin.commit(changes)?;
+        running.subtract(&old);
+        running.add(&new);
+        self.tell();
+        Ok(true)
+    }
+
+    /// Remembers what came of an attempt to repair one.
+    pub fn note(&self, row: &AnomalyRow, note: &str) -> Result<(), DbError> {
+        let _running = self.running();
+        let Some(old) = self
+            .open
+            .get(&key(row))?
+            .filter(|old| old.id == row.filed.id)
+        else {
+            return Ok(());
+        };
+        if old.note.as_deref() == Some(note) {
+            return Ok(());
+        }
+        let new = Filed {
+            note: Some(note.to_owned()),
+            ..old
+        };
+        let mut changes = self.admin.change();
+        changes.batch().put(&self.open, &key(row), &new)?;
+        self.admin.commit(changes)
+    }
+
+    /// What is open or accepted of one file.
+    pub fn rows_of(&self, file: &FileName) -> Result<Vec<AnomalyRow>, DbError> {
+        let rows = self.open.prefix(&Text(file.clone()))?;
+        rows.map(|row| Ok(open_row(row?))).collect()
+    }
+
+    /// What is open or accepted, sorted by file, then replica, then kind. Damage of the table ends it with an error.
+    pub fn rows(&self) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
+        Ok(self.open.scan()?.map(|row| row.map(open_row)))
+    }
+
+    /// What was closed, in the order of their ids.
+    pub fn closed(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
+        Ok(self.log.scan()?.map(|row| {
+            row.map(|(_, closed)| AnomalyRow {
+                file: closed.file,
+                replica: closed.replica,
+                filed: closed.filed,
+                closed: Some(closed.ended),
+            })
+        }))
+    }
+
+    /// The one of that id, if it is open or accepted.
+    pub fn by_id(&self, id: u64) -> Result<Option<AnomalyRow>, DbError> {
+        for row in self.rows()? {
+            let row = row?;
+            if row.filed.id == id {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many are open, by kind; those that were accepted are not counted.
+    pub fn kinds(&self) -> BTreeMap<&'static str, u64> {
+        self.running().kinds.clone()
+    }
+
+    /// In how many files of a replica damage or absence was found within the last day.
+    pub fn found_today(&self, replica: &ReplicaId) -> u64 {
+        let since = minute(self.clock.now().checked_sub(DAY).unwrap_or(Timestamp::MIN));
+        let mut running = self.running();
+        running.recent.retain(|(minute, _), _| *minute >= since);
+        let of = running.recent.iter().filter(|((_, of), _)| of == replica);
+        of.map(|(_, count)| count).sum()
+    }
+
+    /// Changes whenever something is filed or closed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn filed(&self, file: &FileName, replica: &ReplicaId) -> Result<Vec<Filed>, DbError> {
+        let prefix = (Text(file.clone()), Text(replica.clone()));
+        let rows = self.open.prefix(&prefix)?;
+        rows.map(|row| row.map(|(_, filed)| filed)).collect()
+    }
+
+    fn write(
+        &self,
+        running: &mut Running,
+        filing: Filing<'_>,
+        changes: &[Change],
+    ) -> Result<(), DbError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let key = |filed: &Filed| {
+            let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
+            (file, replica, filed.kind.word().to_owned())
+        };
+        let mut batch = self.admin.change();
+        for change in changes {
+            let what = match change {
+                Change::File(new) => {
+                    batch.batch().put(&self.open, &key(new), new)?;
+                    let by = new.found_by.word();
+                    Some(format!(
+                        "a{}: {}: {}, found by {by}",
+                        new.id, filing.replica, new.kind
+                    ))
+                }
+                Change::Update(new) => {
+                    batch.batch().put(&self.open, &key(new), new)?;
+                    None
+                }
+                Change::Reopen(new) => {
+                    batch.batch().put(&self.open, &key(new), new)?;
+                    let id = new.id;
+                    Some(format!(
+                        "a{id}: {}: {}, worse than accepted",
+                        filing.replica, new.kind
+                    ))
+                }
+                Change::Close(old, why) => {
+                    batch.batch().delete(&self.open, &key(old))?;
+                    let closed = Closed {
+                        file: filing.file.clone(),
+                        replica: filing.replica.clone(),
+                        filed: old.clone(),
+                        ended: Ended {
+                            at: now,
+                            why: why.clone(),
+                        },
+                    };
+                    batch.batch().put(&self.log, &old.id, &closed)?;
+                    let kind = old.kind.word();
+                    Some(format!(
+                        "a{}: {}: {kind} closed: {why}",
+                        old.id, filing.replica
+                    ))
+                }
+            };
+            if let Some(what) = what {
+                batch.note(self.line(filing, what));
+            }
+        }
+        let before = self.filed(filing.file, filing.replica)?;
+        self.admin.commit(batch)?;
+        for change in changes {
+            match change {
+                Change::File(new) => {
+                    running.next_id = running.next_id.max(new.id.saturating_add(1));
+                    running.add(new);
+                    running.began(filing.replica, new, now);
+                }
+                Change::Update(new) | Change::Reopen(new) => {
+                    if let Some(old) = before.iter().find(|old| old.id == new.id) {
+                        running.subtract(old);
+                    }
+                    running.add(new);
+                }
+                Change::Close(old, _) => running.subtract(old),
+            }
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn line(&self, filing: Filing<'_>, what: String) -> AuditLine {
+        AuditLine {
+            at: self.clock.now(),
+            who: filing.who.to_owned(),
+            file: Some(filing.file.clone()),
+            what,
+        }
+    }
+
+    fn tell(&self) {
+        self.changed
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    fn add(&mut self, filed: &Filed) {
+        if filed.accepted.is_none() {
+            *self.kinds.entry(filed.kind.word()).or_default() += 1;
+        }
+    }
+
+    fn subtract(&mut self, filed: &Filed) {
+        if filed.accepted.is_none()
+            && let Some(count) = self.kinds.get_mut(filed.kind.word())
+        {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn began(&mut self, replica: &ReplicaId, filed: &Filed, now: Timestamp) {
+        let is_recent = now.duration_since(filed.since) <= DAY;
+        if filed.is_first && is_recent {
+            let when = (minute(filed.since), replica.clone());
+            *self.recent.entry(when).or_default() += 1;
+        }
+    }
+}
+
+fn minute(time: Timestamp) -> i64 {
+    time.as_second().div_euclid(60)
+}
+
+fn key(row: &AnomalyRow) -> Key {
+    let kind = row.filed.kind.word().to_owned();
+    (Text(row.file.clone()), Text(row.replica.clone()), kind)
+}
+
+fn filing<'a>(row: &'a AnomalyRow, who: &'a str) -> Filing<'a> {
+    Filing {
+        file: &row.file,
+        replica: &row.replica,
+        who,
+    }
+}
+
+fn open_row(((Text(file), Text(replica), _), filed): (Key, Filed)) -> AnomalyRow {
+    AnomalyRow {
+        file,
+        replica,
+        filed,
+        closed: None,
+    }
+}

@@ -1,0 +1,235 @@
+//! Every small filing, under every small look.
+
+use archive_model::{NodeId, Root};
+
+use super::*;
+
+fn at(minutes: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000_000 + 60 * minutes).unwrap()
+}
+
+fn groups(bits: &[u64]) -> Groups {
+    let mut groups = Groups::none();
+    for bit in bits {
+        groups.insert_one(*bit);
+    }
+    groups
+}
+
+fn kinds() -> Vec<AnomalyKind> {
+    let node = |name: &str| NodeId::new(name).unwrap();
+    vec![
+        AnomalyKind::Missing,
+        AnomalyKind::Corrupt(groups(&[0])),
+        AnomalyKind::Corrupt(groups(&[0, 2])),
+        AnomalyKind::Unreadable(groups(&[1])),
+        AnomalyKind::Unexpected,
+        AnomalyKind::Duplicate(vec![node("a"), node("b")]),
+        AnomalyKind::Conflicting(Root::from_bytes([1; 32])),
+        AnomalyKind::Conflicting(Root::from_bytes([2; 32])),
+        AnomalyKind::Disputed(Root::from_bytes([1; 32])),
+        AnomalyKind::Lost(vec![(0, 16384)]),
+        AnomalyKind::Lost(vec![(0, 32768)]),
+        AnomalyKind::Unverified {
+            node: node("a"),
+            volume: None,
+        },
+        AnomalyKind::Transient,
+    ]
+}
+
+/// All sets of at most two kinds of different words.
+fn sets() -> Vec<Vec<AnomalyKind>> {
+    let all = kinds();
+    let mut sets = vec![vec![]];
+    for (index, one) in all.iter().enumerate() {
+        sets.push(vec![one.clone()]);
+        for two in all.iter().skip(index + 1) {
+            if one.word() != two.word() {
+                sets.push(vec![one.clone(), two.clone()]);
+            }
+        }
+    }
+    sets
+}
+
+fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
+    Filed {
+        id,
+        kind: kind.clone(),
+        size: 65536,
+        node: None,
+        volume: None,
+        since: at(0),
+        seen: at(0),
+        confirmed: None,
+        found_by: by,
+        accepted: is_accepted.then(|| Ended {
+            at: at(0),
+            why: "so".to_owned(),
+        }),
+        note: None,
+        is_first: false,
+    }
+}
+
+/// What is filed after the changes, and what was closed.
+fn after(mut all: Vec<Filed>, changes: &[Change]) -> (Vec<Filed>, Vec<Filed>) {
+    let mut closed = Vec::new();
+    for change in changes {
+        match change {
+            Change::File(new) => all.push(new.clone()),
+            Change::Update(new) | Change::Reopen(new) => {
+                let old = all.iter_mut().find(|old| old.id == new.id).unwrap();
+                *old = new.clone();
+            }
+            Change::Close(old, why) => {
+                assert!(!why.is_empty());
+                let place = all.iter().position(|filed| filed.id == old.id).unwrap();
+                closed.push(all.remove(place));
+            }
+        }
+    }
+    (all, closed)
+}
+
+/// Kills: closing what nobody looked for; a finding that is not filed, or filed twice; an id or a first time that
+/// changes; a person's finding that becomes a machine's by itself; accepted damage that grows unseen.
+#[test]
+fn every_small_filing_under_every_small_look() {
+    let mut tried = 0_u64;
+    let finders = [Finder::Scrub, Finder::Check];
+    for before in sets() {
+        for accepted in [false, true] {
+            for was_by in finders {
+                let old: Vec<Filed> = before
+                    .iter()
+                    .zip(5..)
+                    .map(|(kind, id)| filed(id, kind, was_by, accepted))
+                    .collect();
+                for found in sets() {
+                    for eye in [Eye::Listing, Eye::Glimpse, Eye::Bytes, Eye::Nothing] {
+                        for by in finders {
+                            let look = Look {
+                                found: found.clone(),
+                                eye,
+                                by,
+                                is_second: by == Finder::Scrub,
+                                size: 65536,
+                                place: None,
+                            };
+                            hold(&old, &look);
+                            tried += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{tried} looks");
+    assert!(tried > 100_000);
+}
+
+fn hold(old: &[Filed], look: &Look) {
+    let changes = compare(old, look, at(9), 100);
+    let (open, closed) = after(old.to_vec(), &changes);
+    let story = || format!("{old:#?}\n{look:#?}\n{changes:#?}");
+    let words: Vec<_> = open.iter().map(|filed| filed.kind.word()).collect();
+    let mut once = words.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), words.len(), "twice: {}", story());
+    for kind in &look.found {
+        let now = open.iter().find(|filed| filed.kind.word() == kind.word());
+        let now = now.unwrap_or_else(|| panic!("not filed: {}", story()));
+        let was = old.iter().find(|filed| filed.id == now.id);
+        assert_eq!(now.seen, at(9), "{}", story());
+        match was {
+            None => {
+                assert!(now.id >= 100 && now.since == at(9) && now.confirmed.is_none());
+                assert_eq!(now.found_by, look.by);
+            }
+            Some(was) => {
+                assert_eq!((now.id, now.since), (was.id, was.since));
+                assert_eq!(
+                    now.confirmed.is_some(),
+                    look.is_second && now.accepted == was.accepted
+                );
+                let automatic = was.found_by.is_automatic() || look.by.is_automatic();
+                assert_eq!(now.found_by.is_automatic(), automatic, "{}", story());
+                let worse = is_worse(kind, &was.kind);
+                assert_eq!(now.accepted.is_some(), was.accepted.is_some() && !worse);
+            }
+        }
+        if now.accepted.is_none() {
+            assert_eq!(&now.kind, kind, "{}", story());
+        }
+    }
+    for was in old {
+        let is_found = look.found.iter().any(|kind| kind.word() == was.kind.word());
+        let is_closed = closed.contains(was);
+        assert_eq!(
+            is_closed,
+            !is_found && look.eye.judges(&was.kind),
+            "{}",
+            story()
+        );
+    }
+    let firsts = open.iter().filter(|filed| filed.is_first).count();
+    let needed = old.iter().any(|filed| needs_repair(&filed.kind));
+    let needs = look.found.iter().any(needs_repair);
+    assert_eq!(firsts, usize::from(needs && !needed), "{}", story());
+}
+
+#[test]
+fn a_silent_replica_closes_nothing_and_a_catalog_no_damage() {
+    for kind in kinds() {
+        assert!(!Eye::Nothing.judges(&kind));
+        let remembered = matches!(
+            kind,
+            AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) | AnomalyKind::Lost(_)
+        );
+        assert_eq!(Eye::Listing.judges(&kind), !remembered, "{kind}");
+    }
+    let lost = AnomalyKind::Lost(vec![(0, 1)]);
+    assert!(
+        !Eye::Bytes.judges(&lost),
+        "one copy says nothing of the others"
+    );
+}
+
+/// Every set of groups found good again, against every loss of four groups.
+#[test]
+fn a_loss_shrinks_by_what_is_found_and_ends_when_all_is() {
+    const GROUP: u64 = 16384;
+    for bits in 1..16_u64 {
+        let lost: Vec<u64> = (0..4).filter(|bit| bits & (1 << bit) != 0).collect();
+        let ranges = groups(&lost);
+        let ranges = ranges.byte_ranges(4 * GROUP).map(|r| (r.start, r.end));
+        let row = filed(
+            1,
+            &AnomalyKind::Lost(ranges.collect()),
+            Finder::Scrub,
+            false,
+        );
+        for good in 0..16_u64 {
+            let good: Vec<u64> = (0..4).filter(|bit| good & (1 << bit) != 0).collect();
+            let left: Vec<u64> = lost.iter().copied().filter(|g| !good.contains(g)).collect();
+            match found_again(&row, &groups(&good)) {
+                None => assert_eq!(left, lost),
+                Some(Change::Close(..)) => assert!(left.is_empty() && !lost.is_empty()),
+                Some(Change::Update(new)) => {
+                    let AnomalyKind::Lost(ranges) = &new.kind else {
+                        panic!("{new:?}")
+                    };
+                    let now = Groups::touching(ranges.iter().map(|(a, b)| *a..*b));
+                    assert_eq!(now, groups(&left));
+                    assert!(!left.is_empty() && left != lost);
+                }
+                Some(other) => panic!("{other:?}"),
+            }
+        }
+    }
+    let missing = filed(1, &AnomalyKind::Missing, Finder::Scrub, false);
+    assert_eq!(found_again(&missing, &groups(&[0, 1, 2, 3])), None);
+}

@@ -1,0 +1,441 @@
+//! A file, or parts of it, out of whichever replicas have each part intact: one reader for all who want proven bytes.
+//!
+//! Owns the order in which replicas are asked and what their refusals mean. A part that one replica has damaged, cannot
+//! read or does not send comes from another, if need be group by group; what nobody gives is a [`Hole`], which says
+//! whether every copy was asked and is bad there, or whether somebody could not be asked. It is drawn by whoever reads
+//! it: nothing runs while nobody asks for more, and no more than one segment is held.
+//!
+//! Not promised: that a donor is intact elsewhere. Only what was asked for was proven.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::groups::GROUP_SIZE;
+use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
+use archive_proof::decode;
+use archive_rpc::Kind;
+use bytes::Bytes;
+use tonic::Status;
+
+use crate::replicas::{ReadSegments, Replicas, Segment};
+
+/// The longest segment that is believed, in bytes.
+const LONGEST_SEGMENT: u64 = 16 << 20;
+
+/// Reads out of the replicas.
+#[derive(Clone, Debug)]
+pub(crate) struct Assembler {
+    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) clock: Clock,
+    /// How long a replica may be silent.
+    pub(crate) stall: Duration,
+}
+
+/// The file, as admitted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) name: FileName,
+    pub(crate) root: Root,
+    pub(crate) size: u64,
+}
+
+/// A replica that may give bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Donor {
+    pub(crate) replica: ReplicaId,
+    /// Where it has the file, as far as is known; else its monitor is asked.
+    pub(crate) node: Option<NodeId>,
+    /// Groups that are known to be bad there: asked for last.
+    pub(crate) bad: Groups,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// Bytes, held against the root.
+    Proven(Proven),
+    /// Bytes that nobody gives.
+    Hole(Hole),
+}
+
+/// Bytes that were held against the root.
+#[derive(Debug)]
+pub(crate) struct Proven {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// With their proof.
+    pub(crate) encoded: Bytes,
+    /// Without it; empty unless they were asked for.
+    pub(crate) bytes: Bytes,
+}
+
+/// A group that nobody gives.
+#[derive(Debug)]
+pub(crate) struct Hole {
+    /// First byte and one past the last.
+    pub(crate) range: Range<u64>,
+    /// Who could not be asked, or did not answer as one does: it may be good there. Empty: it is lost.
+    pub(crate) unknown: Vec<ReplicaId>,
+    /// Whether nobody of these answered at all.
+    pub(crate) is_silence: bool,
+    /// What each replica said.
+    pub(crate) said: String,
+}
+
+/// A reading under way.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    of: Assembler,
+    wanted: Wanted,
+    candidates: Vec<Candidate>,
+    /// In which order they are asked.
+    order: Vec<usize>,
+    left: VecDeque<Range<u64>>,
+    open: Option<Open>,
+    /// Damage may lie in other groups of each replica: one group is asked for.
+    is_narrow: bool,
+    with_bytes: bool,
+    sent: BTreeMap<ReplicaId, u64>,
+}
+
+/// A donor, and how it has done so far.
+#[derive(Debug)]
+struct Candidate {
+    donor: Donor,
+    /// Whether its monitor was asked where the file is.
+    is_located: bool,
+    /// What came of asking it for the bytes that are wanted now, and up to where they were.
+    refusal: Option<(Refusal, u64)>,
+    /// It kept us waiting: it is not asked again.
+    has_stalled: bool,
+    /// It showed damage.
+    is_damaged: bool,
+}
+
+/// Why a replica did not give bytes.
+#[derive(Debug)]
+enum Refusal {
+    /// They are damaged there, or there is no copy.
+    Bad(String),
+    /// Nobody knows how they are there: it did not answer.
+    Silent(String),
+    /// Nobody knows how they are there: what it sent proves nothing.
+    Lies(String),
+}
+
+#[derive(Debug)]
+struct Open {
+    index: usize,
+    until: u64,
+    segments: ReadSegments,
+}
+
+impl Assembler {
+    /// Reads the groups that `ranges` touch, ascending, from `donors`, the first of them preferred.
+    pub(crate) fn read(
+        &self,
+        wanted: Wanted,
+        donors: Vec<Donor>,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Assembly {
+        let size = wanted.size;
+        let groups = Groups::touching(ranges);
+        let left = groups.byte_ranges(size).filter(|range| !range.is_empty());
+        Assembly {
+            of: self.clone(),
+            left: left.collect(),
+            order: (0..donors.len()).collect(),
+            candidates: donors.into_iter().map(Candidate::new).collect(),
+            wanted,
+            open: None,
+            is_narrow: false,
+            with_bytes: false,
+            sent: BTreeMap::new(),
+        }
+    }
+}
+
+impl Candidate {
+    const fn new(donor: Donor) -> Self {
+        Self {
+            donor,
+            is_located: false,
+            refusal: None,
+            has_stalled: false,
+            is_damaged: false,
+        }
+    }
+}
+
+impl Assembly {
+    /// Also gives the bytes without their proof.
+    #[must_use]
+    pub(crate) const fn with_bytes(mut self) -> Self {
+        self.with_bytes = true;
+        self
+    }
+
+    /// How many bytes each replica has sent that were used, proofs included.
+    pub(crate) const fn sent(&self) -> &BTreeMap<ReplicaId, u64> {
+        &self.sent
+    }
+
+    /// The replicas, and their nodes, that showed damage: they want to be looked at.
+    pub(crate) fn damaged(&self) -> Vec<(ReplicaId, Option<NodeId>)> {
+        self.candidates
+            .iter()
+            .filter(|candidate| candidate.is_damaged)
+            .map(|candidate| {
+                (
+                    candidate.donor.replica.clone(),
+                    candidate.donor.node.clone(),
+                )
+            })
+            .collect()
+    }
+
+    /// The next part; none once everything that was asked for has come, or is a hole.
+    pub(crate) async fn next(&mut self) -> Option<Part> {
+        loop {
+            let range = self.left.front()?.clone();
+            if let Some(mut open) = self.open.take() {
+                match self.receive(&mut open, range.start).await {
+                    Ok(proven) => {
+                        self.advance(proven.offset + proven.length);
+                        let used = self.candidate(open.index).donor.replica.clone();
+                        *self.sent.entry(used).or_default() += proven.encoded.len() as u64;
+                        if proven.offset + proven.length < open.until {
+                            self.open = Some(open);
+                        }
+                        return Some(Part::Proven(proven));
+                    }
+                    Err(status) => self.refused(open.index, open.until, &status),
+                }
+            } else if let Some((index, until)) = self.choose(&range) {
+                match self.ask(index, range.start..until).await {
+                    Ok(segments) => {
+                        self.open = Some(Open {
+                            index,
+                            until,
+                            segments,
+                        });
+                    }
+                    Err(status) => self.refused(index, until, &status),
+                }
+            } else if !self.is_narrow {
+                self.narrow(range.start);
+            } else {
+                return Some(Part::Hole(self.hole(&range)));
+            }
+        }
+    }
+
+    /// Whom to ask for what begins with `range`, and up to where.
+    fn choose(&self, range: &Range<u64>) -> Option<(usize, u64)> {
+        let group = range.start / GROUP_SIZE;
+        let one = (group + 1).saturating_mul(GROUP_SIZE).min(range.end);
+        let askable = |index: &&usize| {
+            let candidate = self.candidate(**index);
+            candidate.refusal.is_none() && !candidate.has_stalled
+        };
+        let is_good = |index: &&usize| !self.candidate(**index).donor.bad.contains(group);
+        let good = self.order.iter().filter(askable).find(is_good);
+        let index = good.or_else(|| self.order.iter().find(askable)).copied()?;
+        if self.is_narrow || good.is_none() {
+            return Some((index, one));
+        }
+        // Up to where it is known to be bad.
+        let bad = self.candidate(index).donor.bad.ranges();
+        let next_bad = bad.map(|bad| bad.start).find(|start| *start > group);
+        let until = next_bad.map_or(range.end, |start| start.saturating_mul(GROUP_SIZE));
+        Some((index, until.min(range.end)))
+    }
+
+    /// Asks a donor, whose place is found out first where it is not known.
+    async fn ask(&mut self, index: usize, range: Range<u64>) -> Result<ReadSegments, Status> {
+        let name = self.wanted.name.clone();
+        let donor = &self.candidate(index).donor;
+        let replica = donor.replica.clone();
+        let node = if let Some(node) = &donor.node {
+            node.clone()
+        } else {
+            let node = self.locate(&replica).await?;
+            if let Some(candidate) = self.candidates.get_mut(index) {
+                candidate.is_located = true;
+                candidate.donor.node = Some(node.clone());
+            }
+            node
+        };
+        let reading = self.of.replicas.read(
+            &replica,
+            &node,
+            &name,
+            &self.wanted.root,
+            (range.start, range.end),
+        );
+        let answer = self.of.clock.timeout(self.of.stall, reading).await;
+        answer.map_err(|late| Kind::TimedOut.status(late.to_string()))?
+    }
+
+    async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, Status> {
+        let locating = self.of.replicas.locate(replica, &self.wanted.name);
+        let located = self.of.clock.timeout(self.of.stall, locating).await;
+        let located = located.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        let right = |copy: &&crate::replicas::Copy| {
+            copy.is_readable() && copy.root == Some(self.wanted.root)
+        };
+        let copies = || located.copies.iter().filter(right);
+        let best = copies()
+            .find(|copy| copy.is_present())
+            .or_else(|| copies().next());
+        match (best, &located.silent) {
+            (Some(copy), _) => Ok(copy.node.clone()),
+            (None, Some(silent)) => Err(Kind::Unavailable.status(silent.clone())),
+            (None, None) => Err(Kind::NotFound.status("it has no copy")),
+        }
+    }
+
+    /// The next segment of a stream, held against the root.
+    async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Status> {
+        let message = self
+            .of
+            .clock
+            .timeout(self.of.stall, open.segments.next())
+            .await;
+        let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        let ended = || Kind::Unavailable.status("the node ended before the range did");
+        let Segment {
+            offset: begin,
+            length,
+            encoded,
+        } = message.ok_or_else(ended)?;
+        let end = begin.saturating_add(length);
+        if begin != offset || length == 0 || end > open.until || length > LONGEST_SEGMENT {
+            return Err(Kind::Internal.status("the node sent another range than asked for"));
+        }
+        let mut bytes = Vec::new();
+        let proven = decode(
+            &encoded[..],
+            self.wanted.root,
+            self.wanted.size,
+            std::slice::from_ref(&(begin..end)),
+            |_, part| {
+                if self.with_bytes {
+                    bytes.extend_from_slice(part);
+                }
+                Ok(())
+            },
+        );
+        // An honest node checks what it sends: damage of its disk is told, not sent.
+        proven.map_err(|error| Kind::Internal.status(format!("what the node sent: {error}")))?;
+        Ok(Proven {
+            offset,
+            length,
+            encoded,
+            bytes: bytes.into(),
+        })
+    }
+
+    /// A donor did not give what was asked of it.
+    fn refused(&mut self, index: usize, until: u64, status: &Status) {
+        let offset = self.left.front().map_or(0, |range| range.start);
+        let Some(candidate) = self.candidates.get_mut(index) else {
+            return;
+        };
+        let donor = &mut candidate.donor;
+        let (file, replica) = (&self.wanted.name, &donor.replica);
+        tracing::warn!(%file, %replica, node = ?donor.node, offset, %status, "a read goes on from another replica");
+        let said = format!("{replica}: {}", status.message());
+        let refusal = match Kind::of(status) {
+            Kind::NotFound if donor.node.is_some() && !candidate.is_located => {
+                // It is not where it was; perhaps it is elsewhere in the replica.
+                donor.node = None;
+                return;
+            }
+            Kind::NotFound => Refusal::Bad(said),
+            Kind::Damaged => {
+                candidate.is_damaged = true;
+                if until <= offset + GROUP_SIZE {
+                    donor.bad.insert_one(offset / GROUP_SIZE);
+                }
+                Refusal::Bad(said)
+            }
+            Kind::TimedOut => {
+                candidate.has_stalled = true;
+                Refusal::Silent(said)
+            }
+            Kind::Internal => Refusal::Lies(said),
+            Kind::Invalid
+            | Kind::Exists
+            | Kind::Busy
+            | Kind::Mismatch
+            | Kind::NotEnoughReplicas
+            | Kind::Refused
+            | Kind::NoSpace
+            | Kind::Unavailable
+            | Kind::Storage => Refusal::Silent(said),
+        };
+        candidate.refusal = Some((refusal, until));
+        // The one that failed is asked last from now on.
+        self.order.retain(|other| *other != index);
+        self.order.push(index);
+    }
+
+    /// Nobody gave the whole: whoever may still have the first group is asked for that alone.
+    fn narrow(&mut self, offset: u64) {
+        self.is_narrow = true;
+        for candidate in &mut self.candidates {
+            let is_said = |(refusal, until): &(Refusal, u64)| {
+                *until <= offset + GROUP_SIZE || matches!(refusal, Refusal::Silent(_))
+            };
+            candidate.refusal = candidate.refusal.take().filter(is_said);
+        }
+    }
+
+    /// Goes on after `offset`: whoever refused what lay before may have what follows.
+    fn advance(&mut self, offset: u64) {
+        self.is_narrow = false;
+        for candidate in &mut self.candidates {
+            candidate.refusal = candidate.refusal.take().filter(|_| candidate.has_stalled);
+        }
+        if let Some(range) = self.left.front_mut() {
+            range.start = offset;
+            if range.is_empty() {
+                self.left.pop_front();
+            }
+        }
+    }
+
+    fn hole(&mut self, range: &Range<u64>) -> Hole {
+        let end = (range.start - range.start % GROUP_SIZE + GROUP_SIZE).min(range.end);
+        let (mut unknown, mut said, mut is_silence) = (Vec::new(), Vec::new(), true);
+        for candidate in &self.candidates {
+            match &candidate.refusal {
+                Some((Refusal::Bad(why), _)) => said.push(why.as_str()),
+                Some((Refusal::Silent(why) | Refusal::Lies(why), _)) => {
+                    is_silence &= matches!(candidate.refusal, Some((Refusal::Silent(_), _)));
+                    unknown.push(candidate.donor.replica.clone());
+                    said.push(why);
+                }
+                None => unknown.push(candidate.donor.replica.clone()),
+            }
+        }
+        let said = said.join("; ");
+        self.advance(end);
+        Hole {
+            range: range.start..end,
+            is_silence: is_silence && !unknown.is_empty(),
+            unknown,
+            said,
+        }
+    }
+
+    fn candidate(&self, index: usize) -> &Candidate {
+        // Indexes come from `order`, which has those of the candidates and no others.
+        #[expect(clippy::indexing_slicing, reason = "see above")]
+        &self.candidates[index]
+    }
+}

@@ -1,0 +1,62 @@
+//! Why something is not repaired yet, for people.
+
+use archive_db::DbError;
+use archive_model::AnomalyKind;
+
+use super::Volumes;
+use crate::anomalies::AnomalyRow;
+use crate::preserver::Preserver;
+use crate::repair::policy::{Automatic, Decision, Hold};
+use crate::repair::{Idle, Question};
+
+impl Preserver {
+    /// Why one anomaly is not repaired yet; empty: it is being repaired, or nothing is to be done.
+    pub(crate) fn held(&self, row: &AnomalyRow, volumes: &Volumes) -> Result<String, DbError> {
+        if row.closed.is_some() || row.filed.accepted.is_some() {
+            return Ok(String::new());
+        }
+        let why = match self.decide(row, volumes, self.clock.now())? {
+            Decision::RepairNow => String::new(),
+            Decision::ConfirmAt(at) => format!("it is looked at once more at {at}, to confirm it"),
+            Decision::Hold(hold) => hold.to_string(),
+            Decision::AskOfficer => ask(row),
+        };
+        Ok(match (&row.filed.note, why.is_empty()) {
+            (None, _) => why,
+            (Some(note), true) => format!("last attempt: {note}"),
+            (Some(note), false) => format!("{why}; last attempt: {note}"),
+        })
+    }
+
+    /// Why nothing is repaired automatically now; none: it is.
+    pub(crate) fn held_at_all(&self) -> Option<String> {
+        if self.policy.automatic == Automatic::Off {
+            return Some("automatic repair is off (`repair.automatic`)".to_owned());
+        }
+        let held = self.specs.iter().filter_map(|spec| {
+            let found = self.anomalies.found_today(&spec.id);
+            let brake = self.policy.brake(self.files_of(&spec.id));
+            let hold = Hold::Brake { found, brake };
+            (found > brake).then(|| format!("replica {}: {hold}", spec.id))
+        });
+        let held = held.collect::<Vec<_>>().join("; ");
+        (!held.is_empty()).then_some(held)
+    }
+}
+
+/// What people are to do.
+fn ask(row: &AnomalyRow) -> String {
+    match row.filed.kind {
+        AnomalyKind::Missing | AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) => {
+            format!("it waits for an officer: `holdfast repair {}`", row.file)
+        }
+        AnomalyKind::Lost(_) => {
+            "it is good in no replica; find another copy, or accept it".to_owned()
+        }
+        AnomalyKind::Unexpected => Question::Unexpected.to_string(),
+        AnomalyKind::Conflicting(_) => Question::Conflicting.to_string(),
+        AnomalyKind::Disputed(_) => Question::Disputed.to_string(),
+        AnomalyKind::Unverified { .. } => Idle::Unverified.to_string(),
+        AnomalyKind::Duplicate(_) | AnomalyKind::Transient => String::new(),
+    }
+}

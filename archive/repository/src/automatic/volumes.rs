@@ -1,0 +1,127 @@
+//! Since when each volume has been in its state: what has just come back is not believed at once.
+
+use archive_db::{DbError, Table, Text, Value};
+use archive_model::{NodeId, ReplicaId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::admin::Admin;
+use crate::replicas::NodeReport;
+
+/// Replica, node, volume. A volume without an id stands under its path.
+type Key = (Text<ReplicaId>, Text<NodeId>, String);
+
+/// How a volume is, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    state: String,
+    since: Timestamp,
+}
+
+impl Value for Known {}
+
+/// The volumes of the archive.
+#[derive(Debug)]
+pub(crate) struct Volumes {
+    admin: Admin,
+    table: Table<Key, Known>,
+}
+
+impl Volumes {
+    pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
+        Ok(Self {
+            admin: admin.clone(),
+            table: admin.table("volume-states")?,
+        })
+    }
+
+    /// Remembers how the volumes of a replica are now. Of a node that the monitor has not heard of since it started,
+    /// nothing is known.
+    pub(crate) fn saw(
+        &self,
+        replica: &ReplicaId,
+        nodes: &[NodeReport],
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let mut is_changed = false;
+        for node in nodes.iter().filter(|node| node.heard) {
+            for volume in &node.volumes {
+                let state = if node.alive {
+                    volume.state.clone()
+                } else {
+                    "silent".to_owned()
+                };
+                let key = (
+                    Text(replica.clone()),
+                    Text(node.node.clone()),
+                    volume.volume.clone(),
+                );
+                let known = self.table.get(&key)?;
+                if known.is_none_or(|known| known.state != state) {
+                    let known = Known { state, since: now };
+                    changes.batch().put(&self.table, &key, &known)?;
+                    is_changed = true;
+                }
+            }
+        }
+        if is_changed {
+            self.admin.commit(changes)?;
+        }
+        Ok(())
+    }
+
+    /// When a volume last changed its state; none of one that was never seen.
+    pub(crate) fn changed(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        volume: &str,
+    ) -> Result<Option<Timestamp>, DbError> {
+        let key = (Text(replica.clone()), Text(node.clone()), volume.to_owned());
+        Ok(self.table.get(&key)?.map(|known| known.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicas::VolumeReport;
+
+    /// Kills: a volume that seems settled because the repository was restarted; a monitor's restart taken for a change.
+    #[test]
+    fn a_state_is_as_old_as_its_last_change_also_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        let (replica, node) = (ReplicaId::new("one").unwrap(), NodeId::new("n").unwrap());
+        let at = |minute: i64| Timestamp::from_second(1_000_000_000 + 60 * minute).unwrap();
+        let report = |state: &str, alive, heard| NodeReport {
+            node: node.clone(),
+            alive,
+            heard,
+            volumes: vec![VolumeReport {
+                volume: "v".to_owned(),
+                state: state.to_owned(),
+            }],
+            findings_stamp: 0,
+            oldest: None,
+        };
+        for (minute, report, changed) in [
+            (0, report("online", true, true), 0),
+            (1, report("online", true, true), 0),
+            (2, report("online", false, false), 0),
+            (3, report("online", false, true), 3),
+            (4, report("online", true, true), 4),
+            (5, report("offline: not mounted", true, true), 5),
+            (6, report("offline: not mounted", true, true), 5),
+            (7, report("online", true, true), 7),
+        ] {
+            let volumes = Volumes::open(&admin).unwrap();
+            volumes.saw(&replica, &[report], at(minute)).unwrap();
+            let known = volumes.changed(&replica, &node, "v").unwrap();
+            assert_eq!(known, Some(at(changed)), "in minute {minute}");
+        }
+        let volumes = Volumes::open(&admin).unwrap();
+        assert_eq!(volumes.changed(&replica, &node, "w").unwrap(), None);
+    }
+}

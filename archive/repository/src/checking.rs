@@ -1,0 +1,389 @@
+//! A check under way: replicas against the admin data, with what is found filed and what is gone closed.
+//!
+//! Owns the order of a check of one replica: its listing is compared while it comes; what seems wrong is looked at once
+//! more, name by name, and only then filed; copies are read again where that was asked for; at last what was filed
+//! before and not found again is looked at, and closed if it is so. A part that is silent is a gap of the report.
+//!
+//! Whoever asked hears of each step; when nobody listens any more, the check ends.
+
+mod bytes;
+mod listing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_rpc::Kind;
+use futures_util::future::try_join_all;
+use jiff::Timestamp;
+use regex::Regex;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::anomalies::{AnomalyRow, Found};
+use crate::preserver::{Errand, Preserver, blocking};
+
+/// How often whoever asked hears how far it is.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// How long whoever asked may leave a step unread.
+const UNREAD: Duration = Duration::from_mins(2);
+
+/// Names on their way between two threads.
+const WINDOW: usize = 256;
+
+/// A part of a check that runs beside others.
+type Boxed<'a> = Pin<Box<dyn Future<Output = Result<(), Status>> + Send + 'a>>;
+
+/// What is to be checked.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckOrder {
+    /// Whether every copy is read again.
+    pub(crate) reads_bytes: bool,
+    /// Whether every copy is asked for random groups with their proofs.
+    pub(crate) challenges: bool,
+    pub(crate) selection: Selection,
+    /// Only this replica.
+    pub(crate) replica: Option<ReplicaId>,
+    pub(crate) errand: Errand,
+}
+
+/// Which files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// Only these; empty: all.
+    pub(crate) names: BTreeSet<FileName>,
+    /// Only names that match as a whole.
+    pub(crate) matching: Option<Regex>,
+}
+
+impl Selection {
+    fn is_all(&self) -> bool {
+        self.names.is_empty() && self.matching.is_none()
+    }
+
+    fn has(&self, name: &FileName) -> bool {
+        (self.names.is_empty() || self.names.contains(name))
+            && self
+                .matching
+                .as_ref()
+                .is_none_or(|matching| matching.is_match(name.as_str()))
+    }
+}
+
+/// What whoever asked hears.
+#[derive(Clone, Debug)]
+pub(crate) enum CheckStep {
+    Progress(CheckProgress),
+    Anomaly(Box<AnomalyRow>),
+    Report(ReplicaReport),
+}
+
+/// How far the check of one replica is. Totals are 0 where they are not known.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckProgress {
+    pub(crate) replica: ReplicaId,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) files_total: u64,
+    pub(crate) bytes_total: u64,
+}
+
+/// What the check of one replica came to.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplicaReport {
+    pub(crate) replica: ReplicaId,
+    pub(crate) files: u64,
+    pub(crate) intact: u64,
+    pub(crate) withdrawn: u64,
+    pub(crate) anomalies: BTreeMap<&'static str, u64>,
+    pub(crate) gaps: Vec<GapOf>,
+}
+
+/// Who could not be asked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GapOf {
+    pub(crate) node: Option<NodeId>,
+    pub(crate) volume: Option<VolumeId>,
+    pub(crate) reason: String,
+}
+
+/// The check of one replica.
+struct Pass<'a> {
+    own: &'a Preserver,
+    order: &'a CheckOrder,
+    replica: ReplicaId,
+    steps: &'a mpsc::Sender<CheckStep>,
+    started: Timestamp,
+    compared: Arc<AtomicU64>,
+    read: AtomicU64,
+    tally: Mutex<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    withdrawn: u64,
+    anomalies: BTreeMap<&'static str, u64>,
+    told: BTreeSet<u64>,
+    /// Files of the admin data that are not intact, or of which nobody knows.
+    not_intact: BTreeSet<FileName>,
+    gaps: BTreeSet<GapOf>,
+    /// Copies of which nobody could say anything, beyond those that were filed.
+    unverified: u64,
+    /// Damage that a catalog remembers; told after its copy was read again, if it is still so.
+    remembered: Vec<AnomalyRow>,
+    /// How often a volume could not be asked for a copy.
+    refusals: BTreeMap<(NodeId, VolumeId), u32>,
+}
+
+impl Preserver {
+    /// Checks; every replica at the same time. An error: nobody listens any more, or the admin data cannot be read.
+    pub(crate) async fn check(
+        &self,
+        order: &CheckOrder,
+        steps: &mpsc::Sender<CheckStep>,
+    ) -> Result<(), Status> {
+        let in_service = self.in_service();
+        let known = |id: &ReplicaId| in_service.iter().any(|spec| spec.id == *id);
+        if let Some(unknown) = order.replica.as_ref().filter(|id| !known(id)) {
+            let said = format!("replica {unknown} is not in the settings, or retired");
+            return Err(Kind::NotFound.status(said));
+        }
+        let chosen = in_service
+            .iter()
+            .filter(|spec| order.replica.as_ref().is_none_or(|id| *id == spec.id));
+        let passes: Vec<Pass<'_>> = chosen
+            .map(|spec| Pass {
+                own: self,
+                order,
+                replica: spec.id.clone(),
+                steps,
+                started: self.clock.now(),
+                compared: Arc::default(),
+                read: AtomicU64::new(0),
+                tally: Mutex::default(),
+            })
+            .collect();
+        let mut runs: Vec<Boxed<'_>> = Vec::new();
+        for pass in &passes {
+            let keeps_bytes = self
+                .specs
+                .iter()
+                .any(|spec| spec.id == pass.replica && spec.kind == ReplicaKind::Bitarchive);
+            runs.push(Box::pin(pass.run(keeps_bytes)));
+        }
+        try_join_all(runs).await?;
+        for name in &order.selection.names {
+            if self.row(name).await?.is_none() && self.filed(name).await?.is_empty() {
+                return Err(Kind::NotFound.status(format!("{name} is not in the archive")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Pass<'_> {
+    async fn run(&self, keeps_bytes: bool) -> Result<(), Status> {
+        let is_heard = if self.order.selection.names.is_empty() {
+            self.while_telling(self.compare_all()).await?
+        } else {
+            self.compare_names().await?;
+            true
+        };
+        if keeps_bytes && (self.order.reads_bytes || self.order.challenges) {
+            self.while_telling(self.read_all()).await?;
+            let remembered = std::mem::take(&mut self.tally().remembered);
+            for row in remembered {
+                if self.own.is_open(&row).await? {
+                    let open = vec![row];
+                    self.tell(Found {
+                        open,
+                        new: 0,
+                        closed: 0,
+                    })
+                    .await?;
+                }
+            }
+        }
+        if is_heard {
+            self.while_telling(self.close_what_is_gone()).await?;
+        }
+        let report = {
+            let tally = self.tally();
+            let files = self.compared.load(Ordering::Relaxed);
+            let not_intact = u64::try_from(tally.not_intact.len()).unwrap_or(u64::MAX);
+            ReplicaReport {
+                replica: self.replica.clone(),
+                files,
+                intact: files
+                    .saturating_sub(not_intact)
+                    .saturating_sub(tally.unverified)
+                    .saturating_sub(tally.withdrawn),
+                withdrawn: tally.withdrawn,
+                anomalies: tally.anomalies.clone(),
+                gaps: tally.gaps.iter().cloned().collect(),
+            }
+        };
+        self.step(CheckStep::Report(report)).await
+    }
+
+    /// Each selected name by itself.
+    async fn compare_names(&self) -> Result<(), Status> {
+        for name in &self.order.selection.names {
+            if self.order.selection.has(name) {
+                self.compared.fetch_add(1, Ordering::Relaxed);
+                self.look(name).await?;
+            }
+        }
+        self.step(CheckStep::Progress(self.progress())).await
+    }
+
+    /// Looks at one name, files, tells.
+    async fn look(&self, name: &FileName) -> Result<(), Status> {
+        let looking = self
+            .own
+            .look_and_file(&self.replica, name, &self.order.errand);
+        let (seen, found) = looking.await?;
+        let is_known = seen.located.silent.is_none() || !seen.located.copies.is_empty();
+        if !is_known {
+            for (node, volume) in &seen.located.gaps {
+                let reason = seen.located.silent.clone().unwrap_or_default();
+                self.gap(Some(node.clone()), volume.clone(), reason);
+            }
+            if let (true, Some(reason)) = (seen.located.gaps.is_empty(), &seen.located.silent) {
+                self.gap(None, None, reason.clone());
+            }
+            self.tally().not_intact.insert(name.clone());
+        }
+        if seen.found.contains(&AnomalyKind::Transient) {
+            let mut tally = self.tally();
+            *tally.anomalies.entry("transient").or_default() += 1;
+            tally.not_intact.insert(name.clone());
+        }
+        let mut found = found;
+        if self.order.reads_bytes {
+            let (damage, rest) = found.open.into_iter().partition(|row| {
+                matches!(
+                    row.filed.kind,
+                    AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)
+                )
+            });
+            found.open = rest;
+            self.tally().remembered.extend::<Vec<_>>(damage);
+        }
+        self.tell(found).await
+    }
+
+    /// What was filed before this check, and was not found again by it: is it gone?
+    async fn close_what_is_gone(&self) -> Result<(), Status> {
+        let (rows, mut old) = mpsc::channel(WINDOW);
+        let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
+        let selection = self.order.selection.clone();
+        let read = blocking(move || {
+            for row in own.anomalies.rows()? {
+                let row = row?;
+                let is_old = row.replica == replica && row.filed.seen < started;
+                if is_old && selection.has(&row.file) && rows.blocking_send(row.file).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        let look = async {
+            let mut last = None;
+            while let Some(file) = old.recv().await {
+                if last.as_ref() != Some(&file) {
+                    self.look(&file).await?;
+                    last = Some(file);
+                }
+            }
+            drop(old);
+            Ok(())
+        };
+        tokio::try_join!(read, look).map(|_| ())
+    }
+
+    /// Tells of what is filed now, each once.
+    async fn tell(&self, found: Found) -> Result<(), Status> {
+        for row in found.open {
+            let is_new = {
+                let mut tally = self.tally();
+                let is_new = tally.told.insert(row.filed.id);
+                if is_new {
+                    *tally.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+                }
+                if row.filed.kind != AnomalyKind::Unexpected {
+                    tally.not_intact.insert(row.file.clone());
+                }
+                is_new
+            };
+            if is_new {
+                self.step(CheckStep::Anomaly(Box::new(row))).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does `work`, and says now and then how far it is; so it is noticed when nobody listens any more.
+    async fn while_telling<T>(
+        &self,
+        work: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let mut work = Box::pin(work);
+        loop {
+            match self.own.clock.timeout(PROGRESS, &mut work).await {
+                Ok(done) => return done,
+                Err(_not_yet) => self.step(CheckStep::Progress(self.progress())).await?,
+            }
+        }
+    }
+
+    async fn step(&self, step: CheckStep) -> Result<(), Status> {
+        match self.own.clock.timeout(UNREAD, self.steps.send(step)).await {
+            Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
+            Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+        }
+    }
+
+    fn progress(&self) -> CheckProgress {
+        let counts = self
+            .own
+            .admin
+            .counts()
+            .filter(|_| self.order.selection.is_all());
+        let (files_total, bytes_total) = counts.map_or((0, 0), |counts| {
+            let bytes = if self.order.reads_bytes {
+                counts.bytes
+            } else {
+                0
+            };
+            (counts.files, bytes)
+        });
+        CheckProgress {
+            replica: self.replica.clone(),
+            files: self.compared.load(Ordering::Relaxed),
+            bytes: self.read.load(Ordering::Relaxed),
+            files_total,
+            bytes_total,
+        }
+    }
+
+    fn gap(&self, node: Option<NodeId>, volume: Option<VolumeId>, reason: String) {
+        let mut tally = self.tally();
+        let is_known = |gap: &GapOf| gap.node == node && gap.volume == volume && node.is_some();
+        if !tally.gaps.iter().any(is_known) {
+            tally.gaps.insert(GapOf {
+                node,
+                volume,
+                reason,
+            });
+        }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,222 @@
+//! The copies of a replica read again: whole, or random groups of them with their proofs.
+//!
+//! Each node goes through its own copies, two at a time, beside the others. A volume of which a copy cannot be asked is a
+//! gap of the report, and after a few such copies it is not asked again.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive_model::groups::GROUP_SIZE;
+use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
+use archive_rpc::Kind;
+use futures_util::future::try_join_all;
+use tokio::sync::{Mutex, mpsc};
+use tonic::Status;
+
+use super::{Boxed, Pass, WINDOW};
+use crate::anomalies::{Eye, Look};
+use crate::assemble::{Donor, Part, Wanted};
+use crate::preserver::blocking;
+
+/// After so many copies of a volume that could not be read, the others are not asked for.
+const PATIENCE: u32 = 3;
+
+/// Random groups that a copy is asked for: 1 % of damage is met with a chance of 4 % in each check, and by 459 copies
+/// of one disk with one of more than 99 %.
+const CHALLENGES: u32 = 4;
+
+/// One copy, as the admin data knows it.
+#[derive(Clone, Debug)]
+struct Target {
+    name: FileName,
+    root: Root,
+    size: u64,
+    node: NodeId,
+    volume: VolumeId,
+}
+
+impl Pass<'_> {
+    /// Reads every selected copy again.
+    pub(super) async fn read_all(&self) -> Result<(), Status> {
+        let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
+        let nodes = blocking(move || admin.nodes(&replica)).await?;
+        let mut walks: Vec<Boxed<'_>> = Vec::new();
+        for node in nodes {
+            walks.push(Box::pin(self.walk(node)));
+        }
+        try_join_all(walks).await.map(|_| ())
+    }
+
+    async fn walk(&self, node: NodeId) -> Result<(), Status> {
+        let (targets, next) = mpsc::channel(WINDOW);
+        let next = Mutex::new(next);
+        // Two at once.
+        tokio::try_join!(
+            self.targets(node, targets),
+            self.read_each(&next),
+            self.read_each(&next),
+        )
+        .map(|_| ())
+    }
+
+    async fn read_each(&self, next: &Mutex<mpsc::Receiver<Target>>) -> Result<(), Status> {
+        loop {
+            let target = next.lock().await.recv().await;
+            match target {
+                None => return Ok(()),
+                Some(target) => self.visit(target).await?,
+            }
+        }
+    }
+
+    /// Every selected copy of a node.
+    async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), Status> {
+        let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
+        let selection = self.order.selection.clone();
+        blocking(move || {
+            let names = selection.names.clone();
+            let take = |row: crate::admin::AdminRow| {
+                let record = row.record;
+                let copy = record.replicas.get(&replica)?;
+                let is_wanted = copy.state.is_completed()
+                    && copy.node.as_ref() == Some(&node)
+                    && selection.has(&record.name);
+                let content = record.content.as_ref().filter(|_| is_wanted)?;
+                Some(Target {
+                    root: content.root,
+                    size: content.size,
+                    node: node.clone(),
+                    volume: copy.volume.clone()?,
+                    name: record.name,
+                })
+            };
+            if names.is_empty() {
+                for row in admin.files(None)? {
+                    if let Some(target) = take(row?)
+                        && targets.blocking_send(target).is_err()
+                    {
+                        break;
+                    }
+                }
+                return Ok(());
+            }
+            for name in names {
+                if let Some(target) = admin.file(&name)?.and_then(take)
+                    && targets.blocking_send(target).is_err()
+                {
+                    break;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Reads one copy again, as was asked for. A node that cannot prove what it has reads the copy whole; if it then says
+    /// that all is well, it is not believed.
+    async fn visit(&self, target: Target) -> Result<(), Status> {
+        let silent = (target.node.clone(), target.volume.clone());
+        let refusals = self.tally().refusals.get(&silent).copied();
+        if refusals.unwrap_or_default() >= PATIENCE {
+            self.tally().unverified += 1;
+            return Ok(());
+        }
+        let proves = if self.order.challenges {
+            self.proves(&target).await
+        } else {
+            Ok(true)
+        };
+        let proves = match proves {
+            Ok(true) if !self.order.reads_bytes => return Ok(()),
+            Ok(proves) => proves,
+            Err(status) => return self.refused(&target, &status).await,
+        };
+        let before = AtomicU64::new(0);
+        let told = |bytes: u64| {
+            let more = bytes.saturating_sub(before.swap(bytes, Ordering::Relaxed));
+            self.read.fetch_add(more, Ordering::Relaxed);
+        };
+        let place = (&self.replica, &target.node, Some(&target.volume));
+        let verifying = self.own.verify(place, &target.name, target.size, told);
+        let copy = match verifying.await {
+            Ok(copy) => copy,
+            Err(status) => return self.refused(&target, &status).await,
+        };
+        let rest = target.size.saturating_sub(before.load(Ordering::Relaxed));
+        self.read.fetch_add(rest, Ordering::Relaxed);
+        let errand = &self.order.errand;
+        let filing = self
+            .own
+            .file_verified(&self.replica, &target.name, &copy, errand);
+        let found = filing.await?;
+        if proves || !found.open.is_empty() {
+            return self.tell(found).await;
+        }
+        tracing::warn!(file = %target.name, node = %target.node, "a node cannot prove what it says it has");
+        let look = Look {
+            found: vec![AnomalyKind::Unverified {
+                node: target.node.clone(),
+                volume: Some(target.volume.clone()),
+            }],
+            eye: Eye::Nothing,
+            by: errand.finder,
+            is_second: false,
+            size: target.size,
+            place: Some((target.node.clone(), target.volume.clone())),
+        };
+        let filing = self.own.file(&self.replica, &target.name, look, errand);
+        self.tell(filing.await?).await
+    }
+
+    /// A copy was not read. If it is not where it was, it may be elsewhere; else its volume is a gap from now on.
+    async fn refused(&self, target: &Target, status: &Status) -> Result<(), Status> {
+        if Kind::of(status) == Kind::NotFound {
+            return self.look(&target.name).await;
+        }
+        self.tally().not_intact.insert(target.name.clone());
+        let reason = format!("{}: {}", target.name, status.message());
+        let (node, volume) = (target.node.clone(), target.volume.clone());
+        self.gap(Some(node.clone()), Some(volume.clone()), reason);
+        if Kind::of(status) != Kind::Busy {
+            let mut tally = self.tally();
+            *tally.refusals.entry((node, volume)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the node proves some random groups.
+    async fn proves(&self, target: &Target) -> Result<bool, Status> {
+        let Some(count) = NonZeroU64::new(groups::count(target.size)) else {
+            return Ok(true);
+        };
+        let mut chosen = Groups::none();
+        for _ in 0..CHALLENGES {
+            let group = self.own.chance.below(count);
+            chosen.insert_one(group.map_err(|error| Kind::Internal.status(error.to_string()))?);
+        }
+        let wanted = Wanted {
+            name: target.name.clone(),
+            root: target.root,
+            size: target.size,
+        };
+        let donor = Donor {
+            replica: self.replica.clone(),
+            node: Some(target.node.clone()),
+            bad: Groups::none(),
+        };
+        let ranges: Vec<_> = chosen.byte_ranges(target.size).collect();
+        let mut reading = self.own.assembler.read(wanted, vec![donor], ranges);
+        while let Some(part) = reading.next().await {
+            match part {
+                Part::Proven(proven) => {
+                    debug_assert!(proven.length <= u64::from(CHALLENGES) * GROUP_SIZE);
+                }
+                Part::Hole(hole) if hole.is_silence => {
+                    return Err(Kind::Unavailable.status(hole.said));
+                }
+                Part::Hole(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,259 @@
+//! The listing of a replica against the admin data, both while they are read, in bounded memory.
+//!
+//! The comparison blocks: it lives on a thread of its own between two channels, one that brings the listing, one that
+//! takes what seems to be wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive_daemon::clock::TimedOut;
+use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
+use archive_rpc::Kind;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+
+use super::{Pass, Selection, WINDOW};
+use crate::admin::Admin;
+use crate::anomalies::{Eye, Found, Look};
+use crate::check::{AdminEntry, Check, Finding, Listed, Report};
+use crate::preserver::{expected, listed};
+use crate::replicas::{CopyCondition, ListedCopies};
+
+/// Of a node or volume that is silent, so many files are filed as unverified; the others are counted, and the gap says
+/// whose they are.
+const MOST_UNVERIFIED: u64 = 1000;
+
+/// What the comparison makes of a listing.
+type Item = Result<Listed, String>;
+
+impl Pass<'_> {
+    /// Compares every selected name; `false`: the replica could not be listed to its end.
+    pub(super) async fn compare_all(&self) -> Result<bool, Status> {
+        let opened = match self.open().await {
+            Ok(opened) => opened,
+            Err(status) => {
+                self.gap(None, None, status.message().to_owned());
+                return Ok(false);
+            }
+        };
+        let (items, listing) = mpsc::channel(WINDOW);
+        let (findings, found) = mpsc::channel(WINDOW);
+        let unexpected = findings.clone();
+        let side = AdminSide {
+            admin: self.own.admin.clone(),
+            selection: self.order.selection.clone(),
+            replica: self.replica.clone(),
+            compared: Arc::clone(&self.compared),
+        };
+        let comparing = async {
+            let done = spawn_blocking(move || compare(&side, listing, &findings)).await;
+            done.map_err(|error| Kind::Internal.status(error.to_string()))?
+        };
+        let bringing = async {
+            self.bring(opened, items, unexpected).await;
+            Ok(())
+        };
+        let ((), report, ()) = tokio::try_join!(bringing, comparing, self.settle(found))?;
+        self.tally().withdrawn = report.withdrawn;
+        for (node, volume) in report.silent() {
+            let reason = "it could not be asked, or not to the end".to_owned();
+            self.gap(Some(node.clone()), volume.cloned(), reason);
+        }
+        for cut in &report.cuts {
+            self.gap(None, None, cut.reason.clone());
+        }
+        Ok(report.cuts.is_empty())
+    }
+
+    /// Asks who is silent, and begins the listing. A replica that cannot be asked at all is one gap, not one for each file.
+    async fn open(&self) -> Result<Opened, Status> {
+        let (clock, stall) = (&self.own.clock, self.own.stall);
+        let nodes = clock.timeout(stall, self.own.replicas.reports(&self.replica));
+        let nodes = nodes.await.map_err(late)??;
+        let mut offline = Vec::new();
+        for node in nodes {
+            if !node.alive {
+                self.gap(Some(node.node.clone()), None, "it is silent".to_owned());
+                offline.push((node.node, None));
+                continue;
+            }
+            for volume in node.volumes.iter().filter(|volume| volume.is_offline()) {
+                let id = volume.volume.parse().ok();
+                self.gap(Some(node.node.clone()), id.clone(), volume.state.clone());
+                offline.push((node.node.clone(), id));
+            }
+        }
+        let opening = self.own.replicas.copies(&self.replica);
+        let pages = clock.timeout(stall, opening).await.map_err(late)??;
+        Ok(Opened { offline, pages })
+    }
+
+    /// Brings the listing to the comparison. Who is silent is said first, so that nothing is missing because of it.
+    async fn bring(
+        &self,
+        opened: Opened,
+        items: mpsc::Sender<Item>,
+        unexpected: mpsc::Sender<Finding>,
+    ) {
+        if let Err(status) = self.try_bring(opened, &items, &unexpected).await {
+            // Gone, the comparison has ended; it says why.
+            drop(items.send(Err(status.message().to_owned())).await);
+        }
+    }
+
+    async fn try_bring(
+        &self,
+        opened: Opened,
+        items: &mpsc::Sender<Item>,
+        unexpected: &mpsc::Sender<Finding>,
+    ) -> Result<(), Status> {
+        let (clock, stall) = (&self.own.clock, self.own.stall);
+        let Opened { offline, mut pages } = opened;
+        let gone = |_gone| Status::cancelled("the comparison has ended");
+        for (node, volume) in offline.clone() {
+            items
+                .send(Ok(Listed::Silent { node, volume }))
+                .await
+                .map_err(gone)?;
+        }
+        loop {
+            let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
+            for listing in page.copies {
+                let (name, copy) = (listing.name, listing.copy);
+                let is_offline = offline.iter().any(|(node, volume)| {
+                    *node == copy.node && volume.as_ref().is_none_or(|id| *id == copy.volume)
+                });
+                if is_offline || !self.order.selection.has(&name) {
+                    continue;
+                }
+                if copy.condition == CopyCondition::Unexpected {
+                    let finding = Finding::Anomaly {
+                        file: name,
+                        kind: AnomalyKind::Unexpected,
+                    };
+                    let ended = |_gone| Status::cancelled("the comparison has ended");
+                    unexpected.send(finding).await.map_err(ended)?;
+                } else if let Some(entry) = listed(&name, &copy) {
+                    items.send(Ok(Listed::Entry(entry))).await.map_err(gone)?;
+                }
+            }
+            let Some(end) = page.end else {
+                continue;
+            };
+            for (node, volume, reason) in end.gaps {
+                self.gap(Some(node.clone()), volume.clone(), reason);
+                items
+                    .send(Ok(Listed::Silent { node, volume }))
+                    .await
+                    .map_err(gone)?;
+            }
+            if let Some(reason) = end.unnamed.into_iter().next() {
+                return Err(Kind::Unavailable.status(reason));
+            }
+            return items.send(Ok(Listed::End)).await.map_err(gone);
+        }
+    }
+
+    /// Looks once more at every name of which something seems to be wrong.
+    async fn settle(&self, mut findings: mpsc::Receiver<Finding>) -> Result<(), Status> {
+        let mut last: Option<FileName> = None;
+        while let Some(finding) = findings.recv().await {
+            match finding {
+                Finding::Anomaly {
+                    file,
+                    kind: kind @ AnomalyKind::Unverified { .. },
+                } => self.unverified(&file, kind).await?,
+                Finding::Anomaly { file, .. } | Finding::Moved { file, .. } => {
+                    if last.as_ref() != Some(&file) {
+                        self.look(&file).await?;
+                        last = Some(file);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody could look: there is nobody to ask again.
+    async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), Status> {
+        let record = self.own.row(name).await?;
+        let content = record.as_ref().and_then(|record| record.content.as_ref());
+        let AnomalyKind::Unverified { node, volume } = &kind else {
+            return Ok(());
+        };
+        let is_filed = {
+            let mut tally = self.tally();
+            let filed = tally
+                .anomalies
+                .get("unverified")
+                .copied()
+                .unwrap_or_default();
+            if filed >= MOST_UNVERIFIED {
+                tally.unverified += 1;
+                tally.anomalies.insert("unverified", filed + 1);
+            }
+            filed < MOST_UNVERIFIED
+        };
+        if !is_filed {
+            return Ok(());
+        }
+        let place = volume.as_ref().map(|volume| (node.clone(), volume.clone()));
+        let look = Look {
+            eye: Eye::Nothing,
+            by: self.order.errand.finder,
+            is_second: false,
+            size: content.map_or(0, |content| content.size),
+            place,
+            found: vec![kind],
+        };
+        let filing = self.own.file(&self.replica, name, look, &self.order.errand);
+        let found: Found = filing.await?;
+        self.tell(found).await
+    }
+}
+
+/// A replica that answers.
+struct Opened {
+    /// Nodes, and volumes of them, at which nobody can look.
+    offline: Vec<(NodeId, Option<VolumeId>)>,
+    pages: ListedCopies,
+}
+
+fn late(late: TimedOut) -> Status {
+    Kind::TimedOut.status(late.to_string())
+}
+
+/// What the admin data expects of the replica.
+struct AdminSide {
+    admin: Admin,
+    selection: Selection,
+    replica: archive_model::ReplicaId,
+    compared: Arc<AtomicU64>,
+}
+
+/// Compares until both sides end. When nobody takes what is found, it ends early.
+fn compare(
+    side: &AdminSide,
+    mut listing: mpsc::Receiver<Item>,
+    findings: &mpsc::Sender<Finding>,
+) -> Result<Report, Status> {
+    let rows = side.admin.files(None);
+    let rows = rows.map_err(|error| Kind::Storage.status(error.to_string()))?;
+    let entries = rows.filter_map(|row| {
+        let entry: Result<AdminEntry, String> = match row {
+            Err(error) => Err(error.to_string()),
+            Ok(row) if !side.selection.has(&row.record.name) => return None,
+            Ok(row) => Ok(expected(&row.record, &side.replica)?),
+        };
+        side.compared.fetch_add(1, Ordering::Relaxed);
+        Some(entry)
+    });
+    let mut check = Check::new(entries, std::iter::from_fn(move || listing.blocking_recv()));
+    for finding in &mut check {
+        if findings.blocking_send(finding).is_err() {
+            break;
+        }
+    }
+    Ok(check.report().clone())
+}

@@ -1,0 +1,334 @@
+//! Carries out the repair of one file: look again, plan, move what is needed, and file what came of it.
+//!
+//! Owns the order: the patient is looked at once more before anything else; the plan is made from what is known of every
+//! copy just now; donors prove each group while it is read; only a node that has read back what it mended closes the
+//! anomaly. One repair of a file at a time. Nothing is touched of a file of which some needed group is good nowhere.
+//!
+//! Not promised: that a plan holds. A donor that turns out to be damaged is looked at, and the plan is made again.
+
+mod carry;
+mod known;
+mod orders;
+
+use std::sync::Arc;
+
+use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
+use crate::assemble::Wanted;
+use crate::preserver::{Errand, Preserver, blocking};
+use crate::repair::{Patient, Plan, plan};
+
+pub(crate) use orders::Which;
+
+/// How often a plan is made for one repair, when donors turn out to be damaged.
+const PLANS: usize = 4;
+
+/// So many files are repaired at once, whoever asks.
+const MOST_REPAIRS: usize = 64;
+
+/// Who wants a repair, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Mandate {
+    /// As `role/name`.
+    pub(crate) who: Arc<str>,
+    pub(crate) why: String,
+    /// Only to say what would be done.
+    pub(crate) is_dry: bool,
+}
+
+/// What came of a repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// What would be done.
+    Planned,
+    /// It is as it should be again.
+    Repaired,
+    /// Some of it is good nowhere. Nothing was touched.
+    Lost,
+    /// Not now.
+    Waiting,
+    /// There is nothing to do.
+    Nothing,
+    /// People must decide.
+    Officer,
+    /// It was tried, and did not work.
+    Failed,
+}
+
+impl Outcome {
+    /// As it stands in answers.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Repaired => "repaired",
+            Self::Lost => "lost",
+            Self::Waiting => "waiting",
+            Self::Nothing => "nothing",
+            Self::Officer => "officer",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    /// In one line, for people.
+    pub(crate) what: String,
+    /// Bytes that came from donors, or would, proofs included.
+    pub(crate) moved: u64,
+    /// Where the replaced groups lie, in the attic of the volume.
+    pub(crate) attic: String,
+}
+
+impl Done {
+    fn of(outcome: Outcome, what: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            what: what.into(),
+            moved: 0,
+            attic: String::new(),
+        }
+    }
+}
+
+/// The copy that is to be mended, as it is now.
+struct Case {
+    patient: Patient,
+    wanted: Wanted,
+    /// Where the damaged copy is; none of one that is missing.
+    place: Option<(NodeId, VolumeId)>,
+}
+
+/// What looking once more came to.
+enum Again {
+    Case(Box<Case>),
+    /// There is nothing to be mended, or nobody can say.
+    Done(Done),
+}
+
+impl Preserver {
+    /// Repairs one anomaly, as far as it can be. `told` hears how many bytes were verified so far.
+    pub(crate) async fn repair(
+        &self,
+        row: &AnomalyRow,
+        mandate: &Mandate,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Done, Status> {
+        let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
+            let what = "it is being repaired, or too many others are; ask again later";
+            return Ok(Done::of(Outcome::Waiting, what));
+        };
+        let done = self.repair_claimed(row, mandate, told).await?;
+        if !mandate.is_dry {
+            let (anomalies, row) = (Arc::clone(&self.anomalies), row.clone());
+            let note = format!("{}: {}", done.outcome.word(), done.what);
+            blocking(move || anomalies.note(&row, &note)).await?;
+        }
+        Ok(done)
+    }
+
+    async fn repair_claimed(
+        &self,
+        row: &AnomalyRow,
+        mandate: &Mandate,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Done, Status> {
+        let mut left = PLANS;
+        loop {
+            left -= 1;
+            let case = match self.look_again(row, mandate, told).await? {
+                Again::Case(case) => case,
+                Again::Done(done) => return Ok(done),
+            };
+            let copies = self.known(&case.wanted, &case.patient.replica).await?;
+            let known = copies
+                .iter()
+                .map(|(known, _)| known.clone())
+                .collect::<Vec<_>>();
+            let plan = plan(&case.patient, &known);
+            if mandate.is_dry {
+                let done = Done::of(Outcome::Planned, plan.dry_run(&case.patient));
+                return Ok(Done {
+                    moved: plan.bytes(case.patient.size),
+                    ..done
+                });
+            }
+            let done = match &plan {
+                Plan::Nothing(why) => Some(Done::of(Outcome::Nothing, why.to_string())),
+                Plan::Officer(question) => Some(Done::of(Outcome::Officer, question.to_string())),
+                Plan::Wait { unknown } => {
+                    let names: Vec<&str> = unknown.iter().map(ReplicaId::as_str).collect();
+                    let names = names.join(", ");
+                    let what = format!("{names} cannot be read group by group now");
+                    Some(Done::of(Outcome::Waiting, what))
+                }
+                Plan::Lost { ranges } => Some(self.lost(&case, ranges, mandate).await?),
+                Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
+                Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
+                    Some(self.bring_back(&case, &plan, mandate).await?)
+                }
+                Plan::FetchGroups { .. } | Plan::Salvage { .. } => {
+                    self.fetch(&case, &plan, &copies, mandate, told).await?
+                }
+            };
+            match done {
+                Some(done) => return Ok(done),
+                None if left == 0 => {
+                    let what = "donors turn out to be damaged again and again; check them";
+                    return Ok(Done::of(Outcome::Failed, what));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Looks at the patient: is it still so, and in which groups?
+    async fn look_again(
+        &self,
+        row: &AnomalyRow,
+        mandate: &Mandate,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Again, Status> {
+        let done = |outcome, what: &str| Ok(Again::Done(Done::of(outcome, what)));
+        let Some(content) = self.row(&row.file).await?.and_then(|record| record.content) else {
+            return done(
+                Outcome::Officer,
+                "nobody stored this file; `adopt` or `remove` it",
+            );
+        };
+        let wanted = Wanted {
+            name: row.file.clone(),
+            root: content.root,
+            size: content.size,
+        };
+        let patient = |kind| Patient {
+            file: row.file.clone(),
+            size: content.size,
+            replica: row.replica.clone(),
+            kind,
+        };
+        let case = |kind, place| {
+            Ok(Again::Case(Box::new(Case {
+                patient: patient(kind),
+                wanted: wanted.clone(),
+                place,
+            })))
+        };
+        match &row.filed.kind {
+            AnomalyKind::Missing
+            | AnomalyKind::Corrupt(_)
+            | AnomalyKind::Unreadable(_)
+            | AnomalyKind::Lost(_) => {}
+            other @ (AnomalyKind::Unexpected
+            | AnomalyKind::Duplicate(_)
+            | AnomalyKind::Conflicting(_)
+            | AnomalyKind::Disputed(_)
+            | AnomalyKind::Unverified { .. }
+            | AnomalyKind::Transient) => return case(other.clone(), None),
+        }
+        let errand = Errand {
+            who: Arc::clone(&mandate.who),
+            finder: row.filed.found_by,
+            is_second: false,
+        };
+        let (seen, _) = self.look_and_file(&row.replica, &row.file, &errand).await?;
+        let is_right =
+            |copy: &&crate::replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
+        let copies: Vec<_> = seen.located.copies.iter().filter(is_right).collect();
+        if copies.is_empty() {
+            return match (
+                &seen.located.silent,
+                seen.found.contains(&AnomalyKind::Missing),
+            ) {
+                (_, true) => case(AnomalyKind::Missing, None),
+                (Some(silent), false) => done(Outcome::Waiting, silent),
+                (None, false) if seen.found.contains(&AnomalyKind::Transient) => {
+                    done(Outcome::Waiting, "it is on its way into the replica")
+                }
+                (None, false) => done(
+                    Outcome::Officer,
+                    "the replica holds something else under this name",
+                ),
+            };
+        }
+        // The copy that was filed, else the first: what is damaged of it is found out by reading it.
+        let is_filed = |copy: &&&crate::replicas::Copy| {
+            Some(&copy.node) == row.filed.node.as_ref()
+                && Some(&copy.volume) == row.filed.volume.as_ref()
+        };
+        let Some(copy) = copies.iter().find(is_filed).or_else(|| copies.first()) else {
+            return done(Outcome::Waiting, "no copy can be read now");
+        };
+        let place = (&row.replica, &copy.node, Some(&copy.volume));
+        let verified = self.verify(place, &row.file, content.size, told).await;
+        let copy = match verified {
+            Ok(copy) => copy,
+            Err(status) => {
+                let what = format!("the copy cannot be read again: {}", status.message());
+                return done(Outcome::Waiting, &what);
+            }
+        };
+        self.file_verified(&row.replica, &row.file, &copy, &errand)
+            .await?;
+        let bad = crate::preserver::bad(&copy, content.size);
+        if bad.is_empty() {
+            return done(Outcome::Nothing, "the copy was read again, and is good");
+        }
+        let place = Some((copy.node.clone(), copy.volume));
+        case(AnomalyKind::Corrupt(bad), place)
+    }
+
+    /// Some groups are good nowhere: that is filed, and nothing touched.
+    async fn lost(
+        &self,
+        case: &Case,
+        ranges: &[(u64, u64)],
+        mandate: &Mandate,
+    ) -> Result<Done, Status> {
+        let kind = AnomalyKind::Lost(ranges.to_vec());
+        let what = format!("{kind}: good in no replica; nothing was touched");
+        let errand = Errand {
+            who: Arc::clone(&mandate.who),
+            finder: Finder::Check,
+            is_second: false,
+        };
+        let look = Look {
+            found: vec![kind],
+            eye: Eye::Nothing,
+            by: errand.finder,
+            is_second: false,
+            size: case.patient.size,
+            place: case.place.clone(),
+        };
+        self.file(&case.patient.replica, &case.patient.file, look, &errand)
+            .await?;
+        Ok(Done::of(Outcome::Lost, what))
+    }
+}
+
+/// What a part said, for people.
+fn said(status: &Status) -> String {
+    match Kind::of(status) {
+        Kind::Invalid if status.code() == tonic::Code::Unimplemented => {
+            "the node is of an older version, which cannot do this; upgrade it".to_owned()
+        }
+        Kind::Invalid
+        | Kind::NotFound
+        | Kind::Exists
+        | Kind::Busy
+        | Kind::Mismatch
+        | Kind::NotEnoughReplicas
+        | Kind::Damaged
+        | Kind::Refused
+        | Kind::NoSpace
+        | Kind::Unavailable
+        | Kind::TimedOut
+        | Kind::Storage
+        | Kind::Internal => status.message().to_owned(),
+    }
+}

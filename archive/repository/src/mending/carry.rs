@@ -1,0 +1,404 @@
+//! What a plan moves: groups into a damaged copy, or a whole file into a replica that lacks it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_model::{AnomalyKind, Groups, NodeId, ReplicaState, StoreFailure};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::{Case, Done, Mandate, Outcome, said};
+use crate::admin::AuditLine;
+use crate::anomalies::Finder;
+use crate::assemble::{Assembly, Donor, Part};
+use crate::preserver::{Errand, Preserver, blocking};
+use crate::repair::{Condition, KnownCopy, Plan};
+use crate::replicas::{Copy, MendOrder, Mended, Mending};
+use crate::store::Event;
+
+/// How long a node may work in silence, beside the size-dependent part, and the slowest writing and reading back.
+const MEND: (Duration, u64) = (Duration::from_mins(5), 10_000_000);
+
+/// How often it is looked whether the coordinator has brought a file.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What came of sending groups.
+enum Sent {
+    /// The node has read the mended copy back.
+    Mended { copy: Copy, attic: String },
+    /// No donor gives these bytes. The copy is as it was.
+    Hole { is_unknown: bool, said: String },
+}
+
+impl Preserver {
+    /// Moves groups into the damaged copy; none: donors were not what they seemed, plan again.
+    pub(super) async fn fetch(
+        &self,
+        case: &Case,
+        plan: &Plan,
+        copies: &[(KnownCopy, Option<NodeId>)],
+        mandate: &Mandate,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Option<Done>, Status> {
+        let Some((node, volume)) = case.place.clone() else {
+            return Ok(None);
+        };
+        let size = case.wanted.size;
+        let pieces = plan.to_verify(size);
+        let groups = pieces
+            .iter()
+            .fold(Groups::none(), |all, (_, groups)| all.union(groups));
+        let order = MendOrder {
+            replica: case.patient.replica.clone(),
+            node,
+            volume,
+            name: case.patient.file.clone(),
+            root: case.wanted.root,
+            groups: groups.clone(),
+            who: mandate.who.to_string(),
+            why: mandate.why.clone(),
+        };
+        let ranges: Vec<_> = groups.byte_ranges(size).collect();
+        let donors = donors(plan, copies, size);
+        let mut reading = self.assembler.read(case.wanted.clone(), donors, ranges);
+        let sent = self.send(&order, &mut reading, size, told).await;
+        let moved = reading.sent().values().sum();
+        for (donor, bytes) in reading.sent() {
+            self.instruments.count_moved(donor, *bytes);
+        }
+        let is_damaged = !reading.damaged().is_empty();
+        for (donor, node) in reading.damaged() {
+            self.look_at_donor(case, &donor, node.as_ref(), mandate)
+                .await?;
+        }
+        let done = |outcome, what: String| {
+            Ok(Some(Done {
+                outcome,
+                what,
+                moved,
+                attic: String::new(),
+            }))
+        };
+        let (copy, attic) = match sent {
+            Err(status) => {
+                let what = format!("the node did not take the groups: {}", said(&status));
+                let outcome = match Kind::of(&status) {
+                    Kind::Busy => Outcome::Waiting,
+                    Kind::Invalid
+                    | Kind::NotFound
+                    | Kind::Exists
+                    | Kind::Mismatch
+                    | Kind::NotEnoughReplicas
+                    | Kind::Damaged
+                    | Kind::Refused
+                    | Kind::NoSpace
+                    | Kind::Unavailable
+                    | Kind::TimedOut
+                    | Kind::Storage
+                    | Kind::Internal => Outcome::Failed,
+                };
+                return done(outcome, what);
+            }
+            Ok(Sent::Hole {
+                is_unknown: true,
+                said,
+            }) => {
+                return done(
+                    Outcome::Waiting,
+                    format!("no donor gives what is needed: {said}"),
+                );
+            }
+            Ok(Sent::Hole { .. }) if is_damaged => return Ok(None),
+            Ok(Sent::Hole { said, .. }) => {
+                return done(
+                    Outcome::Failed,
+                    format!("no donor gives what is needed: {said}"),
+                );
+            }
+            Ok(Sent::Mended { copy, attic }) => (copy, attic),
+        };
+        let given: Vec<String> = reading
+            .sent()
+            .iter()
+            .map(|(donor, bytes)| format!("{bytes} bytes from {donor}"))
+            .collect();
+        let given = given.join(", ");
+        let what = format!(
+            "{} of {}: {given}; the replaced ones lie in the attic as {attic}",
+            AnomalyKind::Corrupt(groups.clone())
+                .to_string()
+                .replacen("corrupt ", "", 1),
+            case.patient.replica,
+        );
+        self.note(case, mandate, format!("repaired {what}")).await?;
+        self.instruments.repaired_groups.inc_by(groups.len());
+        let errand = self.errand(mandate);
+        self.file_verified(&case.patient.replica, &case.patient.file, &copy, &errand)
+            .await?;
+        let outcome = if copy.is_present() {
+            Outcome::Repaired
+        } else {
+            Outcome::Failed
+        };
+        Ok(Some(Done {
+            outcome,
+            what,
+            moved,
+            attic,
+        }))
+    }
+
+    /// Reads groups and sends them on, then waits for the node to have read them back.
+    async fn send(
+        &self,
+        order: &MendOrder,
+        reading: &mut Assembly,
+        size: u64,
+        told: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Sent, Status> {
+        let opening = self
+            .clock
+            .timeout(self.stall, self.replicas.mend(order))
+            .await;
+        let (mut mending, call) =
+            opening.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        let exchange = async {
+            match self.pour(reading, &mending).await {
+                Ok(None) => {}
+                Ok(Some(hole)) => return Ok(hole),
+                // The node ended it: what it said waits on the other side.
+                Err(broken) => {
+                    let said = self.clock.timeout(self.stall, mending.next()).await;
+                    return Err(said.ok().and_then(Result::err).unwrap_or(broken));
+                }
+            }
+            self.timely(mending.close()).await?;
+            let (least, rate) = MEND;
+            let whole = Duration::from_secs(size.checked_div(rate).unwrap_or(0));
+            loop {
+                let said = self
+                    .clock
+                    .timeout(least.saturating_add(whole), mending.next())
+                    .await;
+                match said.map_err(|late| Kind::TimedOut.status(late.to_string()))?? {
+                    Mended::Progress(bytes) => told(bytes),
+                    Mended::Done { copy, attic } => return Ok(Sent::Mended { copy, attic }),
+                }
+            }
+        };
+        tokio::pin!(call);
+        let mut exchange = Box::pin(exchange);
+        tokio::select! {
+            biased;
+            ended = &mut exchange => return ended,
+            () = &mut call => {}
+        }
+        // The call has ended; what it said is there.
+        exchange.await
+    }
+
+    /// Sends every group; what nobody gives ends it before anything was changed.
+    async fn pour(
+        &self,
+        reading: &mut Assembly,
+        mending: &Mending,
+    ) -> Result<Option<Sent>, Status> {
+        while let Some(part) = reading.next().await {
+            match part {
+                Part::Proven(proven) => {
+                    let sending = mending.segment(proven.offset, proven.length, proven.encoded);
+                    self.timely(sending).await?;
+                }
+                Part::Hole(hole) => {
+                    return Ok(Some(Sent::Hole {
+                        is_unknown: !hole.unknown.is_empty(),
+                        said: hole.said,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn timely(
+        &self,
+        sending: impl Future<Output = Result<(), Status>>,
+    ) -> Result<(), Status> {
+        let sent = self.clock.timeout(self.stall, sending).await;
+        sent.map_err(|late| Kind::TimedOut.status(format!("the node takes no bytes: {late}")))?
+    }
+
+    /// A donor showed damage: it is read whole, and what is found is filed before the next plan.
+    async fn look_at_donor(
+        &self,
+        case: &Case,
+        donor: &archive_model::ReplicaId,
+        node: Option<&NodeId>,
+        mandate: &Mandate,
+    ) -> Result<(), Status> {
+        let Some(node) = node else {
+            return Ok(());
+        };
+        let place = (donor, node, None);
+        let verified = self
+            .verify(place, &case.wanted.name, case.wanted.size, |_| {})
+            .await;
+        match verified {
+            Ok(copy) => {
+                let errand = self.errand(mandate);
+                self.file_verified(donor, &case.wanted.name, &copy, &errand)
+                    .await
+                    .map(|_| ())
+            }
+            Err(status) => {
+                let file = &case.wanted.name;
+                tracing::warn!(%file, %donor, %node, %status, "a damaged donor cannot be looked at");
+                Ok(())
+            }
+        }
+    }
+
+    /// Has the coordinator bring the file into the replica that lacks it, and waits until it is there.
+    pub(super) async fn bring_back(
+        &self,
+        case: &Case,
+        plan: &Plan,
+        mandate: &Mandate,
+    ) -> Result<Done, Status> {
+        let (file, replica) = (&case.patient.file, &case.patient.replica);
+        let donors: Vec<String> = plan
+            .to_verify(case.wanted.size)
+            .iter()
+            .map(|(donor, _)| donor.to_string())
+            .collect();
+        let donors = donors.join(", ");
+        self.note(
+            case,
+            mandate,
+            format!("missing in {replica}: to be brought from {donors}"),
+        )
+        .await?;
+        let before = self.row(file).await?;
+        let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
+            let what =
+                format!("{replica} came after the file; `replica bootstrap {replica}` fills it");
+            return Ok(Done::of(Outcome::Officer, what));
+        };
+        let event = Event::Gone {
+            replica: replica.clone(),
+        };
+        self.mail.happened(file.clone(), event).await;
+        if !self.mail.settled().await {
+            return Err(Kind::Unavailable.status("the repository is stopping"));
+        }
+        // From here on a copy that counts is one that was brought, or found, after all.
+        let (least, rate) = MEND;
+        let whole = Duration::from_secs(case.wanted.size.checked_div(rate).unwrap_or(0));
+        let until = self.clock.instant() + least.saturating_add(whole);
+        loop {
+            let record = self.row(file).await?;
+            let copy = record.and_then(|record| record.replicas.get(replica).cloned());
+            match copy.map(|copy| copy.state) {
+                Some(ReplicaState::UploadCompleted) => break,
+                Some(ReplicaState::UploadFailed(reason))
+                    if !matches!(reason, StoreFailure::Gone(_))
+                        && before.state != ReplicaState::UploadFailed(reason.clone()) =>
+                {
+                    let what = format!("{reason}; the archive goes on trying");
+                    return Ok(Done::of(Outcome::Waiting, what));
+                }
+                Some(ReplicaState::Withdrawn(why)) => {
+                    let what = format!("people have taken the copy out meanwhile: {why}");
+                    return Ok(Done::of(Outcome::Nothing, what));
+                }
+                Some(
+                    ReplicaState::UploadFailed(_)
+                    | ReplicaState::UploadStarted
+                    | ReplicaState::DataUploaded,
+                )
+                | None => {}
+            }
+            if self.clock.instant() >= until {
+                let what = "the file is still on its way; the archive goes on with it";
+                return Ok(Done::of(Outcome::Waiting, what));
+            }
+            self.clock.sleep(LOOK).await;
+        }
+        let (_, found) = self
+            .look_and_file(replica, file, &self.errand(mandate))
+            .await?;
+        let what = format!(
+            "brought {} bytes into {replica}, from {donors}",
+            case.wanted.size
+        );
+        self.note(case, mandate, what.clone()).await?;
+        let outcome = if found.open.is_empty() {
+            Outcome::Repaired
+        } else {
+            Outcome::Failed
+        };
+        Ok(Done {
+            outcome,
+            what,
+            moved: case.wanted.size,
+            attic: String::new(),
+        })
+    }
+
+    fn errand(&self, mandate: &Mandate) -> Errand {
+        let is_own = mandate.who == self.own;
+        Errand {
+            who: Arc::clone(&mandate.who),
+            finder: if is_own {
+                Finder::ScheduledCheck
+            } else {
+                Finder::Check
+            },
+            is_second: false,
+        }
+    }
+
+    /// Writes a line of the trail.
+    async fn note(&self, case: &Case, mandate: &Mandate, what: String) -> Result<(), Status> {
+        let line = AuditLine {
+            at: self.clock.now(),
+            who: mandate.who.to_string(),
+            file: Some(case.patient.file.clone()),
+            what: format!("{what}; {}", mandate.why),
+        };
+        let admin = self.admin.clone();
+        blocking(move || {
+            let mut changes = admin.change();
+            changes.note(line);
+            admin.commit(changes)
+        })
+        .await
+    }
+}
+
+/// Who is asked for the groups, in the order of the plan; then whoever else has the file, for what these do not give.
+fn donors(plan: &Plan, copies: &[(KnownCopy, Option<NodeId>)], size: u64) -> Vec<Donor> {
+    let planned: Vec<_> = plan
+        .to_verify(size)
+        .into_iter()
+        .map(|(id, _)| id.clone())
+        .collect();
+    let place = |id| planned.iter().position(|planned| planned == id);
+    let mut known: Vec<_> = copies
+        .iter()
+        .filter_map(|(copy, node)| {
+            let bad = match &copy.condition {
+                Condition::Intact => Groups::none(),
+                Condition::Damaged(bad) => bad.clone(),
+                Condition::Absent | Condition::Other(_) | Condition::Unreachable => return None,
+            };
+            let rank = place(&copy.replica).unwrap_or(usize::MAX);
+            Some((rank, copy.replica.clone(), node.clone(), bad))
+        })
+        .collect();
+    known.sort_by_key(|(rank, ..)| *rank);
+    known
+        .into_iter()
+        .map(|(_, replica, node, bad)| Donor { replica, node, bad })
+        .collect()
+}

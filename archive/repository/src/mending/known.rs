@@ -1,0 +1,212 @@
+//! What is known of every copy of a file just now: asked of the replicas, and of what is filed.
+
+use std::collections::BTreeMap;
+
+use archive_model::{AnomalyKind, Groups, NodeId, ReplicaId, ReplicaKind};
+use tonic::Status;
+
+use crate::anomalies::AnomalyRow;
+use crate::assemble::Wanted;
+use crate::preserver::{Preserver, bad};
+use crate::repair::{Condition, KnownCopy};
+use crate::replicas::{Copy, Located};
+
+impl Preserver {
+    /// Every replica's copy, and the node that has it. The patient's own is left out: it was looked at already.
+    pub(super) async fn known(
+        &self,
+        wanted: &Wanted,
+        patient: &ReplicaId,
+    ) -> Result<Vec<(KnownCopy, Option<NodeId>)>, Status> {
+        let filed = self.filed(&wanted.name).await?;
+        let mut known = Vec::new();
+        for spec in self.in_service() {
+            if spec.id == *patient {
+                continue;
+            }
+            let located = match spec.kind {
+                ReplicaKind::Checksum => None,
+                ReplicaKind::Bitarchive => {
+                    let locating = self.replicas.locate(&spec.id, &wanted.name);
+                    let located = self.clock.timeout(self.stall, locating).await;
+                    located.ok().and_then(Result::ok)
+                }
+            };
+            let of = filed.iter().filter(|row| row.replica == spec.id);
+            let (condition, node) = judge(wanted, located.as_ref(), of);
+            let copy = KnownCopy {
+                replica: spec.id.clone(),
+                kind: spec.kind,
+                condition,
+            };
+            known.push((copy, node));
+        }
+        Ok(known)
+    }
+}
+
+/// How a replica's copy is, by what it lists now and what is filed of it. Pure.
+fn judge<'a>(
+    wanted: &Wanted,
+    located: Option<&Located>,
+    filed: impl Iterator<Item = &'a AnomalyRow>,
+) -> (Condition, Option<NodeId>) {
+    let Some(located) = located else {
+        return (Condition::Unreachable, None);
+    };
+    let readable = located.copies.iter().filter(|copy| copy.is_readable());
+    let mut by_root: BTreeMap<bool, Vec<&Copy>> = BTreeMap::new();
+    for copy in readable {
+        let is_right = copy.root == Some(wanted.root);
+        by_root.entry(is_right).or_default().push(copy);
+    }
+    let right = by_root.remove(&true).unwrap_or_default();
+    let best = right.iter().min_by_key(|copy| bad(copy, wanted.size).len());
+    let Some(best) = best else {
+        let other = by_root.remove(&false).unwrap_or_default();
+        let other = other.first().and_then(|copy| copy.root);
+        return match (&located.silent, other) {
+            (Some(_), _) => (Condition::Unreachable, None),
+            (None, Some(root)) => (Condition::Other(root), None),
+            (None, None) => (Condition::Absent, None),
+        };
+    };
+    // What is filed of this copy was found by reading it; a catalog that was built anew does not know.
+    let mut damaged = bad(best, wanted.size);
+    for row in filed {
+        let is_here = row
+            .filed
+            .node
+            .as_ref()
+            .is_none_or(|node| *node == best.node);
+        if let (true, AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups)) =
+            (is_here, &row.filed.kind)
+        {
+            damaged = damaged.union(groups);
+        }
+    }
+    let damaged = damaged.intersection(&Groups::all(wanted.size));
+    let condition = if damaged.is_empty() {
+        Condition::Intact
+    } else {
+        Condition::Damaged(damaged)
+    };
+    (condition, Some(best.node.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{FileName, Root, VolumeId};
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::anomalies::{Filed, Finder};
+    use crate::replicas::CopyCondition;
+
+    fn groups(of: &[u64]) -> Groups {
+        let mut groups = Groups::none();
+        for group in of {
+            groups.insert_one(*group);
+        }
+        groups
+    }
+
+    fn copy(node: &str, root: u8, corrupt: Option<&[u64]>) -> Copy {
+        Copy {
+            node: NodeId::new(node).unwrap(),
+            volume: VolumeId::new("v").unwrap(),
+            size: 65536,
+            root: Some(Root::from_bytes([root; 32])),
+            stored: Timestamp::UNIX_EPOCH,
+            condition: corrupt.map_or(CopyCondition::Present, |of| CopyCondition::Damaged {
+                corrupt: groups(of),
+                unreadable: Groups::none(),
+            }),
+        }
+    }
+
+    fn filed(node: &str, kind: AnomalyKind) -> AnomalyRow {
+        AnomalyRow {
+            file: FileName::new("a").unwrap(),
+            replica: ReplicaId::new("two").unwrap(),
+            filed: Filed {
+                id: 1,
+                kind,
+                size: 65536,
+                node: Some(NodeId::new(node).unwrap()),
+                volume: None,
+                since: Timestamp::UNIX_EPOCH,
+                seen: Timestamp::UNIX_EPOCH,
+                confirmed: None,
+                found_by: Finder::Scrub,
+                accepted: None,
+                note: None,
+                is_first: true,
+            },
+            closed: None,
+        }
+    }
+
+    /// Kills: silence taken for absence; a filed finding forgotten because the catalog forgot; a worse copy chosen;
+    /// damage without groups taken for an intact donor.
+    #[test]
+    fn silence_is_unknown_and_what_was_found_counts() {
+        let wanted = Wanted {
+            name: FileName::new("a").unwrap(),
+            root: Root::from_bytes([1; 32]),
+            size: 65536,
+        };
+        let told = |copies: Vec<Copy>, is_silent: bool| {
+            Some(Located {
+                copies,
+                silent: is_silent.then(String::new),
+                gaps: vec![],
+            })
+        };
+        let corrupt = filed("n", AnomalyKind::Corrupt(groups(&[3])));
+        let elsewhere = filed("m", AnomalyKind::Corrupt(groups(&[3])));
+        let other = Condition::Other(Root::from_bytes([2; 32]));
+        for (located, row, expected) in [
+            (None, None, Condition::Unreachable),
+            (told(vec![], true), None, Condition::Unreachable),
+            (told(vec![], false), None, Condition::Absent),
+            (told(vec![copy("n", 2, None)], false), None, other),
+            (
+                told(vec![copy("n", 2, None)], true),
+                None,
+                Condition::Unreachable,
+            ),
+            (
+                told(vec![copy("n", 1, None)], true),
+                None,
+                Condition::Intact,
+            ),
+            (
+                told(vec![copy("n", 1, None)], false),
+                Some(&corrupt),
+                Condition::Damaged(groups(&[3])),
+            ),
+            (
+                told(vec![copy("n", 1, None)], false),
+                Some(&elsewhere),
+                Condition::Intact,
+            ),
+            (
+                told(
+                    vec![copy("n", 1, Some(&[0, 1])), copy("m", 1, Some(&[2]))],
+                    false,
+                ),
+                None,
+                Condition::Damaged(groups(&[2])),
+            ),
+            (
+                told(vec![copy("n", 1, Some(&[]))], false),
+                None,
+                Condition::Damaged(Groups::all(65536)),
+            ),
+        ] {
+            let (condition, _) = judge(&wanted, located.as_ref(), row.into_iter());
+            assert_eq!(condition, expected, "{located:?} {row:?}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a person asked to be repaired: which anomalies, and whether that is more than the brake lets pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use archive_db::DbError;
+use archive_model::{AnomalyKind, FileName, ReplicaId};
+use archive_rpc::Kind;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::anomalies::{AnomalyRow, needs_repair};
+use crate::preserver::{Preserver, blocking};
+
+/// Which files.
+#[derive(Clone, Debug)]
+pub(crate) enum Which {
+    /// All that can be repaired.
+    All,
+    /// These, whatever is wrong with them.
+    Names(BTreeSet<FileName>),
+}
+
+/// How much would be repaired.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Amount {
+    files: u64,
+    by_replica: BTreeMap<ReplicaId, u64>,
+}
+
+impl Preserver {
+    /// Refuses what is more than the brake lets pass, unless the caller says how much it is; and whoever says a number
+    /// must say the right one.
+    pub(crate) async fn allow(&self, which: &Which, confirm: u64) -> Result<(), Status> {
+        let (own, which) = (self.clone(), which.clone());
+        let of = which.clone();
+        let amount = blocking(move || own.amount(&of)).await?;
+        let over = amount.by_replica.iter().find_map(|(replica, count)| {
+            let brake = self.policy.brake(self.files_of(replica));
+            (*count > brake).then_some((replica, *count, brake))
+        });
+        let files = amount.files;
+        let command = match which {
+            Which::All => format!("holdfast repair --all --confirm {files}"),
+            Which::Names(_) => format!("holdfast repair NAME... --confirm {files}"),
+        };
+        match over {
+            _ if confirm == files && files > 0 => Ok(()),
+            Some((replica, count, brake)) => Err(Kind::Mismatch.status(format!(
+                "{count} files of replica {replica} would be repaired, more than {brake}; look why, then `{command}`"
+            ))),
+            None if confirm == 0 => Ok(()),
+            None => Err(Kind::Mismatch.status(format!(
+                "{files} files would be repaired, not {confirm}; look again, then `{command}`"
+            ))),
+        }
+    }
+
+    fn amount(&self, which: &Which) -> Result<Amount, DbError> {
+        let mut amount = Amount::default();
+        let (mut last, mut of) = (None, BTreeSet::new());
+        self.each(which, |row| {
+            if last.as_ref() != Some(&row.file) {
+                last = Some(row.file.clone());
+                amount.files += 1;
+                of.clear();
+            }
+            if of.insert(row.replica.clone()) {
+                *amount.by_replica.entry(row.replica).or_default() += 1;
+            }
+            true
+        })?;
+        Ok(amount)
+    }
+
+    /// Brings every row that is asked for, sorted by file, until nobody takes them.
+    pub(crate) async fn bring_rows(
+        &self,
+        which: Which,
+        rows: mpsc::Sender<AnomalyRow>,
+    ) -> Result<(), Status> {
+        let own = self.clone();
+        blocking(move || own.each(&which, |row| rows.blocking_send(row).is_ok())).await
+    }
+
+    /// Whether it is still open.
+    pub(crate) async fn is_open(&self, row: &AnomalyRow) -> Result<bool, Status> {
+        let filed = self.filed(&row.file).await?;
+        let is_it =
+            |other: &AnomalyRow| other.filed.id == row.filed.id && other.filed.accepted.is_none();
+        Ok(filed.iter().any(is_it))
+    }
+
+    fn each(&self, which: &Which, mut take: impl FnMut(AnomalyRow) -> bool) -> Result<(), DbError> {
+        let anomalies = Arc::clone(&self.anomalies);
+        match which {
+            Which::All => {
+                for row in anomalies.rows()? {
+                    let row = row?;
+                    let kind = &row.filed.kind;
+                    let can = needs_repair(kind) || matches!(kind, AnomalyKind::Lost(_));
+                    if can && row.filed.accepted.is_none() && !take(row) {
+                        break;
+                    }
+                }
+            }
+            Which::Names(names) => {
+                for name in names {
+                    for row in anomalies.rows_of(name)? {
+                        if row.filed.accepted.is_none() && !take(row) {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

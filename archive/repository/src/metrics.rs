@@ -1,0 +1,107 @@
+//! What the repository counts and shows: how safe the files are, what is wrong, what repair moved.
+
+use std::collections::BTreeMap;
+
+use archive_daemon::metrics::MetricError;
+use archive_daemon::{Counter, Gauge, Metrics};
+use archive_model::ReplicaId;
+
+use crate::admin::Counts;
+use crate::standing::Now;
+
+/// The kinds of anomaly, as their metric is labelled.
+const KINDS: [&str; 9] = [
+    "missing",
+    "corrupt",
+    "unreadable",
+    "unexpected",
+    "duplicate",
+    "conflicting",
+    "disputed",
+    "lost",
+    "unverified",
+];
+
+/// The instruments of the repository; cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Instruments {
+    metrics: Metrics,
+    below_required: Gauge,
+    files: Gauge,
+    anomalies: Vec<(&'static str, Gauge)>,
+    /// Groups that were replaced by good ones.
+    pub(crate) repaired_groups: Counter,
+}
+
+impl Instruments {
+    pub(crate) fn new(metrics: &Metrics) -> Result<Self, MetricError> {
+        let anomalies = KINDS.iter().map(|kind| {
+            let help = "Anomalies that are open and not accepted";
+            let gauge = metrics.gauge("repository_anomalies", help, &[("kind", kind)])?;
+            Ok((*kind, gauge))
+        });
+        Ok(Self {
+            below_required: metrics.gauge(
+                "repository_files_below_required_replicas",
+                "Files that are not in every required replica",
+                &[],
+            )?,
+            files: metrics.gauge("repository_files", "Files in the archive", &[])?,
+            anomalies: anomalies.collect::<Result<_, MetricError>>()?,
+            repaired_groups: metrics.counter(
+                "repository_repaired_groups_total",
+                "Groups of 16 KiB that were replaced by good ones",
+                &[],
+            )?,
+            metrics: metrics.clone(),
+        })
+    }
+
+    /// Shows what the admin data amounts to.
+    pub(crate) fn show_counts(&self, counts: &Counts, standing: &Now) {
+        let below = counts.below_required(|id| standing.is_excused(id));
+        set(&self.below_required, below);
+        set(&self.files, counts.files);
+    }
+
+    /// Shows how many anomalies are open.
+    pub(crate) fn show_anomalies(&self, kinds: &BTreeMap<&'static str, u64>) {
+        for (kind, gauge) in &self.anomalies {
+            set(gauge, kinds.get(kind).copied().unwrap_or_default());
+        }
+    }
+
+    /// Shows how long the copy of a replica that has waited longest was not verified; -1: that is not known.
+    pub(crate) fn show_oldest(&self, replica: &ReplicaId, seconds: Option<i64>) {
+        let gauge = self.metrics.gauge(
+            "repository_oldest_verification_age_seconds",
+            "How long ago the copy that has waited longest was verified; -1: not known",
+            &[("replica", replica.as_str())],
+        );
+        match gauge {
+            Ok(gauge) => {
+                gauge.set(seconds.unwrap_or(-1));
+            }
+            Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
+        }
+    }
+
+    /// Counts what a donor gave for a repair, proofs included.
+    pub(crate) fn count_moved(&self, donor: &ReplicaId, bytes: u64) {
+        let counter = self.metrics.counter(
+            "repository_repair_bytes_total",
+            "Bytes, proofs included, that a donor gave for repairs",
+            &[("donor", donor.as_str())],
+        );
+        match counter {
+            Ok(counter) => {
+                counter.inc_by(bytes);
+            }
+            Err(error) => tracing::warn!(%error, "a metric cannot be counted"),
+        }
+    }
+}
+
+fn set(gauge: &Gauge, value: u64) {
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+}

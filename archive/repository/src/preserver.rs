@@ -1,0 +1,408 @@
+//! What checks, repairs and the automatic of both work with: looking at one copy, and filing what was seen.
+//!
+//! Owns the step from "a listing seems to lack it" to "it is missing": before anything is filed, the admin data and
+//! every node of the replica are asked once more about that one name. Silence of a node, a volume or a monitor never
+//! makes a file missing.
+
+mod one_name;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use archive_daemon::{Chance, Clock, Tasks};
+use archive_db::DbError;
+use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_rpc::Kind;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+
+use crate::admin::Admin;
+use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look};
+use crate::assemble::Assembler;
+use crate::check::{Expected, Place};
+use crate::coordinator::Mail;
+use crate::metrics::Instruments;
+use crate::repair::policy::Policy;
+use crate::replicas::{Copy, Located, Replicas, Verified};
+use crate::settings::ReplicaSettings;
+use crate::standing::View;
+use crate::store::{Event, FileRecord};
+
+pub(crate) use one_name::{bad, expected, listed};
+use one_name::{compare, damage, is_damage, silent};
+
+/// How long a node may be silent while it reads a copy again, beside the size-dependent part, and the slowest reading.
+const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
+
+/// The pause before a copy that somebody else works on is asked for again.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// So many suspected copies are read at once; the others are left to the next scrub or check.
+const MOST_SUSPECTS: usize = 16;
+
+/// Everything that looking, checking and repairing needs; cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Preserver {
+    pub(crate) admin: Admin,
+    pub(crate) anomalies: Arc<Anomalies>,
+    pub(crate) replicas: Arc<Replicas>,
+    pub(crate) assembler: Assembler,
+    pub(crate) specs: Arc<Vec<ReplicaSettings>>,
+    /// What is out of service is neither asked nor missed.
+    pub(crate) standing: View,
+    pub(crate) mail: Mail,
+    pub(crate) tasks: Tasks,
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) instruments: Instruments,
+    pub(crate) policy: Arc<Policy>,
+    /// How long a part may be silent.
+    pub(crate) stall: Duration,
+    /// In whose name the repository acts by itself: `repository/<archive>`.
+    pub(crate) own: Arc<str>,
+    /// The files that are being repaired.
+    pub(crate) repairing: Names,
+    /// The files of which a copy is read again because it showed damage.
+    pub(crate) suspected: Names,
+}
+
+/// In whose name something is looked at, and how it came to that.
+#[derive(Clone, Debug)]
+pub(crate) struct Errand {
+    /// As `role/name`.
+    pub(crate) who: Arc<str>,
+    pub(crate) finder: Finder,
+    /// Whether what is found again counts as confirmed.
+    pub(crate) is_second: bool,
+}
+
+/// One file in one replica, as it was just now.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// What is wrong with it.
+    pub(crate) found: Vec<AnomalyKind>,
+    pub(crate) eye: Eye,
+    /// Where it is, if the admin data says otherwise.
+    pub(crate) moved: Option<Place>,
+    pub(crate) located: Located,
+    /// Where it is, or should be.
+    pub(crate) place: Option<Place>,
+    pub(crate) size: u64,
+}
+
+impl Preserver {
+    /// Looks where a file is in a replica, now.
+    pub(crate) async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, Status> {
+        let locating = self.replicas.locate(replica, name);
+        let located = self.clock.timeout(self.stall, locating).await;
+        let located = match located {
+            Ok(Ok(located)) => located,
+            Ok(Err(status)) => silent(status.message()),
+            Err(late) => silent(&late.to_string()),
+        };
+        // Asked after the replica: what was stored meanwhile is known here.
+        let row = self.row(name).await?;
+        let entry = row.as_ref().and_then(|record| expected(record, replica));
+        if entry.is_none() && row.is_some() {
+            // On its way for the first time: nothing can be said of it.
+            return Ok(Seen {
+                found: Vec::new(),
+                eye: Eye::Nothing,
+                moved: None,
+                located,
+                place: None,
+                size: 0,
+            });
+        }
+        let (found, moved) = compare(name, entry.clone(), &located);
+        let (size, place, root) = match entry.map(|entry| entry.expected) {
+            Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
+            Some(Expected::InFlight { root }) => (0, None, root),
+            Some(Expected::Withdrawn) | None => (0, None, None),
+        };
+        let first = located.copies.iter().find(|copy| copy.is_readable());
+        let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
+        let eye = match &located.silent {
+            // On its way: what it lacked before it may lack still.
+            _ if found.contains(&AnomalyKind::Transient) => Eye::Nothing,
+            None => Eye::Listing,
+            Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => Eye::Glimpse,
+            Some(_) => Eye::Nothing,
+        };
+        let place = first
+            .map(|copy| Place {
+                node: copy.node.clone(),
+                volume: copy.volume.clone(),
+            })
+            .or(place);
+        Ok(Seen {
+            found,
+            eye,
+            moved,
+            located,
+            place,
+            size,
+        })
+    }
+
+    /// Looks, files what is found, tells the coordinator of a copy that is elsewhere.
+    pub(crate) async fn look_and_file(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        errand: &Errand,
+    ) -> Result<(Seen, Found), Status> {
+        let mut seen = self.look(replica, name).await?;
+        self.dispute(name, &mut seen).await?;
+        if let Some(Place { node, volume }) = seen.moved.clone() {
+            let replica = replica.clone();
+            let event = Event::Moved {
+                replica,
+                node,
+                volume,
+            };
+            self.mail.happened(name.clone(), event).await;
+        }
+        let mut look = Look {
+            found: seen.found.clone(),
+            eye: seen.eye,
+            by: errand.finder,
+            is_second: errand.is_second,
+            size: seen.size,
+            place: seen
+                .place
+                .clone()
+                .map(|Place { node, volume }| (node, volume)),
+        };
+        // What a catalog remembers of damage is no second reading; what is on its way is nothing to file.
+        look.found.retain(|kind| *kind != AnomalyKind::Transient);
+        look.is_second &= !look.found.iter().any(is_damage);
+        let found = self.file(replica, name, look, errand).await?;
+        Ok((seen, found))
+    }
+
+    /// All reachable copies agree on another root than the admitted one: that is for people.
+    /// The replicas that are not retired.
+    pub(crate) fn in_service(&self) -> Vec<ReplicaSettings> {
+        let now = self.standing.now();
+        let specs = self.specs.iter().filter(|spec| !now.is_retired(&spec.id));
+        specs.cloned().collect()
+    }
+
+    async fn dispute(&self, name: &FileName, seen: &mut Seen) -> Result<(), Status> {
+        let is_conflict = |kind: &AnomalyKind| matches!(kind, AnomalyKind::Conflicting(_));
+        if !seen.found.iter().any(is_conflict) {
+            return Ok(());
+        }
+        let admitted = self.row(name).await?.and_then(|record| record.content);
+        let mut ballots = Vec::new();
+        for spec in self.in_service() {
+            let locating = self.replicas.locate(&spec.id, name);
+            let Ok(Ok(located)) = self.clock.timeout(self.stall, locating).await else {
+                continue;
+            };
+            let roots = located.copies.iter().filter(|copy| copy.is_readable());
+            ballots.extend(roots.filter_map(|copy| {
+                Some(crate::vote::Ballot {
+                    replica: spec.id.clone(),
+                    root: copy.root?,
+                })
+            }));
+        }
+        let evidence = crate::vote::Evidence {
+            admin: admitted.map(|content| content.root),
+            admissions: Vec::new(),
+            ballots,
+        };
+        if let crate::vote::Verdict::Disputed { copies, .. } = crate::vote::decide(&evidence) {
+            seen.found.retain(|kind| !is_conflict(kind));
+            seen.found.push(AnomalyKind::Disputed(copies));
+        }
+        Ok(())
+    }
+
+    /// Has a copy read again, whole, past the cache; `told` hears how many bytes were read so far. A copy that somebody
+    /// else reads or mends is asked for again for a while.
+    pub(crate) async fn verify(
+        &self,
+        place: (&ReplicaId, &NodeId, Option<&VolumeId>),
+        name: &FileName,
+        size: u64,
+        mut told: impl FnMut(u64) + Send,
+    ) -> Result<Copy, Status> {
+        let until = self.clock.instant() + self.stall;
+        loop {
+            let verified = self.verify_once(place, name, size, &mut told).await;
+            match verified {
+                Err(status) if Kind::of(&status) == Kind::Busy && self.clock.instant() < until => {
+                    self.clock.sleep(BUSY).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn verify_once(
+        &self,
+        (replica, node, volume): (&ReplicaId, &NodeId, Option<&VolumeId>),
+        name: &FileName,
+        size: u64,
+        told: &mut (impl FnMut(u64) + Send),
+    ) -> Result<Copy, Status> {
+        let (least, rate) = VERIFY;
+        let limit = least.saturating_add(Duration::from_secs(size.checked_div(rate).unwrap_or(0)));
+        let opening = self.replicas.verify(replica, node, name, volume);
+        let opened = self.clock.timeout(self.stall, opening).await;
+        let mut verifying = opened.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        loop {
+            let said = self.clock.timeout(limit, verifying.next()).await;
+            match said.map_err(|late| Kind::TimedOut.status(late.to_string()))?? {
+                Verified::Progress(bytes) => told(bytes),
+                Verified::Done(copy) => return Ok(copy),
+            }
+        }
+    }
+
+    /// Files how a copy was found when it was read again.
+    pub(crate) async fn file_verified(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        copy: &Copy,
+        errand: &Errand,
+    ) -> Result<Found, Status> {
+        let record = self.row(name).await?;
+        let content = record.as_ref().and_then(|record| record.content.as_ref());
+        let is_admitted = content.is_some_and(|content| Some(content.root) == copy.root);
+        if !is_admitted || !copy.is_readable() {
+            // Other content, no admission, or gone again: a listing says what it is.
+            return Ok(Box::pin(self.look_and_file(replica, name, errand)).await?.1);
+        }
+        let size = content.map_or(copy.size, |content| content.size);
+        let look = Look {
+            found: damage(copy, size),
+            eye: Eye::Bytes,
+            by: errand.finder,
+            is_second: errand.is_second,
+            size,
+            place: Some((copy.node.clone(), copy.volume.clone())),
+        };
+        let good = Groups::all(size).difference(&bad(copy, size));
+        let found = self.file(replica, name, look, errand).await?;
+        let (anomalies, name, who) = (
+            Arc::clone(&self.anomalies),
+            name.clone(),
+            Arc::clone(&errand.who),
+        );
+        blocking(move || anomalies.found_again(&name, &good, &who)).await?;
+        Ok(found)
+    }
+
+    /// Files a look as it stands.
+    pub(crate) async fn file(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        look: Look,
+        errand: &Errand,
+    ) -> Result<Found, Status> {
+        let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
+        let (replica, name) = (replica.clone(), name.clone());
+        blocking(move || {
+            let filing = Filing {
+                file: &name,
+                replica: &replica,
+                who: &who,
+            };
+            anomalies.look(filing, &look)
+        })
+        .await
+    }
+
+    /// What is filed of a file.
+    pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, Status> {
+        let (anomalies, name) = (Arc::clone(&self.anomalies), name.clone());
+        blocking(move || anomalies.rows_of(&name)).await
+    }
+
+    /// The record of a file, as it is now.
+    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<FileRecord>, Status> {
+        let (admin, name) = (self.admin.clone(), name.clone());
+        Ok(blocking(move || admin.file(&name))
+            .await?
+            .map(|row| row.record))
+    }
+
+    /// A copy showed damage while it was read: it is read whole, and what is found is filed. Returns at once.
+    pub(crate) fn suspect(&self, name: &FileName, replica: &ReplicaId, node: Option<&NodeId>) {
+        let Some(node) = node.cloned() else {
+            return;
+        };
+        let (own, name, replica) = (self.clone(), name.clone(), replica.clone());
+        let errand = Errand {
+            who: Arc::clone(&self.own),
+            finder: Finder::Read,
+            is_second: false,
+        };
+        // One at a time for each name: many readers meet the same damage.
+        let Some(claim) = self.suspected.claim(&name, MOST_SUSPECTS) else {
+            return;
+        };
+        self.tasks.spawn_once("suspect", async move {
+            let _claim = claim;
+            let place = (&replica, &node, None);
+            let verified = own.verify(place, &name, 0, |_| {}).await;
+            let filed = match verified {
+                Ok(copy) => own.file_verified(&replica, &name, &copy, &errand).await,
+                Err(status) => Err(status),
+            };
+            if let Err(status) = filed {
+                tracing::warn!(file = %name, %replica, %node, %status, "a copy that showed damage cannot be looked at; the next scrub or check will");
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+    }
+}
+
+/// Names that somebody works on; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Arc<Mutex<BTreeSet<FileName>>>);
+
+impl Names {
+    /// The right to work on a file; none while somebody else has it, or so many others are worked on.
+    pub(crate) fn claim(&self, name: &FileName, most: usize) -> Option<Claimed> {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = names.len() < most && names.insert(name.clone());
+        is_free.then(|| Claimed {
+            names: self.clone(),
+            name: name.clone(),
+        })
+    }
+}
+
+/// The right to work on one file; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    names: Names,
+    name: FileName,
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        let mut names = self.names.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.remove(&self.name);
+    }
+}
+
+/// Runs what reads or writes tables on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
+) -> Result<T, Status> {
+    let done = spawn_blocking(work).await;
+    let done = done.map_err(|error| Kind::Internal.status(error.to_string()))?;
+    done.map_err(|error| {
+        tracing::error!(%error, "the admin data cannot be used");
+        Kind::Storage.status(error.to_string())
+    })
+}

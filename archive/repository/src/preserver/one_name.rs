@@ -1,0 +1,315 @@
+//! What one look at one name amounts to. Pure: the check's own comparison, of a single name.
+
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+
+use crate::check::{AdminEntry, Check, Expected, Finding, Listed, ListedEntry, Place};
+use crate::replicas::{Copy, CopyCondition, Located};
+use crate::store::{FileRecord, Phase};
+
+/// What a replica should have of a file; none while the file is on its way for the first time.
+pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
+    use archive_model::ReplicaState as State;
+    let content = record.content.as_ref()?;
+    if !matches!(record.phase, Phase::Bound | Phase::Complete) {
+        return None;
+    }
+    let present = |place| Expected::Present {
+        root: content.root,
+        size: content.size,
+        place,
+    };
+    let expected = match record.replicas.get(replica) {
+        // A replica that came later has nothing of before, until it is filled.
+        None => return None,
+        Some(copy) => match &copy.state {
+            State::UploadCompleted => {
+                let place = copy.node.clone().zip(copy.volume.clone());
+                present(place.map(|(node, volume)| Place { node, volume }))
+            }
+            State::UploadFailed(_) => present(None),
+            State::Withdrawn(_) => Expected::Withdrawn,
+            State::UploadStarted | State::DataUploaded => Expected::InFlight {
+                root: Some(content.root),
+            },
+        },
+    };
+    Some(AdminEntry {
+        name: record.name.clone(),
+        expected,
+    })
+}
+
+/// A copy as a check compares it; none of one that is not there, or bears no root.
+pub(crate) fn listed(name: &FileName, copy: &Copy) -> Option<ListedEntry> {
+    if !copy.is_readable() {
+        return None;
+    }
+    let (corrupt, unreadable) = match &copy.condition {
+        CopyCondition::Damaged {
+            corrupt,
+            unreadable,
+        } if corrupt.is_empty() && unreadable.is_empty() => (bad(copy, copy.size), Groups::none()),
+        CopyCondition::Damaged {
+            corrupt,
+            unreadable,
+        } => (corrupt.clone(), unreadable.clone()),
+        CopyCondition::Present | CopyCondition::Missing | CopyCondition::Unexpected => {
+            (Groups::none(), Groups::none())
+        }
+    };
+    Some(ListedEntry {
+        name: name.clone(),
+        root: copy.root?,
+        size: copy.size,
+        place: Place {
+            node: copy.node.clone(),
+            volume: copy.volume.clone(),
+        },
+        corrupt,
+        unreadable,
+    })
+}
+
+/// The groups that are bad. Damage that was not located yet may be anywhere.
+pub(crate) fn bad(copy: &Copy, size: u64) -> Groups {
+    let located = copy.bad();
+    let is_damaged = matches!(copy.condition, CopyCondition::Damaged { .. });
+    if is_damaged && located.is_empty() {
+        Groups::all(size)
+    } else {
+        located
+    }
+}
+
+/// What is wrong with the bytes of a copy.
+pub(super) fn damage(copy: &Copy, size: u64) -> Vec<AnomalyKind> {
+    let CopyCondition::Damaged {
+        corrupt,
+        unreadable,
+    } = &copy.condition
+    else {
+        return Vec::new();
+    };
+    if corrupt.is_empty() && unreadable.is_empty() {
+        return vec![AnomalyKind::Corrupt(Groups::all(size))];
+    }
+    let corrupt = (!corrupt.is_empty()).then(|| AnomalyKind::Corrupt(corrupt.clone()));
+    let unreadable = (!unreadable.is_empty()).then(|| AnomalyKind::Unreadable(unreadable.clone()));
+    corrupt.into_iter().chain(unreadable).collect()
+}
+
+pub(super) const fn is_damage(kind: &AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
+}
+
+pub(super) fn silent(why: &str) -> Located {
+    Located {
+        copies: Vec::new(),
+        silent: Some(why.to_owned()),
+        gaps: Vec::new(),
+    }
+}
+
+/// What a check of this one name finds.
+pub(super) fn compare(
+    name: &FileName,
+    entry: Option<AdminEntry>,
+    located: &Located,
+) -> (Vec<AnomalyKind>, Option<Place>) {
+    let mut entries: Vec<ListedEntry> = located
+        .copies
+        .iter()
+        .filter_map(|copy| listed(name, copy))
+        .collect();
+    entries.sort_unstable_by(|a, b| a.place.cmp(&b.place));
+    entries.dedup_by(|a, b| a.place == b.place);
+    let silent = located.gaps.iter().map(|(node, volume)| Listed::Silent {
+        node: node.clone(),
+        volume: volume.clone(),
+    });
+    let is_unnamed = located.silent.is_some() && located.gaps.is_empty();
+    let cut = is_unnamed.then_some(Err("somebody could not be asked"));
+    // First: a silence counts from where it is said.
+    let listing = silent
+        .map(Ok)
+        .chain(entries.into_iter().map(|entry| Ok(Listed::Entry(entry))))
+        .chain(cut)
+        .chain([Ok(Listed::End)]);
+    let admin = entry.into_iter().map(Ok::<_, &str>);
+    let (mut found, mut moved) = (Vec::<AnomalyKind>::new(), None);
+    for finding in Check::new(admin, listing) {
+        match finding {
+            Finding::Anomaly { kind, .. } => found.push(kind),
+            Finding::Moved { place, .. } => moved = Some(place),
+        }
+    }
+    let is_unexpected = |copy: &Copy| copy.condition == CopyCondition::Unexpected;
+    if located.copies.iter().any(is_unexpected) {
+        // Something of that name is there, and nobody knows what: it is not missing.
+        found.retain(|kind| *kind != AnomalyKind::Missing);
+        if !found.contains(&AnomalyKind::Unexpected) {
+            found.push(AnomalyKind::Unexpected);
+        }
+    }
+    (once_each(found), moved)
+}
+
+/// One of each kind: several copies of a replica may be damaged, each in its way.
+fn once_each(found: Vec<AnomalyKind>) -> Vec<AnomalyKind> {
+    let mut kinds: Vec<AnomalyKind> = Vec::new();
+    for kind in found {
+        match kinds.iter_mut().find(|known| known.word() == kind.word()) {
+            None => kinds.push(kind),
+            Some(AnomalyKind::Corrupt(known)) => {
+                if let AnomalyKind::Corrupt(groups) = &kind {
+                    *known = known.union(groups);
+                }
+            }
+            Some(AnomalyKind::Unreadable(known)) => {
+                if let AnomalyKind::Unreadable(groups) = &kind {
+                    *known = known.union(groups);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{NodeId, Root, VolumeId};
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn name() -> FileName {
+        FileName::new("a").unwrap()
+    }
+
+    fn node(id: &str) -> NodeId {
+        NodeId::new(id).unwrap()
+    }
+
+    fn volume() -> VolumeId {
+        VolumeId::new("v").unwrap()
+    }
+
+    fn entry(at: Option<&str>) -> AdminEntry {
+        let place = at.map(|id| Place {
+            node: node(id),
+            volume: volume(),
+        });
+        AdminEntry {
+            name: name(),
+            expected: Expected::Present {
+                root: Root::from_bytes([1; 32]),
+                size: 65536,
+                place,
+            },
+        }
+    }
+
+    fn copy(at: &str, root: u8, condition: CopyCondition) -> Copy {
+        Copy {
+            node: node(at),
+            volume: volume(),
+            size: 65536,
+            root: Some(Root::from_bytes([root; 32])),
+            stored: Timestamp::UNIX_EPOCH,
+            condition,
+        }
+    }
+
+    fn groups(group: u64) -> Groups {
+        let mut groups = Groups::none();
+        groups.insert_one(group);
+        groups
+    }
+
+    fn damaged(corrupt: Groups, unreadable: Groups) -> CopyCondition {
+        CopyCondition::Damaged {
+            corrupt,
+            unreadable,
+        }
+    }
+
+    /// Everything a replica can say of one name, with and without silence of who had it, of another, of nobody named.
+    ///
+    /// Kills: missing because of silence; an offline volume's memory taken for a copy; damage without groups taken for
+    /// good; a file without a sidecar taken for missing.
+    #[test]
+    fn one_name_however_it_is_told() {
+        let present = copy("n", 1, CopyCondition::Present);
+        let unlocated = copy("n", 1, damaged(Groups::none(), Groups::none()));
+        let located = copy("n", 1, damaged(groups(1), groups(2)));
+        let other = copy("n", 2, CopyCondition::Present);
+        let gone = copy("n", 1, CopyCondition::Missing);
+        let unknown = copy("n", 1, CopyCondition::Unexpected);
+        let unverified = |at: &str| AnomalyKind::Unverified {
+            node: node(at),
+            volume: None,
+        };
+        let damage = |corrupt, unreadable| {
+            vec![
+                AnomalyKind::Corrupt(corrupt),
+                AnomalyKind::Unreadable(unreadable),
+            ]
+        };
+        for (copies, complete, own_silent) in [
+            (vec![], vec![AnomalyKind::Missing], vec![unverified("n")]),
+            (
+                vec![gone],
+                vec![AnomalyKind::Missing],
+                vec![unverified("n")],
+            ),
+            (vec![present.clone()], vec![], vec![]),
+            (
+                vec![unlocated],
+                vec![AnomalyKind::Corrupt(Groups::all(65536))],
+                vec![AnomalyKind::Corrupt(Groups::all(65536))],
+            ),
+            (
+                vec![located],
+                damage(groups(1), groups(2)),
+                damage(groups(1), groups(2)),
+            ),
+            (
+                vec![other],
+                vec![AnomalyKind::Conflicting(Root::from_bytes([2; 32]))],
+                vec![AnomalyKind::Conflicting(Root::from_bytes([2; 32]))],
+            ),
+            (
+                vec![unknown.clone()],
+                vec![AnomalyKind::Unexpected],
+                vec![unverified("n"), AnomalyKind::Unexpected],
+            ),
+        ] {
+            let told = |gaps: Vec<(NodeId, Option<VolumeId>)>, silent: bool| Located {
+                copies: copies.clone(),
+                silent: silent.then(|| "somebody".to_owned()),
+                gaps,
+            };
+            let found = |located| compare(&name(), Some(entry(Some("n"))), &located).0;
+            assert_eq!(found(told(vec![], false)), complete, "{copies:?}");
+            assert_eq!(found(told(vec![(node("n"), None)], true)), own_silent);
+            let unnamed = found(told(vec![], true));
+            assert!(!unnamed.contains(&AnomalyKind::Missing), "{unnamed:?}");
+        }
+        let nowhere = Located {
+            copies: vec![unknown],
+            silent: None,
+            gaps: vec![],
+        };
+        assert_eq!(
+            compare(&name(), None, &nowhere).0,
+            [AnomalyKind::Unexpected]
+        );
+        let elsewhere = Located {
+            copies: vec![present],
+            ..nowhere
+        };
+        let (found, moved) = compare(&name(), Some(entry(Some("m"))), &elsewhere);
+        assert_eq!((found, moved.unwrap().node), (vec![], node("n")));
+    }
+}

@@ -1,0 +1,143 @@
+//! What a replica, or one node of it, lists: message by message, each with a limit of time by the caller.
+
+use std::sync::Arc;
+
+use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_rpc::Kind;
+use proto_archive::{convert as fields, wire};
+use tonic::{Status, Streaming};
+
+use super::copies::{copy, named};
+use super::{Copy, Replicas, describe, is_given_up};
+use crate::standing::Now;
+
+/// Everything that a replica has, without what is out of service.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    messages: Streaming<wire::FilesResponse>,
+    now: Arc<Now>,
+    dropped: u64,
+}
+
+impl Listing {
+    const fn new(messages: Streaming<wire::FilesResponse>, now: Arc<Now>) -> Self {
+        Self {
+            messages,
+            now,
+            dropped: 0,
+        }
+    }
+
+    /// The next message; the last has its `end`.
+    pub(crate) async fn message(&mut self) -> Result<Option<wire::FilesResponse>, Status> {
+        let Some(mut message) = self.messages.message().await? else {
+            return Ok(None);
+        };
+        let count = message.entries.len();
+        message
+            .entries
+            .retain(|entry| !is_given_up(&self.now, &entry.volume));
+        let dropped = count.saturating_sub(message.entries.len());
+        self.dropped += u64::try_from(dropped).unwrap_or(u64::MAX);
+        if let Some(end) = &mut message.end {
+            end.count = end.count.saturating_sub(self.dropped);
+            end.gaps.retain(|gap| !is_given_up(&self.now, &gap.volume));
+        }
+        Ok(Some(message))
+    }
+}
+
+/// A listing under way.
+#[derive(Debug)]
+pub(crate) struct ListedCopies(Listing);
+
+/// One copy of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListedCopy {
+    pub(crate) name: FileName,
+    pub(crate) copy: Copy,
+}
+
+/// A part of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) copies: Vec<ListedCopy>,
+    pub(crate) end: Option<End>,
+}
+
+/// How a listing ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The nodes, and volumes of them, that could not be asked.
+    pub(crate) gaps: Vec<(NodeId, Option<VolumeId>, String)>,
+    /// What else the listing lacks: nobody can be named for it.
+    pub(crate) unnamed: Vec<String>,
+}
+
+impl Replicas {
+    /// Everything that the replica has, sorted by name, as it comes over the wire.
+    pub(crate) async fn listing(
+        &self,
+        replica: &ReplicaId,
+        after: &str,
+    ) -> Result<Listing, Status> {
+        let request = wire::FilesRequest {
+            after: after.to_owned(),
+            only_findings: false,
+        };
+        let mut monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
+        let messages = monitor.listing(request).await?.into_inner();
+        Ok(Listing::new(messages, self.standing.now()))
+    }
+
+    /// Everything that the replica has, sorted by name.
+    pub(crate) async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, Status> {
+        self.listing(replica, "").await.map(ListedCopies)
+    }
+
+    /// The copies of one node that are not as they should be.
+    pub(crate) async fn findings(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<ListedCopies, Status> {
+        let mut client = self.node_client(replica, node).await?;
+        let request = wire::FilesRequest {
+            after: String::new(),
+            only_findings: true,
+        };
+        let answer = client.files(request).await;
+        answer
+            .map(|answer| ListedCopies(Listing::new(answer.into_inner(), self.standing.now())))
+            .map_err(|status| self.failed(node, status))
+    }
+}
+
+impl ListedCopies {
+    /// The next part. A listing that ends without [`Page::end`] was cut, which is an error.
+    pub(crate) async fn next(&mut self) -> Result<Page, Status> {
+        let cut = || Kind::Unavailable.status("the listing ended before its end");
+        let message = self.0.message().await?.ok_or_else(cut)?;
+        let copies = message.entries.iter().map(|entry| {
+            Ok(ListedCopy {
+                name: fields::file_name("name", &entry.name)?,
+                copy: copy(entry)?,
+            })
+        });
+        Ok(Page {
+            copies: copies.collect::<Result<_, Status>>()?,
+            end: message.end.as_ref().map(end),
+        })
+    }
+}
+
+fn end(end: &wire::files_response::End) -> End {
+    let (mut gaps, mut unnamed) = (Vec::new(), Vec::new());
+    for gap in &end.gaps {
+        match named(gap) {
+            Some((node, volume)) => gaps.push((node, volume, gap.reason.clone())),
+            None => unnamed.push(describe(gap)),
+        }
+    }
+    End { gaps, unnamed }
+}

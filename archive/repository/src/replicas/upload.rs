@@ -1,0 +1,112 @@
+//! Uploads into one node: open, bytes, the admission.
+
+use archive_model::{FileName, NodeId, UploadId};
+use archive_rpc::Kind;
+use bytes::Bytes;
+use proto_archive::wire;
+use proto_archive::wire::node_client::NodeClient;
+use proto_archive::wire::upload_request::{Close, Open, Start, Step};
+use proto_archive::wire::upload_response::Step as Answer;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::Copy;
+use super::copies::copy;
+
+/// A node that was chosen for an upload.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: NodeId,
+    pub(super) client: NodeClient<Channel>,
+}
+
+/// An open upload into one node.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// It takes bytes from the first on.
+    Ready(Upload),
+    /// It has the file already.
+    Stored(Copy),
+}
+
+/// An upload into one node.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    steps: mpsc::Sender<wire::UploadRequest>,
+    answers: Streaming<wire::UploadResponse>,
+}
+
+impl Place {
+    /// Opens the upload. Bytes are sent from the first on: what an earlier stream left is forgotten.
+    pub(crate) async fn open(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Opened, Status> {
+        let (steps, requests) = mpsc::channel(4);
+        let open = Open {
+            upload: upload.to_string(),
+            name: name.to_string(),
+            size,
+            from_start: true,
+        };
+        send(&steps, Step::Open(open)).await?;
+        let mut client = self.client.clone();
+        let mut answers = client
+            .upload(ReceiverStream::new(requests))
+            .await?
+            .into_inner();
+        match next(&mut answers).await? {
+            Answer::Stored(entry) => Ok(Opened::Stored(copy(&entry)?)),
+            Answer::Ready(_) => {
+                send(&steps, Step::Start(Start { offset: 0 })).await?;
+                Ok(Opened::Ready(Upload { steps, answers }))
+            }
+        }
+    }
+}
+
+impl Upload {
+    /// Sends bytes, as fast as the node takes them. What the node said when it does not: why.
+    pub(crate) async fn data(&mut self, bytes: Bytes) -> Result<(), Status> {
+        match send(&self.steps, Step::Data(bytes)).await {
+            Ok(()) => Ok(()),
+            // The stream broke; the reason waits on the other side.
+            Err(broken) => Err(self.answers.message().await.err().unwrap_or(broken)),
+        }
+    }
+
+    /// Gives the admission and waits until the node has committed.
+    pub(crate) async fn close(mut self, admission: &str) -> Result<Copy, Status> {
+        let close = Close {
+            admission: admission.to_owned(),
+        };
+        if let Err(broken) = send(&self.steps, Step::Close(close)).await {
+            return Err(self.answers.message().await.err().unwrap_or(broken));
+        }
+        match next(&mut self.answers).await? {
+            Answer::Stored(entry) => copy(&entry),
+            Answer::Ready(_) => Err(Kind::Internal.status("the node said `ready` to `close`")),
+        }
+    }
+}
+
+async fn send(steps: &mpsc::Sender<wire::UploadRequest>, step: Step) -> Result<(), Status> {
+    let message = wire::UploadRequest { step: Some(step) };
+    steps
+        .send(message)
+        .await
+        .map_err(|_closed| Kind::Unavailable.status("the node ended the upload"))
+}
+
+async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, Status> {
+    let ended = || Kind::Unavailable.status("the node ended the upload without an answer");
+    answers
+        .message()
+        .await?
+        .and_then(|message| message.step)
+        .ok_or_else(ended)
+}

@@ -1,0 +1,110 @@
+//! A check that a person asked for, as it is decoded and told.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use archive_rpc::InvalidMessage;
+use proto_archive::wire::check_request::Kind as CheckKind;
+use proto_archive::wire::check_response::{Progress, Report, Step};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use super::super::{admin_failed, list, send};
+use super::anomalies::state;
+use super::{Answers, Door};
+use crate::anomalies::Finder;
+use crate::checking::{CheckOrder, CheckProgress, CheckStep, ReplicaReport, Selection};
+use crate::preserver::Errand;
+
+/// Reads the request.
+pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<CheckOrder, Status> {
+    let reads_bytes = match request.kind() {
+        CheckKind::Files => false,
+        CheckKind::Checksums => true,
+        CheckKind::Unspecified => return Err(InvalidMessage::missing("kind").into()),
+    };
+    let names = request
+        .names
+        .iter()
+        .map(|name| fields::file_name("names", name));
+    let replica = match request.replica.as_str() {
+        "" => None,
+        id => Some(fields::replica_id(id)?),
+    };
+    Ok(CheckOrder {
+        reads_bytes,
+        challenges: request.challenge,
+        selection: Selection {
+            names: names.collect::<Result<BTreeSet<_>, _>>()?,
+            matching: list::matching(&request.r#match)?,
+        },
+        replica,
+        errand: Errand {
+            who,
+            finder: Finder::Check,
+            is_second: false,
+        },
+    })
+}
+
+/// Checks, and tells. When nobody listens any more, the check ends.
+pub(super) async fn run(
+    door: &Door,
+    order: &CheckOrder,
+    answers: &Answers<wire::CheckResponse>,
+) -> Result<(), Status> {
+    let (steps, mut told) = mpsc::channel(16);
+    let checking = async {
+        let checked = Box::pin(door.preserver.check(order, &steps)).await;
+        drop(steps);
+        checked
+    };
+    let telling = async {
+        while let Some(step) = told.recv().await {
+            let step = match step {
+                CheckStep::Progress(progress) => Step::Progress(self::progress(&progress)),
+                CheckStep::Anomaly(row) => {
+                    let state = state(door, &row).map_err(|error| admin_failed(&error))?;
+                    Step::Anomaly(state)
+                }
+                CheckStep::Report(report) => Step::Report(self::report(report)),
+            };
+            send(answers, wire::CheckResponse { step: Some(step) }).await?;
+        }
+        Ok(())
+    };
+    tokio::try_join!(checking, telling).map(|_| ())
+}
+
+fn progress(progress: &CheckProgress) -> Progress {
+    Progress {
+        replica: progress.replica.to_string(),
+        files: progress.files,
+        bytes: progress.bytes,
+        files_total: progress.files_total,
+        bytes_total: progress.bytes_total,
+    }
+}
+
+fn report(report: ReplicaReport) -> Report {
+    let replica = report.replica.to_string();
+    let gaps = report.gaps.into_iter().map(|gap| wire::Gap {
+        replica: replica.clone(),
+        node: gap.node.map(String::from).unwrap_or_default(),
+        volume: gap.volume.map(String::from).unwrap_or_default(),
+        reason: gap.reason,
+    });
+    let gaps = gaps.collect();
+    let anomalies = report.anomalies.into_iter();
+    Report {
+        replica,
+        files: report.files,
+        intact: report.intact,
+        withdrawn: report.withdrawn,
+        anomalies: anomalies
+            .map(|(kind, count)| (kind.to_owned(), count))
+            .collect(),
+        gaps,
+    }
+}

@@ -1,0 +1,162 @@
+//! A repair that a person asked for, step by step.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use archive_model::FileName;
+use archive_rpc::{InvalidMessage, Kind};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use super::super::{admin_failed, send};
+use super::anomalies::state;
+use super::{Answers, Door};
+use crate::anomalies::AnomalyRow;
+use crate::mending::{Mandate, Which};
+
+/// How often the caller hears how far a repair is.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// What is to be repaired.
+pub(super) struct Job {
+    which: Which,
+    mandate: Mandate,
+    confirm: u64,
+}
+
+impl Job {
+    /// Reads the request.
+    pub(super) fn new(request: &wire::RepairRequest, who: Arc<str>) -> Result<Self, Status> {
+        let names = request
+            .names
+            .iter()
+            .map(|name| fields::file_name("names", name));
+        let names = names.collect::<Result<BTreeSet<FileName>, _>>()?;
+        let which = match (request.all, names.is_empty()) {
+            (true, true) => Which::All,
+            (false, false) => Which::Names(names),
+            (true, false) => {
+                let both = "must be empty together with `all`";
+                return Err(InvalidMessage::invalid("names", both).into());
+            }
+            (false, true) => return Err(InvalidMessage::missing("names").into()),
+        };
+        let why = match request.reason.as_str() {
+            "" => "repair was asked for".to_owned(),
+            reason => reason.to_owned(),
+        };
+        Ok(Self {
+            which,
+            mandate: Mandate {
+                who,
+                why,
+                is_dry: request.dry_run,
+            },
+            confirm: request.confirm,
+        })
+    }
+
+    /// Whether the brake lets it pass. Saying what would be done is never too much.
+    pub(super) async fn allow(&self, door: &Door) -> Result<(), Status> {
+        if self.mandate.is_dry {
+            return Ok(());
+        }
+        door.preserver.allow(&self.which, self.confirm).await
+    }
+
+    /// Repairs one after the other.
+    pub(super) async fn run(
+        self,
+        door: &Door,
+        answers: &Answers<wire::RepairResponse>,
+    ) -> Result<(), Status> {
+        let mut unrepaired = match &self.which {
+            Which::All => BTreeSet::new(),
+            Which::Names(names) => names.clone(),
+        };
+        let (rows, mut next) = mpsc::channel(16);
+        let bringing = door.preserver.bring_rows(self.which.clone(), rows);
+        let repairing = async {
+            while let Some(row) = next.recv().await {
+                unrepaired.remove(&row.file);
+                // What was repaired before it may have been all that was wrong.
+                if door.preserver.is_open(&row).await? {
+                    self.one(door, &row, answers).await?;
+                }
+            }
+            drop(next);
+            Ok(())
+        };
+        tokio::try_join!(bringing, repairing)?;
+        let mut unknown = Vec::new();
+        for name in unrepaired {
+            if door.preserver.row(&name).await?.is_none() {
+                unknown.push(name.to_string());
+                continue;
+            }
+            let what =
+                format!("{name}: nothing is filed of it; `holdfast check checksums {name}` looks");
+            let nothing = wire::RepairResponse {
+                outcome: "nothing".to_owned(),
+                what,
+                anomaly: Some(wire::AnomalyState {
+                    file: name.to_string(),
+                    ..wire::AnomalyState::default()
+                }),
+                ..wire::RepairResponse::default()
+            };
+            send(answers, nothing).await?;
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        Err(Kind::NotFound.status(format!("not in the archive: {}", unknown.join(", "))))
+    }
+
+    async fn one(
+        &self,
+        door: &Door,
+        row: &AnomalyRow,
+        answers: &Answers<wire::RepairResponse>,
+    ) -> Result<(), Status> {
+        let verified = AtomicU64::new(0);
+        let told = |bytes: u64| {
+            verified.store(bytes, Ordering::Relaxed);
+        };
+        let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
+        let mut work = Box::pin(door.preserver.repair(row, &self.mandate, &told));
+        let done = loop {
+            match door.clock.timeout(PROGRESS, &mut work).await {
+                Ok(done) => break done?,
+                Err(_not_yet) => {
+                    let progress = wire::RepairResponse {
+                        outcome: "progress".to_owned(),
+                        anomaly: Some(state(row)?),
+                        bytes_verified: verified.load(Ordering::Relaxed),
+                        ..wire::RepairResponse::default()
+                    };
+                    send(answers, progress).await?;
+                }
+            }
+        };
+        let filed = door.preserver.filed(&row.file).await?;
+        let now = filed.into_iter().find(|now| now.filed.id == row.filed.id);
+        let mut anomaly = state(now.as_ref().unwrap_or(row))?;
+        if now.is_none() {
+            "closed".clone_into(&mut anomaly.state);
+            anomaly.held.clear();
+        }
+        let step = wire::RepairResponse {
+            outcome: done.outcome.word().to_owned(),
+            anomaly: Some(anomaly),
+            what: done.what,
+            bytes_moved: done.moved,
+            bytes_verified: verified.load(Ordering::Relaxed),
+            attic: done.attic,
+        };
+        send(answers, step).await
+    }
+}

@@ -1,0 +1,67 @@
+//! What is left of a file: every byte that some replica has intact, and a map of the rest.
+
+use std::ops::Range;
+
+use proto_archive::wire;
+use proto_archive::wire::salvage_response::{Hole, Step};
+use tonic::Status;
+
+use super::get::{self, segment};
+use super::{Answers, Door, send};
+use crate::assemble::Part;
+
+/// Sends it. Neighbouring holes of one sort are one hole.
+pub(super) async fn run(
+    job: get::Job,
+    door: &Door,
+    answers: &Answers<wire::SalvageResponse>,
+) -> Result<(), Status> {
+    step(answers, Step::Head(job.head())).await?;
+    let name = job.name().clone();
+    let mut reading = job.open(door);
+    let mut hole: Option<(Range<u64>, bool)> = None;
+    while let Some(part) = reading.next().await {
+        match part {
+            Part::Hole(next) => {
+                let is_unknown = !next.unknown.is_empty();
+                match &mut hole {
+                    Some((range, was)) if *was == is_unknown && range.end == next.range.start => {
+                        range.end = next.range.end;
+                    }
+                    Some(_) | None => {
+                        flush(answers, hole.take()).await?;
+                        hole = Some((next.range, is_unknown));
+                    }
+                }
+            }
+            Part::Proven(proven) => {
+                flush(answers, hole.take()).await?;
+                step(answers, Step::Segment(segment(proven))).await?;
+            }
+        }
+    }
+    flush(answers, hole).await?;
+    for (replica, node) in reading.damaged() {
+        door.preserver.suspect(&name, &replica, node.as_ref());
+    }
+    Ok(())
+}
+
+async fn flush(
+    answers: &Answers<wire::SalvageResponse>,
+    hole: Option<(Range<u64>, bool)>,
+) -> Result<(), Status> {
+    let Some((range, unknown)) = hole else {
+        return Ok(());
+    };
+    let hole = Hole {
+        start: range.start,
+        end: range.end,
+        unknown,
+    };
+    step(answers, Step::Hole(hole)).await
+}
+
+async fn step(answers: &Answers<wire::SalvageResponse>, step: Step) -> Result<(), Status> {
+    send(answers, wire::SalvageResponse { step: Some(step) }).await
+}

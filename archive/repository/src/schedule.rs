@@ -1,0 +1,249 @@
+//! Checks that are due: which of which replica, and when. One at a time, and not all replicas at once.
+//!
+//! When each was last done is remembered, so that a restart neither repeats nor forgets one. A check that could not ask
+//! everybody is tried again sooner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Step, Worker, WorkerError};
+use archive_db::{DbError, Table, Text, Value};
+use archive_model::ReplicaId;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+
+use crate::admin::Admin;
+use crate::anomalies::Finder;
+use crate::checking::{CheckOrder, CheckStep, ReplicaReport, Selection};
+use crate::preserver::{Errand, Preserver, blocking};
+use crate::settings::CheckSettings;
+
+/// How often it is looked what is due.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A check that was partial, or failed, is due again after this part of its period.
+const AGAIN: i32 = 24;
+
+/// The kinds of check, as their rows are keyed.
+const KINDS: [&str; 2] = ["files", "checksums"];
+
+/// When a check of one replica was last done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct LastCheck {
+    /// When it is due.
+    due: Timestamp,
+    /// When it last ended, and whether everybody could be asked.
+    ended: Option<(Timestamp, bool)>,
+}
+
+impl Value for LastCheck {}
+
+/// The worker.
+pub(crate) struct Schedule {
+    own: Preserver,
+    periods: [Option<SignedDuration>; 2],
+    table: Table<(String, Text<ReplicaId>), LastCheck>,
+    running: Option<oneshot::Receiver<()>>,
+}
+
+impl Schedule {
+    pub(crate) fn new(own: Preserver, settings: &CheckSettings) -> Result<Self, DbError> {
+        let periods = [settings.files, settings.checksums];
+        let period = |period: archive_daemon::Period| {
+            SignedDuration::try_from(period.duration())
+                .ok()
+                .filter(SignedDuration::is_positive)
+        };
+        Ok(Self {
+            table: own.admin.table("checks")?,
+            periods: periods.map(|set| set.and_then(period)),
+            own,
+            running: None,
+        })
+    }
+
+    /// What has been due for the longest time, if anything is; what was never done gets its first time.
+    fn due(&self) -> Result<Option<(usize, ReplicaId)>, DbError> {
+        let now = self.own.clock.now();
+        let mut first_due: Option<(Timestamp, usize, ReplicaId)> = None;
+        for (kind, period) in self.periods.iter().enumerate() {
+            let Some(period) = period else {
+                continue;
+            };
+            let specs = self.own.in_service();
+            let count = specs.len();
+            for (index, spec) in specs.iter().enumerate() {
+                let key = key(kind, &spec.id);
+                match self.table.get(&key)? {
+                    Some(last) if last.due <= now => {
+                        if first_due.as_ref().is_none_or(|(due, ..)| last.due < *due) {
+                            first_due = Some((last.due, kind, spec.id.clone()));
+                        }
+                    }
+                    // The period was made shorter since.
+                    Some(last) if last.due > later(now, *period) => {
+                        self.put(&key, first(now, *period, index, count), last.ended)?;
+                    }
+                    Some(_) => {}
+                    None => self.put(&key, first(now, *period, index, count), None)?,
+                }
+            }
+        }
+        Ok(first_due.map(|(_, kind, replica)| (kind, replica)))
+    }
+
+    fn put(
+        &self,
+        key: &(String, Text<ReplicaId>),
+        due: Timestamp,
+        ended: Option<(Timestamp, bool)>,
+    ) -> Result<(), DbError> {
+        put(&self.own.admin, &self.table, key, &LastCheck { due, ended })
+    }
+
+    /// Runs a check in a task of its own.
+    fn start(&mut self, kind: usize, replica: ReplicaId) {
+        let (over, running) = oneshot::channel();
+        self.running = Some(running);
+        let (own, table) = (self.own.clone(), self.table.clone());
+        let period = self.periods.get(kind).copied().flatten();
+        let stop = self.own.tasks.stop();
+        self.own.tasks.spawn_once("scheduled-check", async move {
+            let checking = Box::pin(run(&own, kind, &replica));
+            let checked = tokio::select! {
+                () = stop.cancelled() => None,
+                checked = checking => Some(checked),
+            };
+            let is_whole = match &checked {
+                Some(Ok(report)) => report.as_ref().is_some_and(|report| report.gaps.is_empty()),
+                Some(Err(status)) => {
+                    tracing::warn!(%replica, %status, "a scheduled check failed");
+                    false
+                }
+                // It is due again at the next start.
+                None => return Ok::<(), std::convert::Infallible>(()),
+            };
+            let now = own.clock.now();
+            let period = period.unwrap_or(SignedDuration::from_hours(24));
+            let pause = if is_whole { period } else { period / AGAIN };
+            let last = LastCheck {
+                due: later(now, pause),
+                ended: Some((now, is_whole)),
+            };
+            let admin = own.admin.clone();
+            let kept = blocking(move || put(&admin, &table, &key(kind, &replica), &last)).await;
+            if let Err(status) = kept {
+                tracing::error!(%status, "that a check was done cannot be remembered");
+            }
+            if over.send(()).is_err() {
+                tracing::debug!("the schedule has stopped");
+            }
+            Ok(())
+        });
+    }
+}
+
+/// One check of one replica; its report.
+async fn run(
+    own: &Preserver,
+    kind: usize,
+    replica: &ReplicaId,
+) -> Result<Option<ReplicaReport>, Status> {
+    let order = CheckOrder {
+        reads_bytes: kind == 1,
+        challenges: false,
+        selection: Selection::default(),
+        replica: Some(replica.clone()),
+        errand: Errand {
+            who: Arc::clone(&own.own),
+            finder: Finder::ScheduledCheck,
+            is_second: false,
+        },
+    };
+    let (steps, mut told) = mpsc::channel(16);
+    let checking = async {
+        let checked = own.check(&order, &steps).await;
+        drop(steps);
+        checked
+    };
+    let listening = async {
+        let mut last = None;
+        while let Some(step) = told.recv().await {
+            match step {
+                CheckStep::Report(report) => last = Some(report),
+                CheckStep::Progress(_) | CheckStep::Anomaly(_) => {}
+            }
+        }
+        Ok(last)
+    };
+    let ((), report) = tokio::try_join!(checking, listening)?;
+    if let Some(report) = &report {
+        let gaps = report.gaps.len();
+        let (files, intact) = (report.files, report.intact);
+        tracing::info!(%replica, files, intact, gaps, anomalies = ?report.anomalies, "checked");
+    }
+    Ok(report)
+}
+
+impl Worker for Schedule {
+    const NAME: &'static str = "schedule";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        if let Some(running) = &mut self.running {
+            match running.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => return Ok(Step::Idle(PAUSE)),
+                Ok(()) | Err(oneshot::error::TryRecvError::Closed) => self.running = None,
+            }
+        }
+        if let Some((kind, replica)) = self.due()? {
+            self.start(kind, replica);
+        }
+        Ok(Step::Idle(PAUSE))
+    }
+}
+
+fn key(kind: usize, replica: &ReplicaId) -> (String, Text<ReplicaId>) {
+    let kind = KINDS.get(kind).copied().unwrap_or_default();
+    (kind.to_owned(), Text(replica.clone()))
+}
+
+fn put(
+    admin: &Admin,
+    table: &Table<(String, Text<ReplicaId>), LastCheck>,
+    key: &(String, Text<ReplicaId>),
+    last: &LastCheck,
+) -> Result<(), DbError> {
+    let mut changes = admin.change();
+    changes.batch().put(table, key, last)?;
+    admin.commit(changes)
+}
+
+/// When the first check of the replica with this index is due: spread over the period.
+fn first(now: Timestamp, period: SignedDuration, index: usize, count: usize) -> Timestamp {
+    let part = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let pause = (period / part(count).max(1)).saturating_mul(part(index).saturating_add(1));
+    later(now, pause.min(period))
+}
+
+fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
+    now.checked_add(pause).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_checks_are_spread_over_the_period() {
+        let now = Timestamp::from_second(1_000_000_000).unwrap();
+        let hours = |index| {
+            let due = first(now, SignedDuration::from_hours(24), index, 3);
+            due.duration_since(now).as_hours()
+        };
+        assert_eq!([0, 1, 2].map(hours), [8, 16, 24]);
+        let max = first(Timestamp::MAX, SignedDuration::from_hours(24), 0, 0);
+        assert_eq!(max, Timestamp::MAX, "the end of time is no panic");
+    }
+}

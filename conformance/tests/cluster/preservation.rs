@@ -1,0 +1,403 @@
+//! What officers see: damage is found where it is, repaired from what is good, and never invented out of silence.
+
+use std::time::Duration;
+
+use archive_client::Wanted;
+use archive_model::{FileName, GROUP_SIZE};
+use proto_archive::wire;
+use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::preservation_client::PreservationClient;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use super::visits::{get, name, noise, store};
+use super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+
+const SIZE: usize = 64 * 16384 + 7;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// What one check said.
+#[derive(Debug, Default)]
+struct Checked {
+    anomalies: Vec<wire::AnomalyState>,
+    reports: Vec<wire::check_response::Report>,
+}
+
+impl Checked {
+    fn report(&self, replica: &str) -> &wire::check_response::Report {
+        let mut reports = self.reports.iter();
+        reports.find(|report| report.replica == replica).unwrap()
+    }
+
+    /// `replica kind file`, sorted.
+    fn found(&self) -> Vec<String> {
+        let mut found: Vec<_> = self.anomalies.iter().map(said).collect();
+        found.sort();
+        found
+    }
+}
+
+fn said(anomaly: &wire::AnomalyState) -> String {
+    format!("{} {} {}", anomaly.replica, anomaly.kind, anomaly.file)
+}
+
+fn officer(cluster: &Cluster) -> PreservationClient<Channel> {
+    PreservationClient::new(cluster.channel("officer/ole"))
+}
+
+async fn check(cluster: &Cluster, request: wire::CheckRequest) -> Result<Checked, Status> {
+    let mut steps = officer(cluster).check(request).await?.into_inner();
+    let mut checked = Checked::default();
+    while let Some(message) = steps.message().await? {
+        match message.step.unwrap() {
+            wire::check_response::Step::Progress(_) => {}
+            wire::check_response::Step::Anomaly(anomaly) => checked.anomalies.push(anomaly),
+            wire::check_response::Step::Report(report) => checked.reports.push(report),
+        }
+    }
+    Ok(checked)
+}
+
+fn of(kind: Kind) -> wire::CheckRequest {
+    wire::CheckRequest {
+        kind: kind.into(),
+        ..wire::CheckRequest::default()
+    }
+}
+
+async fn anomalies(cluster: &Cluster, all: bool) -> Vec<wire::AnomalyState> {
+    let file = String::new();
+    let request = wire::AnomaliesRequest { all, file };
+    let mut pages = officer(cluster)
+        .anomalies(request)
+        .await
+        .unwrap()
+        .into_inner();
+    let mut anomalies = Vec::new();
+    while let Some(page) = pages.message().await.unwrap() {
+        anomalies.extend(page.anomalies);
+    }
+    anomalies
+}
+
+async fn repair(
+    cluster: &Cluster,
+    request: wire::RepairRequest,
+) -> Result<Vec<wire::RepairResponse>, Status> {
+    let mut steps = officer(cluster).repair(request).await?.into_inner();
+    let mut said = Vec::new();
+    while let Some(step) = steps.message().await? {
+        if step.outcome != "progress" {
+            said.push(step);
+        }
+    }
+    Ok(said)
+}
+
+fn everything() -> wire::RepairRequest {
+    wire::RepairRequest {
+        all: true,
+        reason: "a test".to_owned(),
+        ..wire::RepairRequest::default()
+    }
+}
+
+fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&str> {
+    steps.iter().map(|step| step.outcome.as_str()).collect()
+}
+
+async fn assert_reads(cluster: &Cluster, name: &FileName, bytes: &[u8], replica: &str) {
+    let wanted = Wanted {
+        replica: Some(replica.parse().unwrap()),
+        ..Wanted::whole(name.clone())
+    };
+    let (read, end) = get(cluster, &wanted).await;
+    end.unwrap();
+    assert!(read == bytes, "{name} in {replica}");
+}
+
+/// Takes a copy away behind the node's back, and lets the node notice.
+async fn take_away(cluster: &mut Cluster, node: usize, replica: &str, name: &FileName) {
+    cluster.stop(NODES[node]).await;
+    std::fs::remove_file(cluster.copy(replica, name)).unwrap();
+    cluster.start(NODES[node]).await;
+    cluster.until_all_nodes_live().await;
+}
+
+#[test]
+fn silence_is_never_absence_and_absence_is_made_good() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let names: Vec<FileName> = (0..5).map(|n| name(&format!("f-{n}"))).collect();
+        let bytes = noise(SIZE, 22);
+        for name in &names {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        let clean = check(cluster, of(Kind::Files)).await.unwrap();
+        assert_eq!(clean.found(), [""; 0]);
+        for replica in ["one", "two"] {
+            let report = clean.report(replica);
+            assert_eq!((report.files, report.intact), (5, 5), "{report:?}");
+            assert_eq!(report.gaps, []);
+        }
+
+        cluster.stop(NODES[1]).await;
+        let silent = check(cluster, of(Kind::Files)).await.unwrap();
+        let report = silent.report("two");
+        assert!(!report.gaps.is_empty(), "{report:?}");
+        assert_eq!(report.intact, 0, "{report:?}");
+        let kinds: Vec<_> = silent
+            .anomalies
+            .iter()
+            .map(|found| found.kind.as_str())
+            .collect();
+        assert!(kinds.iter().all(|kind| *kind == "unverified"), "{kinds:?}");
+        assert_eq!(silent.report("one").intact, 5);
+
+        std::fs::remove_file(cluster.copy("two", &names[3])).unwrap();
+        cluster.start(NODES[1]).await;
+        cluster.until_all_nodes_live().await;
+        let request = wire::CheckRequest {
+            r#match: "f-[0-9]".to_owned(),
+            replica: "two".to_owned(),
+            ..of(Kind::Files)
+        };
+        let missing = check(cluster, request).await.unwrap();
+        assert_eq!(missing.found(), ["two missing f-3"], "{missing:?}");
+        let open = anomalies(cluster, false).await;
+        assert_eq!(
+            open.iter().map(said).collect::<Vec<_>>(),
+            ["two missing f-3"]
+        );
+        assert_eq!(
+            (open[0].state.as_str(), open[0].found_by.as_str()),
+            ("open", "check")
+        );
+        assert!(open[0].held.contains("holdfast repair f-3"), "{open:?}");
+
+        let dry = wire::RepairRequest {
+            dry_run: true,
+            ..everything()
+        };
+        let planned = repair(cluster, dry).await.unwrap();
+        assert_eq!(outcomes(&planned), ["planned"]);
+        assert!(
+            planned[0].what.contains("copy the whole file"),
+            "{planned:?}"
+        );
+        let wrong = wire::RepairRequest {
+            confirm: 7,
+            ..everything()
+        };
+        let refused = repair(cluster, wrong).await.unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition);
+        assert!(
+            refused
+                .message()
+                .contains("holdfast repair --all --confirm 1"),
+            "{refused}"
+        );
+
+        let done = repair(cluster, everything()).await.unwrap();
+        assert_eq!(outcomes(&done), ["repaired"], "{done:?}");
+        assert_reads(cluster, &names[3], &bytes, "two").await;
+        assert_eq!(anomalies(cluster, false).await, []);
+        let ever = anomalies(cluster, true).await;
+        assert!(
+            ever.iter().all(|anomaly| anomaly.state == "closed"),
+            "{ever:?}"
+        );
+        let clean = check(cluster, of(Kind::Files)).await.unwrap();
+        assert_eq!(clean.found(), [""; 0]);
+        assert_eq!(clean.report("two").intact, 5);
+        let again = repair(cluster, everything()).await.unwrap();
+        assert_eq!(again, []);
+    });
+}
+
+#[test]
+fn one_name_can_be_checked_and_repaired_by_itself() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (here, there) = (name("here"), name("there"));
+        let bytes = noise(SIZE, 23);
+        for name in [&here, &there] {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        take_away(cluster, 0, "one", &here).await;
+        let named = |name: &str| wire::CheckRequest {
+            names: vec![name.to_owned()],
+            ..of(Kind::Files)
+        };
+        let other = check(cluster, named("there")).await.unwrap();
+        assert_eq!(other.found(), [""; 0]);
+        assert_eq!(other.report("one").files, 1);
+        let found = check(cluster, named("here")).await.unwrap();
+        assert_eq!(found.found(), ["one missing here"]);
+        let unknown = check(cluster, named("nowhere")).await.unwrap_err();
+        assert_eq!(unknown.code(), Code::NotFound);
+        let bad = wire::CheckRequest {
+            r#match: "(".to_owned(),
+            ..of(Kind::Files)
+        };
+        let bad = check(cluster, bad).await.unwrap_err();
+        assert_eq!(bad.code(), Code::InvalidArgument);
+
+        let request = |name: &str| wire::RepairRequest {
+            names: vec![name.to_owned()],
+            ..wire::RepairRequest::default()
+        };
+        let done = repair(cluster, request("there")).await.unwrap();
+        assert_eq!(outcomes(&done), ["nothing"]);
+        let done = repair(cluster, request("here")).await.unwrap();
+        assert_eq!(outcomes(&done), ["repaired"], "{done:?}");
+        assert_reads(cluster, &here, &bytes, "one").await;
+        let unknown = repair(cluster, request("nowhere")).await.unwrap_err();
+        assert_eq!(unknown.code(), Code::NotFound);
+    });
+}
+
+#[test]
+fn a_flipped_bit_is_located_and_only_its_group_is_brought() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 24));
+        store(cluster, &name, &bytes).await.unwrap();
+        flip(&cluster.copy("one", &name), 5 * GROUP_SIZE + 7);
+        flip(&cluster.copy("two", &name), 6 * GROUP_SIZE);
+        let quick = check(cluster, of(Kind::Files)).await.unwrap();
+        assert_eq!(quick.found(), [""; 0], "a catalog cannot know");
+        let found = check(cluster, of(Kind::Checksums)).await.unwrap();
+        let corrupt = ["one corrupt a.warc.gz", "two corrupt a.warc.gz"];
+        assert_eq!(found.found(), corrupt, "{found:?}");
+        let one = found
+            .anomalies
+            .iter()
+            .find(|found| found.replica == "one")
+            .unwrap();
+        assert_eq!(one.groups, [wire::GroupRange { start: 5, end: 6 }]);
+        assert_eq!(found.report("one").intact, 0);
+
+        let done = repair(cluster, everything()).await.unwrap();
+        assert_eq!(outcomes(&done), ["repaired", "repaired"], "{done:?}");
+        for step in &done {
+            assert!((1..=32 * 1024).contains(&step.bytes_moved), "{step:?}");
+            assert!(!step.attic.is_empty(), "{step:?}");
+        }
+        for replica in ["one", "two"] {
+            assert_reads(cluster, &name, &bytes, replica).await;
+        }
+        assert_eq!(anomalies(cluster, false).await, []);
+        let clean = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!((clean.found(), clean.report("two").intact), (vec![], 1));
+    });
+}
+
+#[test]
+fn what_is_good_nowhere_is_lost_exactly_and_nothing_is_touched() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 25));
+        store(cluster, &name, &bytes).await.unwrap();
+        for group in [3, 8] {
+            flip(&cluster.copy("one", &name), group * GROUP_SIZE);
+        }
+        flip(&cluster.copy("two", &name), 8 * GROUP_SIZE);
+        check(cluster, of(Kind::Checksums)).await.unwrap();
+        let before = std::fs::read(cluster.copy("one", &name)).unwrap();
+        let done = repair(cluster, everything()).await.unwrap();
+        assert!(done.iter().all(|step| step.outcome == "lost"), "{done:?}");
+        assert!(std::fs::read(cluster.copy("one", &name)).unwrap() == before);
+        let open = anomalies(cluster, false).await;
+        let lost: Vec<_> = open.iter().filter(|found| found.kind == "lost").collect();
+        assert_eq!(lost.len(), 2, "{open:?}");
+        let range = wire::GroupRange {
+            start: 8 * GROUP_SIZE,
+            end: 9 * GROUP_SIZE,
+        };
+        assert!(lost.iter().all(|found| found.lost == [range]), "{lost:?}");
+
+        // Another copy turns up: a bit flips back.
+        flip(&cluster.copy("two", &name), 8 * GROUP_SIZE);
+        let found = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!(found.found(), ["one corrupt a"]);
+        let done = repair(cluster, everything()).await.unwrap();
+        assert_eq!(outcomes(&done), ["repaired"], "{done:?}");
+        assert_eq!(anomalies(cluster, false).await, []);
+        assert_reads(cluster, &name, &bytes, "one").await;
+    });
+}
+
+#[test]
+fn a_catalog_cannot_answer_a_challenge() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 26));
+        store(cluster, &name, &bytes).await.unwrap();
+        let challenge = || wire::CheckRequest {
+            challenge: true,
+            ..of(Kind::Files)
+        };
+        let clean = check(cluster, challenge()).await.unwrap();
+        assert_eq!(clean.found(), [""; 0]);
+        for group in 0..65 {
+            flip(&cluster.copy("two", &name), group * GROUP_SIZE);
+        }
+        let found = check(cluster, challenge()).await.unwrap();
+        assert_eq!(found.found(), ["two corrupt a"], "{found:?}");
+        assert_eq!(
+            found.anomalies[0].groups,
+            [wire::GroupRange { start: 0, end: 65 }]
+        );
+    });
+}
+
+#[test]
+fn damage_that_a_read_meets_is_filed() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 27));
+        store(cluster, &name, &bytes).await.unwrap();
+        for replica in ["one", "two"] {
+            flip(
+                &cluster.copy(replica, &name),
+                if replica == "one" { 0 } else { GROUP_SIZE },
+            );
+        }
+        let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
+        end.unwrap();
+        assert!(read == bytes);
+        eventually("what was met is filed", LONG, async || {
+            let open = anomalies(cluster, false).await;
+            let met = open
+                .iter()
+                .any(|met| met.kind == "corrupt" && met.found_by == "read");
+            met.then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn what_a_scheduled_check_finds_is_repaired_without_asking() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (gone, flipped) = (name("gone"), name("flipped"));
+        let bytes = noise(SIZE, 28);
+        for name in [&gone, &flipped] {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        flip(&cluster.copy("one", &flipped), 7 * GROUP_SIZE);
+        take_away(cluster, 1, "two", &gone).await;
+        cluster.stop(REPOSITORY).await;
+        "[repair]\ndelay = '1 s'\nsettled = '1 s'\n[checks]\nfiles = '2 s'\nchecksums = '3 s'\n"
+            .clone_into(&mut cluster.repository_settings);
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        for kind in ["missing", "corrupt"] {
+            eventually(kind, LONG, async || {
+                let ever = anomalies(cluster, true).await;
+                let is_closed =
+                    |found: &wire::AnomalyState| found.kind == kind && found.state == "closed";
+                ever.iter().any(is_closed).then_some(())
+            })
+            .await;
+        }
+        assert_reads(cluster, &gone, &bytes, "two").await;
+        assert_reads(cluster, &flipped, &bytes, "one").await;
+    });
+}
