@@ -276,7 +276,6 @@ fn replacement(name: &FileName, checksum: &[u8], data: &[u8]) -> Vec<ReplaceRequ
 }
 
 #[test]
-#[ignore = "wants the node's PutAside"]
 fn a_wrong_copy_is_replaced_and_wrong_bytes_move_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let name = name("a");
@@ -315,7 +314,6 @@ fn a_wrong_copy_is_replaced_and_wrong_bytes_move_nothing() {
 }
 
 #[test]
-#[ignore = "wants the node's PutAside, Attic and TakeBack"]
 fn a_removed_copy_is_withdrawn_until_it_is_restored() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let name = name("a");

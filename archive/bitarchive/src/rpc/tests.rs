@@ -3,14 +3,18 @@
 
 use std::path::PathBuf;
 
+use archive_daemon::Metrics;
 use archive_model::{Digests, NodeId, UploadId, VolumeId};
 use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
 use super::*;
+use crate::metrics::Instruments;
 use crate::node::NodeOptions;
+use crate::scrub::Control;
 use crate::settings::AtticSettings;
+use crate::settings::ScrubSettings;
 
 mod hostile;
 
@@ -45,8 +49,12 @@ impl World {
             attic: AtticSettings::default(),
         };
         let clock = Clock::system();
+        let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
+        let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = Node::open(options, clock.now()).unwrap();
         let door = Door {
+            scrub: Arc::new(scrub),
+            instruments,
             node: Arc::new(node),
             clock,
             tasks: Tasks::new(),
