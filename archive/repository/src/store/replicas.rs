@@ -158,6 +158,10 @@ impl FileState {
         let Some(replica) = self.record.replicas.get_mut(id) else {
             return;
         };
+        if replica.state.is_withdrawn() {
+            // People have taken it out: it shall not be there.
+            return;
+        }
         if !replica.state.is_completed() {
             // It is being brought already; after a failure, now rather than when the pause is over.
             let is_bound = matches!(self.record.phase, Phase::Bound | Phase::Complete);
