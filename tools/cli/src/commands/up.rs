@@ -7,12 +7,16 @@ mod demonstration;
 mod prepare;
 mod processes;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use archive_daemon::{Clock, Daemon};
 use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::prepare::{Prepared, prepare};
+use self::processes::Processes;
 use crate::commands::Context;
 use crate::commands::parts::{live, load};
 use crate::exit::{Exit, Failure};
@@ -59,6 +63,8 @@ struct Parts {
     nodes: Vec<archive_bitarchive::Settings>,
     checksums: archive_bitarchive::checksum::Settings,
     repository: archive_repository::Settings,
+    /// What the command line sets, by part.
+    set: BTreeMap<String, Vec<String>>,
 }
 
 impl Up {
@@ -68,23 +74,29 @@ impl Up {
         let parts = Parts::load(&prepared, &context.global.set)?;
         context.output.line(&prepared.greeting())?;
         let settings = parts.repository.daemon.clone();
-        let set = context.global.set.clone();
         live("up", &settings, move |daemon| async move {
-            if self.processes {
-                processes::start(&prepared, &set, &daemon).map_err(UpError::Process)?;
+            let processes = if self.processes {
+                let started = Processes::start(&prepared, &parts.set, &daemon);
+                Some(started.map_err(UpError::Process)?)
             } else {
                 start(parts, &daemon).await?;
-            }
-            self.show(&prepared, &daemon).await
+                None
+            };
+            self.show(&prepared, processes.as_ref(), &daemon).await
         })
     }
 
     /// The demonstration, where it is wanted.
-    async fn show(&self, prepared: &Prepared, daemon: &Daemon) -> Result<(), UpError> {
+    async fn show(
+        &self,
+        prepared: &Prepared,
+        processes: Option<&Processes>,
+        daemon: &Daemon,
+    ) -> Result<(), UpError> {
         if self.demo {
             let stop = daemon.tasks.stop();
             let shown = tokio::select! {
-                shown = demonstration::run(prepared) => shown,
+                shown = demonstration::run(prepared, processes) => shown,
                 () = stop.cancelled() => Ok(()),
             };
             shown.map_err(UpError::Demonstration)?;
@@ -98,20 +110,70 @@ impl Up {
 
 impl Parts {
     fn load(prepared: &Prepared, set: &[String]) -> Result<Self, Failure> {
-        let file = |name: &str| prepared.settings(name);
+        let mut routes = Routes {
+            prepared,
+            set,
+            taken: BTreeMap::new(),
+        };
+        let monitor = |replica: &&str| format!("monitor-{replica}");
+        let node = |replica: &&str| format!("bitarchive-{replica}");
+        let monitors = prepare::REPLICAS.iter().map(monitor);
+        let monitors = monitors
+            .map(|part| routes.load(&part))
+            .collect::<Result<_, _>>()?;
+        let nodes = prepare::REPLICAS.iter().map(node);
+        let nodes = nodes
+            .map(|part| routes.load(&part))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
-            monitors: prepare::REPLICAS
-                .iter()
-                .map(|replica| load(&file(&format!("monitor-{replica}")), set))
-                .collect::<Result<_, _>>()?,
-            nodes: prepare::REPLICAS
-                .iter()
-                .map(|replica| load(&file(&format!("bitarchive-{replica}")), set))
-                .collect::<Result<_, _>>()?,
-            checksums: load(&file(prepare::CHECKSUM_PART), set)?,
-            repository: load(&file("repository"), set)?,
+            monitors,
+            nodes,
+            checksums: routes.load(prepare::CHECKSUM_PART)?,
+            repository: routes.load("repository")?,
+            set: routes.end()?,
         })
     }
+}
+
+/// Gives each part those of the `--set`s that are for it: `up` has many settings files, and a key is for those parts
+/// that have its section.
+struct Routes<'a> {
+    prepared: &'a Prepared,
+    set: &'a [String],
+    taken: BTreeMap<String, Vec<String>>,
+}
+
+impl Routes<'_> {
+    fn load<T: DeserializeOwned + Serialize>(&mut self, part: &str) -> Result<T, Failure> {
+        let file = self.prepared.settings(part);
+        let plain: T = load(&file, &[])?;
+        let sections = serde_json::to_value(&plain)
+            .map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
+        let is_for_it = |one: &&String| sections.get(section(one)).is_some();
+        let own: Vec<String> = self.set.iter().filter(is_for_it).cloned().collect();
+        if own.is_empty() {
+            return Ok(plain);
+        }
+        let settings = load(&file, &own)?;
+        self.taken.insert(part.to_owned(), own);
+        Ok(settings)
+    }
+
+    /// What each part takes; a key that no part has is a mistake.
+    fn end(self) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+        let is_taken = |one: &&String| self.taken.values().flatten().any(|taken| taken == *one);
+        match self.set.iter().find(|one| !is_taken(one)) {
+            None => Ok(self.taken),
+            Some(one) => Err(Failure::new(
+                Exit::Settings,
+                format!("--set {one}: no part has a section `{}`", section(one)),
+            )),
+        }
+    }
+}
+
+fn section(one: &str) -> &str {
+    one.split(['.', '=']).next().unwrap_or(one)
 }
 
 async fn start(parts: Parts, daemon: &Daemon) -> Result<(), UpError> {

@@ -2,19 +2,26 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
+use archive_daemon::Clock;
 use archive_model::FileName;
 use serde_json::Value;
 use tokio::process::Command;
 
 use super::prepare::{CHECKSUM_REPLICA, Prepared, REPLICAS};
+use super::processes::Processes;
 use crate::output::tell;
 
 /// The documentation that is served on loopback and archived from there, where it is installed.
 const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
 
+/// How long a part may take to be seen as dead, or alive again.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(300);
+
 /// Runs it; an error says what was not as it should be.
-pub(super) async fn run(prepared: &Prepared) -> Result<(), String> {
+pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> Result<(), String> {
     let show = Show::new(prepared)?;
     let files = show.make_warcs().await?;
     let stored = show
@@ -76,6 +83,53 @@ pub(super) async fn run(prepared: &Prepared) -> Result<(), String> {
         ));
     }
     tell("one bit flipped in one copy: the file still reads right, from the other replica");
+
+    let (code, found) = show.ended(&["check", "checksums", name]).await?;
+    let first = found.lines().find(|line| line.contains("corrupt"));
+    let first = first
+        .filter(|_| code == 1)
+        .ok_or_else(|| format!("the check did not find the damage: {found}"))?;
+    tell(&format!(
+        "the check reads every copy again and finds it: {}",
+        first.trim()
+    ));
+    let repaired = show
+        .json(&["repair", name, "--reason", "the demonstration"])
+        .await?;
+    let moved = repaired.get("bytes_moved").and_then(Value::as_u64);
+    let (code, left) = show.ended(&["check", "checksums", name]).await?;
+    if code != 0 {
+        return Err(format!("the repair left damage: {left}"));
+    }
+    tell(&format!(
+        "repaired: {} bytes came from the other replica, the replaced group is in the attic, and a second check finds nothing",
+        moved.ok_or("the repair does not say what moved")?
+    ));
+    if let Some(processes) = processes {
+        kill_a_part(&show, processes, name).await?;
+    }
+    Ok(())
+}
+
+/// Kills a node: its replica is silent, nothing is missing; and it comes back.
+async fn kill_a_part(show: &Show, processes: &Processes, name: &str) -> Result<(), String> {
+    const PART: &str = "bitarchive-two";
+    processes.kill(PART)?;
+    let (_, said) = show.until(&["check", "files"], 1).await?;
+    if said.contains("missing") {
+        return Err(format!("a dead node made files missing: {said}"));
+    }
+    let out = show.directory.join("read-meanwhile.warc.gz");
+    let out = out.display().to_string();
+    show.json(&["get", name, "-o", &out, "--force"]).await?;
+    tell(&format!(
+        "{PART} killed: the check is partial and calls nothing missing, files are still read"
+    ));
+    processes.restart(PART)?;
+    show.until(&["check", "files"], 0).await?;
+    tell(&format!(
+        "{PART} started again: the check is complete and finds nothing"
+    ));
     Ok(())
 }
 
@@ -85,6 +139,7 @@ struct Show {
     client: PathBuf,
     directory: PathBuf,
     volume: PathBuf,
+    clock: Clock,
 }
 
 impl Show {
@@ -100,6 +155,7 @@ impl Show {
             client,
             directory,
             volume: prepared.volume("one"),
+            clock: Clock::system(),
         })
     }
 
@@ -200,6 +256,38 @@ impl Show {
     async fn json(&self, arguments: &[&str]) -> Result<Value, String> {
         let said = self.text(&with_json(arguments)).await?;
         serde_json::from_str(&said).map_err(|error| format!("{arguments:?}: {error}"))
+    }
+
+    /// Asks again until it ends so: what a part does at its start takes a moment.
+    async fn until(&self, arguments: &[&str], wanted: i32) -> Result<(i32, String), String> {
+        let begun = self.clock.instant();
+        loop {
+            let (code, said) = self.ended(arguments).await?;
+            if code == wanted {
+                return Ok((code, said));
+            }
+            if self.clock.instant().saturating_duration_since(begun) > PATIENCE {
+                return Err(format!(
+                    "holdfast {}: {code}, not {wanted}: {said}",
+                    arguments.join(" ")
+                ));
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    /// How a command ends, and what it says.
+    async fn ended(&self, arguments: &[&str]) -> Result<(i32, String), String> {
+        let output = Command::new(&self.program)
+            .arg("--client")
+            .arg(&self.client)
+            .args(arguments)
+            .output()
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.push_str(&String::from_utf8_lossy(&output.stderr));
+        Ok((output.status.code().unwrap_or(-1), said))
     }
 
     async fn text(&self, arguments: &[&str]) -> Result<String, String> {

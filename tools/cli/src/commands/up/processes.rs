@@ -3,11 +3,12 @@
 //! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: whoever ended it
 //! may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use archive_daemon::Daemon;
-use archive_durable::{directory, replace};
+use archive_durable::{directory, read_state, replace};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
@@ -15,52 +16,109 @@ use tokio_util::sync::CancellationToken;
 use super::prepare::{CHECKSUM_PART, CHECKSUM_VERB, Prepared, REPLICAS};
 use crate::output::tell;
 
-/// Starts every part; each lives until the stop or its own end.
-pub(super) fn start(prepared: &Prepared, set: &[String], daemon: &Daemon) -> Result<(), String> {
-    let run = prepared.run();
-    directory::make(&run).map_err(|error| error.to_string())?;
-    let replicas = REPLICAS.iter().flat_map(|replica| {
-        [
-            ("monitor", format!("monitor-{replica}")),
-            ("bitarchive", format!("bitarchive-{replica}")),
-        ]
-    });
-    let others = [
-        (CHECKSUM_VERB, CHECKSUM_PART.to_owned()),
-        ("repository", "repository".to_owned()),
-    ];
-    for (verb, part) in replicas.chain(others) {
-        let child = spawn(verb, &prepared.settings(&part), set)?;
-        let id = child.id().ok_or_else(|| format!("{part} ended at once"))?;
-        replace(
-            &run.join(format!("{part}.pid")),
-            format!("{id}\n").as_bytes(),
-        )
-        .map_err(|error| error.to_string())?;
-        let stop = daemon.tasks.stop();
-        daemon.tasks.spawn_once(&part.clone(), async move {
-            watch(verb, &part, child, &stop).await;
-            Ok::<(), std::convert::Infallible>(())
-        });
-    }
-    Ok(())
+/// The parts, as processes.
+pub(super) struct Processes {
+    run: PathBuf,
+    daemon: Daemon,
+    parts: Vec<Part>,
 }
 
-fn spawn(verb: &str, settings: &Path, set: &[String]) -> Result<Child, String> {
+/// One part: its verb, its name, its settings file, and what the command line sets over that.
+#[derive(Clone)]
+struct Part {
+    verb: &'static str,
+    name: String,
+    settings: PathBuf,
+    set: Vec<String>,
+}
+
+impl Processes {
+    /// Starts every part; each lives until the stop or its own end.
+    pub(super) fn start(
+        prepared: &Prepared,
+        set: &BTreeMap<String, Vec<String>>,
+        daemon: &Daemon,
+    ) -> Result<Self, String> {
+        let replicas = REPLICAS.iter().flat_map(|replica| {
+            [
+                ("monitor", format!("monitor-{replica}")),
+                ("bitarchive", format!("bitarchive-{replica}")),
+            ]
+        });
+        let others = [
+            (CHECKSUM_VERB, CHECKSUM_PART.to_owned()),
+            ("repository", "repository".to_owned()),
+        ];
+        let parts = replicas.chain(others).map(|(verb, name)| Part {
+            verb,
+            settings: prepared.settings(&name),
+            set: set.get(&name).cloned().unwrap_or_default(),
+            name,
+        });
+        let processes = Self {
+            run: prepared.run(),
+            daemon: daemon.clone(),
+            parts: parts.collect(),
+        };
+        directory::make(&processes.run).map_err(|error| error.to_string())?;
+        for part in &processes.parts {
+            processes.begin(part)?;
+        }
+        Ok(processes)
+    }
+
+    /// Kills a part without warning, as a crash does.
+    pub(super) fn kill(&self, name: &str) -> Result<(), String> {
+        let pid = self.pid_file(name);
+        let text = read_state(&pid).map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let id = text.trim().parse().ok().and_then(Pid::from_raw);
+        let id = id.ok_or_else(|| format!("{}: {text:?} is no process id", pid.display()))?;
+        kill_process(id, Signal::KILL).map_err(|error| format!("{name}: {error}"))
+    }
+
+    /// Starts a part again that has ended.
+    pub(super) fn restart(&self, name: &str) -> Result<(), String> {
+        let part = self.parts.iter().find(|part| part.name == name);
+        self.begin(part.ok_or_else(|| format!("there is no part {name}"))?)
+    }
+
+    fn begin(&self, part: &Part) -> Result<(), String> {
+        let child = spawn(part)?;
+        let Part { verb, name, .. } = part.clone();
+        let id = child.id().ok_or_else(|| format!("{name} ended at once"))?;
+        replace(&self.pid_file(&name), format!("{id}\n").as_bytes())
+            .map_err(|error| error.to_string())?;
+        let stop = self.daemon.tasks.stop();
+        self.daemon.tasks.spawn_once(&name.clone(), async move {
+            watch(verb, &name, child, &stop).await;
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(())
+    }
+
+    fn pid_file(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.pid"))
+    }
+}
+
+fn spawn(part: &Part) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command
-        .arg(verb)
+        .arg(part.verb)
         .arg("--settings")
-        .arg(settings)
+        .arg(&part.settings)
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    for one in set {
+    for one in &part.set {
         command.arg("--set").arg(one);
     }
     // A Ctrl-C at the terminal is for `up`, which stops its parts in order.
     command.process_group(0);
-    command.spawn().map_err(|error| format!("{verb}: {error}"))
+    command
+        .spawn()
+        .map_err(|error| format!("{}: {error}", part.name))
 }
 
 /// Waits for the child's end; asks it to end at the stop.
