@@ -1,6 +1,10 @@
 //! The tests that no single crate can have, in one binary.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
 
 mod architecture;
 mod cluster;

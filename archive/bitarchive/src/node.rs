@@ -2,9 +2,8 @@
 //!
 //! Everything here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use archive_durable::{DiskError, Stage, UncachedFile, directory};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
@@ -22,9 +21,11 @@ use crate::upload::Upload;
 use crate::volumes::{Volume, Volumes};
 use crate::work::{Hold, Work, Works};
 
+mod claims;
 mod disks;
 mod upkeep;
 
+pub(crate) use claims::{Claim, Claims};
 pub(crate) use disks::Second;
 use upkeep::Upkeep;
 pub(crate) use upkeep::verb;
@@ -47,9 +48,6 @@ pub struct NodeOptions {
     /// What may leave it, and how fast.
     pub attic: AtticSettings,
 }
-
-/// The names that are being received, or moved.
-pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
 
 /// A node. Shared by all who serve it.
 #[derive(Debug)]
@@ -396,43 +394,6 @@ fn open(layout: &Layout, entry: Entry) -> Result<Reading, NodeError> {
         outboard,
         entry,
     })
-}
-
-/// The right to receive one name, or to move it; given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    names: Claims,
-    pub(crate) name: FileName,
-}
-
-impl Claim {
-    pub(crate) fn take(
-        names: &Claims,
-        name: &FileName,
-        upload: &UploadId,
-    ) -> Result<Self, NodeError> {
-        let mut taken = names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(other) = taken.get(name) {
-            return Err(NodeError::Busy {
-                name: name.clone(),
-                upload: other.clone(),
-            });
-        }
-        taken.insert(name.clone(), upload.clone());
-        Ok(Self {
-            names: Arc::clone(names),
-            name: name.clone(),
-        })
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.names
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.name);
-    }
 }
 
 /// Puts what lies under the final names of a file that is not there aside: leftovers of an upload that died between

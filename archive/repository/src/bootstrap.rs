@@ -239,7 +239,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
             .timeout(people.transfers.stall, located)
             .await
         {
-            Ok(Ok(located)) if located.copies.iter().any(|copy| copy.is_present()) => {
+            Ok(Ok(located)) if located.copies.iter().any(crate::replicas::Copy::is_present) => {
                 return Ok(Told::There);
             }
             Ok(Ok(located)) if located.silent.is_none() => {}

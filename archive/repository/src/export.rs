@@ -41,7 +41,7 @@ pub(crate) const FORMAT: &str = "holdfast-admin-export/1";
 pub(crate) enum Line {
     Header(Header),
     File(Box<AdminRow>),
-    Node(Node),
+    Node(Member),
     Audit(Written),
     End(End),
 }
@@ -56,7 +56,7 @@ pub(crate) struct Header {
 
 /// A node of a replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Node {
+pub(crate) struct Member {
     pub(crate) replica: ReplicaId,
     pub(crate) node: NodeId,
     /// Whether people took it out of service.

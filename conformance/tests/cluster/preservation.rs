@@ -15,7 +15,7 @@ use super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 
 const SIZE: usize = 64 * 16384 + 7;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// What one check said.
 #[derive(Debug, Default)]

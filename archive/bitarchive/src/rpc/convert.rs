@@ -122,7 +122,6 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
             .map(|time| time.to_string())
             .unwrap_or_default(),
         mode: mode.to_string(),
-        ..wire::NodeStatus::default()
     }
 }
 

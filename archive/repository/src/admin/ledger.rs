@@ -9,7 +9,7 @@ use archive_model::{NodeId, ReplicaId};
 
 use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
 use crate::audit_log::{Position, Rows};
-use crate::export::Node;
+use crate::export::Member;
 
 /// Rows of a table, as they were when the reading began.
 type Reading<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
@@ -19,7 +19,7 @@ pub(crate) struct Snapshot<'a> {
     /// Every file, sorted by name.
     pub(crate) files: Reading<'a, AdminRow>,
     /// Every node.
-    pub(crate) nodes: Reading<'a, Node>,
+    pub(crate) nodes: Reading<'a, Member>,
     /// What the trail's table has: its newest line at least, if there is any.
     pub(crate) trail: Reading<'a, (u64, AuditLine)>,
     /// The number of the newest line of the trail.
@@ -56,16 +56,19 @@ impl Admin {
 
     /// Everything, as it stands now: nobody changes files and trail while the reading begins.
     pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, DbError> {
+        type Row = ((Text<ReplicaId>, Text<NodeId>), NodeRow);
         let _unchanged = self
             .numbering
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let node = |row: Result<((Text<ReplicaId>, Text<NodeId>), NodeRow), DbError>| {
-            row.map(|((Text(replica), Text(node)), NodeRow { retired })| Node {
-                replica,
-                node,
-                retired,
-            })
+        let node = |row: Result<Row, DbError>| {
+            row.map(
+                |((Text(replica), Text(node)), NodeRow { retired })| Member {
+                    replica,
+                    node,
+                    retired,
+                },
+            )
         };
         Ok(Snapshot {
             files: Box::new(self.files.scan()?.map(|row| row.map(|(_, row)| row))),
@@ -116,7 +119,7 @@ impl Restoring {
     }
 
     /// Takes a node.
-    pub(crate) fn node(&mut self, node: Node) -> Result<(), DbError> {
+    pub(crate) fn node(&mut self, node: Member) -> Result<(), DbError> {
         let key = (Text(node.replica), Text(node.node));
         let row = NodeRow {
             retired: node.retired,

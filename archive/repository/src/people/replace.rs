@@ -169,9 +169,9 @@ impl People {
         } = wish;
         let row = self.known(name).await?;
         let size = content(&row.record)?.size;
-        let admission = row.admission.clone();
-        let admission =
-            admission.ok_or_else(|| Kind::Storage.status(format!("{name} has no admission")))?;
+        let (Some(admission), Some(upload)) = (row.admission, row.record.upload) else {
+            return Err(Kind::Storage.status(format!("{name} has no admission")));
+        };
         let copy = self.copy_of(wish).await?;
         let place = (&copy.node, &copy.volume);
         let moving = self
@@ -190,8 +190,13 @@ impl People {
             why: format!("replaced: {}", cause.why),
         };
         self.order(name, event, &cause.who).await?;
-        self.bring(replica, name, size, spooled, admission.into())
-            .await?;
+        let item = Item {
+            name: name.clone(),
+            // That of its admission: a node holds the one against the other.
+            upload: upload.id,
+            size,
+        };
+        self.bring(replica, item, spooled, admission.into()).await?;
         let row = self.known(name).await?;
         let state = row
             .record
@@ -215,16 +220,11 @@ impl People {
     async fn bring(
         &self,
         replica: &ReplicaId,
-        name: &FileName,
-        size: u64,
+        item: Item,
         spooled: &Spooled,
         admission: Arc<str>,
     ) -> Result<(), Status> {
-        let item = Item {
-            name: name.clone(),
-            upload: self.upload_id()?,
-            size,
-        };
+        let name = item.name.clone();
         let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
         let path = spooled.spool.join(&spooled.id);
@@ -261,7 +261,7 @@ impl People {
         let heard = Event::Progress {
             replica: replica.clone(),
         };
-        self.order(name, heard, "repository").await
+        self.order(&name, heard, "repository").await
     }
 
     /// The one copy that a replica has of the file.

@@ -190,7 +190,7 @@ impl Source<'_> {
 /// What can be believed.
 enum Taken {
     File(Box<crate::admin::AdminRow>),
-    Node(crate::export::Node),
+    Node(crate::export::Member),
     Line(u64, AuditLine),
 }
 

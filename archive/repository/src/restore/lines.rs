@@ -12,7 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
-use crate::export::{End, FORMAT, Header, Line, Node};
+use crate::export::{End, FORMAT, Header, Line, Member};
 use crate::store::Phase;
 
 /// The longest line that is read, in bytes.
@@ -25,7 +25,7 @@ pub(super) enum Seen {
     /// A file, whose admission was verified if it has one.
     File(Box<AdminRow>),
     /// A node.
-    Node(Node),
+    Node(Member),
     /// A line of the trail.
     Audit(u64, AuditLine),
     /// The end, which is as it was counted.

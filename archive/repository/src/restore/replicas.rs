@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_model::{FileName, NodeId, ReplicaId, ReplicaKind};
+use archive_model::{FileName, NodeId, ReplicaId};
 use archive_proof::TrustFile;
 use archive_rpc::Limits;
 use tokio::runtime::Handle;
@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::combine::{Rule, Sighting, Verdict};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
 use crate::admin::Restoring;
-use crate::export::Node;
+use crate::export::Member;
 use crate::replicas::{Admissions, Replicas};
 use crate::settings::Settings;
 use crate::standing::View;
@@ -104,7 +104,7 @@ impl Work {
             return Ok(report);
         }
         for (replica, node) in &report.nodes {
-            restoring.node(Node {
+            restoring.node(Member {
                 replica: replica.clone(),
                 node: node.clone(),
                 retired: None,
@@ -134,9 +134,6 @@ impl Work {
     fn lanes(&self, report: &mut FromReplicas) -> Vec<Lane> {
         let mut lanes = Vec::new();
         for spec in &self.settings.replicas {
-            if spec.kind != ReplicaKind::Bitarchive {
-                continue;
-            }
             // Nobody knows any more whom to miss.
             self.replicas.set_members(&spec.id, Vec::new());
             let asked = self.replicas.nodes_seen(&spec.id);

@@ -249,11 +249,10 @@ fn a_volume_of_a_dead_node_is_retired() {
         assert_eq!(error.code(), Code::NotFound, "{error}");
         let ended = decide(cluster, retire("volume-two")).await;
         assert_eq!(ended.state, "done", "{ended:?}");
-        assert_eq!(
-            status(cluster).await.below_required,
-            1,
-            "its copies do not count"
-        );
+        eventually("its copies do not count", LONG, async || {
+            (status(cluster).await.below_required == 1).then_some(())
+        })
+        .await;
         eventually("given up", LONG, async || {
             let status = stat(cluster, &names[0]).await;
             (node_of(&status, "two").is_none()).then_some(())

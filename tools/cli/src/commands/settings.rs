@@ -61,15 +61,17 @@ enum Kind {
     Repository,
     Monitor,
     Bitarchive,
+    ChecksumReplica,
     Client,
 }
 
 impl Kind {
     /// Each, and the section that only it has.
-    const ALL: [(Self, &'static str); 4] = [
+    const ALL: [(Self, &'static str); 5] = [
         (Self::Repository, "repository"),
         (Self::Monitor, "monitor"),
         (Self::Bitarchive, "bitarchive"),
+        (Self::ChecksumReplica, "checksum_replica"),
         (Self::Client, "endpoints"),
     ];
 
@@ -100,7 +102,9 @@ impl Kind {
     /// Clients are not told anything by `HOLDFAST__…`.
     fn sources(self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
         let environment = match self {
-            Self::Repository | Self::Monitor | Self::Bitarchive => settings::environment()?,
+            Self::Repository | Self::Monitor | Self::Bitarchive | Self::ChecksumReplica => {
+                settings::environment()?
+            }
             Self::Client => Vec::new(),
         };
         Ok(Sources {
@@ -123,6 +127,9 @@ impl Kind {
                 checked.err().map(|error| error.to_string())
             }),
             Self::Bitarchive => looked_through(sources, |_: &archive_bitarchive::Settings| None),
+            Self::ChecksumReplica => {
+                looked_through(sources, |_: &archive_bitarchive::checksum::Settings| None)
+            }
             Self::Client => looked_through(sources, |_: &ClientFile| None),
         }
     }
@@ -133,6 +140,7 @@ impl Kind {
             Self::Repository => printed::<archive_repository::Settings>(sources),
             Self::Monitor => printed::<archive_monitor::Settings>(sources),
             Self::Bitarchive => printed::<archive_bitarchive::Settings>(sources),
+            Self::ChecksumReplica => printed::<archive_bitarchive::checksum::Settings>(sources),
             Self::Client => printed::<ClientFile>(sources),
         }
     }

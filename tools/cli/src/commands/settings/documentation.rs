@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
+    include_str!("../../../../../archive/bitarchive/src/checksum/settings.rs"),
     include_str!("../../../../../archive/client/src/client_file.rs"),
     include_str!("../../../../../archive/client/src/limits.rs"),
     include_str!("../../../../../archive/daemon/src/run.rs"),
@@ -105,7 +106,8 @@ fn structures(kind: Kind) -> (String, Structures) {
         Kind::Repository => (0, "Settings"),
         Kind::Monitor => (1, "Settings"),
         Kind::Bitarchive => (2, "Settings"),
-        Kind::Client => (3, "ClientFile"),
+        Kind::ChecksumReplica => (3, "Settings"),
+        Kind::Client => (4, "ClientFile"),
     };
     let mut all = Structures::new();
     for (index, source) in SOURCES.iter().enumerate() {

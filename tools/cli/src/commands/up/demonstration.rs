@@ -17,7 +17,7 @@ use crate::output::tell;
 const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
 
 /// How long a part may take to be seen as dead, or alive again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Runs it; an error says what was not as it should be.

@@ -1,0 +1,50 @@
+//! Which names are being received or moved at this moment: two that want the same one do not meet.
+//!
+//! In memory only: what was under way when the process died is found on the disk at the next start.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_model::{FileName, UploadId};
+
+use crate::error::NodeError;
+
+/// The names that are being received, or moved, and by which upload.
+pub(crate) type Claims = Arc<Mutex<HashMap<FileName, UploadId>>>;
+
+/// The right to receive one name, or to move it; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    names: Claims,
+    pub(crate) name: FileName,
+}
+
+impl Claim {
+    pub(crate) fn take(
+        names: &Claims,
+        name: &FileName,
+        upload: &UploadId,
+    ) -> Result<Self, NodeError> {
+        let mut taken = names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = taken.get(name) {
+            return Err(NodeError::Busy {
+                name: name.clone(),
+                upload: other.clone(),
+            });
+        }
+        taken.insert(name.clone(), upload.clone());
+        Ok(Self {
+            names: Arc::clone(names),
+            name: name.clone(),
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.name);
+    }
+}

@@ -1,0 +1,322 @@
+//! `holdfast up` in a directory of its own, and the command line that talks to it.
+
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+
+/// How long anything may take here before a test gives up.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// An archive that runs.
+pub struct Archive {
+    directory: tempfile::TempDir,
+    settings: Vec<String>,
+    up: Option<Child>,
+    /// Parts that a test started again.
+    parts: Vec<Child>,
+}
+
+/// How a command ended, and what it said.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    #[expect(dead_code, reason = "shown where a test fails")]
+    pub err: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// The one document on stdout.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+}
+
+impl Archive {
+    /// Starts one in a new directory; `settings` are given as `--set`.
+    pub fn start(settings: &[&str]) -> Self {
+        Self::with(settings, &[])
+    }
+
+    /// Starts one whose parts are processes.
+    pub fn processes(settings: &[&str]) -> Self {
+        Self::with(settings, &["--processes"])
+    }
+
+    fn with(set: &[&str], words: &[&str]) -> Self {
+        let mut archive = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+            settings: set
+                .iter()
+                .flat_map(|one| ["--set".to_owned(), (*one).to_owned()])
+                .collect(),
+            up: None,
+            parts: Vec::new(),
+        };
+        archive.up(words);
+        archive
+    }
+
+    /// Starts `holdfast up` on the directory and waits until everything lives.
+    pub fn up(&mut self, words: &[&str]) {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path("up.log"))
+            .expect("a log");
+        let child = executable()
+            .arg("up")
+            .arg("--data")
+            .arg(self.data())
+            .args(words)
+            .args(&self.settings)
+            .stdout(log.try_clone().expect("a log"))
+            .stderr(log)
+            .spawn()
+            .expect("up");
+        self.up = Some(child);
+        self.wait_until_alive();
+    }
+
+    /// Stops it as Ctrl-C does.
+    pub fn down(&mut self) {
+        for mut child in self.up.take().into_iter().chain(self.parts.drain(..)) {
+            // It may have ended already, which `wait` tells.
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap_or_default();
+            child.wait().expect("an end");
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    pub fn volume(&self, replica: &str) -> PathBuf {
+        self.data().join(replica).join("volume")
+    }
+
+    /// Where an archived file lies in a bitarchive replica.
+    pub fn file(&self, replica: &str, name: &str) -> PathBuf {
+        let prefix = &blake3::hash(name.as_bytes()).to_hex()[..2];
+        self.volume(replica).join("files").join(prefix).join(name)
+    }
+
+    /// Makes a file to be stored, of bytes that nobody else has.
+    pub fn make(&self, name: &str, size: usize) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, content(name, size)).expect("write");
+        path
+    }
+
+    /// `holdfast` with words.
+    pub fn run(&self, words: &[&str]) -> Ran {
+        ran(executable()
+            .arg("--client")
+            .arg(self.data().join("client.toml"))
+            .args(words))
+    }
+
+    /// `holdfast --json` with words: its document, whatever the exit code.
+    #[track_caller]
+    pub fn json(&self, words: &[&str], code: i32) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(words);
+        self.run(&all).expect(code).json()
+    }
+
+    /// Stores a new file.
+    #[track_caller]
+    pub fn store(&self, name: &str, size: usize) {
+        let path = self.make(name, size);
+        self.run(&["store", path.to_str().expect("text")]).expect(0);
+    }
+
+    /// Flips one bit of a stored copy, behind the archive's back.
+    pub fn flip(&self, replica: &str, name: &str, offset: u64) {
+        self.damage(replica, name, offset, |byte| byte ^ 1);
+    }
+
+    /// Changes one byte of a stored copy.
+    pub fn damage(&self, replica: &str, name: &str, offset: u64, change: impl Fn(u8) -> u8) {
+        let path = self.file(replica, name);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("chmod");
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .expect("open");
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, offset).expect("read");
+        file.write_all_at(&[change(byte[0])], offset)
+            .expect("write");
+        file.sync_all().expect("sync");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("chmod");
+    }
+
+    /// Whether a copy is, byte for byte, what was stored.
+    pub fn is_whole(&self, replica: &str, name: &str, size: usize) -> bool {
+        std::fs::read(self.file(replica, name)).is_ok_and(|found| found == content(name, size))
+    }
+
+    /// Kills a part without warning.
+    pub fn kill(&self, part: &str) {
+        let id = self.pid(part);
+        kill_process(id, Signal::KILL).expect("kill");
+        wait("the end of a killed part", || {
+            test_kill_process(id).is_err() || is_zombie(id)
+        });
+    }
+
+    fn pid(&self, part: &str) -> Pid {
+        let path = self.data().join("run").join(format!("{part}.pid"));
+        let text = std::fs::read_to_string(path).expect("a pid");
+        Pid::from_raw(text.trim().parse().expect("a number")).expect("a pid")
+    }
+
+    /// Starts a part that is not there, as an operator would.
+    pub fn restart(&mut self, part: &str) {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path(&format!("{part}.log")))
+            .expect("a log");
+        let verb = match part.split('-').next() {
+            Some("checksum") => "checksum-replica",
+            Some(verb) => verb,
+            None => part,
+        };
+        let child = executable()
+            .arg(verb)
+            .arg("--settings")
+            .arg(self.data().join("settings").join(format!("{part}.toml")))
+            .args(&self.settings)
+            .stdout(log.try_clone().expect("a log"))
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .expect(part);
+        let pid = self.data().join("run").join(format!("{part}.pid"));
+        std::fs::write(pid, format!("{}\n", child.id())).expect("write");
+        self.parts
+            .retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+        self.parts.push(child);
+    }
+
+    /// Until every replica and node that is known answers.
+    pub fn wait_until_alive(&mut self) {
+        wait("every part to live", || {
+            if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().expect("wait")) {
+                panic!("up ended: {status}\n{}", self.log());
+            }
+            let ran = self.run(&["--json", "status"]);
+            ran.code == 0 && is_alive(&ran.json())
+        });
+    }
+
+    /// What the parts said.
+    pub fn log(&self) -> String {
+        let entries = std::fs::read_dir(self.directory.path()).expect("list");
+        let logs = entries
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+        logs.map(|path| std::fs::read_to_string(path).expect("a log"))
+            .collect()
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        self.down();
+        if std::thread::panicking() {
+            let log = self.log();
+            let from = log.len().saturating_sub(20_000);
+            eprintln!("{}", log.get(from..).unwrap_or(&log));
+        }
+    }
+}
+
+fn is_alive(status: &Value) -> bool {
+    let replicas = status["replicas"].as_array().expect("replicas");
+    replicas.iter().all(|replica| {
+        let nodes = replica["nodes"].as_array().expect("nodes");
+        replica["problem"].as_str().is_none_or(str::is_empty)
+            && !nodes.is_empty()
+            && nodes.iter().all(|node| node["alive"] == true)
+    })
+}
+
+fn is_zombie(id: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
+    stat.is_ok_and(|stat| {
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.starts_with(" Z"))
+    })
+}
+
+/// Asks again and again until it is so.
+#[track_caller]
+pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LIMIT, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The bytes of a file of that name: the same ones for the same name and size.
+pub fn content(name: &str, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new()
+        .update(name.as_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+/// The executable.
+pub fn executable() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    command.env_remove("HOLDFAST_CLIENT").stdin(Stdio::null());
+    command
+}
+
+fn ran(command: &mut Command) -> Ran {
+    let output = command.output().expect("run");
+    Ran {
+        code: output.status.code().expect("an exit code"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// The directories of a volume in which files lie.
+pub fn files_below(path: &Path) -> Vec<PathBuf> {
+    let shelves = std::fs::read_dir(path.join("files")).expect("list");
+    shelves
+        .flat_map(|shelf| std::fs::read_dir(shelf.expect("a shelf").path()).expect("list"))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.file_name().is_some_and(|name| {
+                name != "manifest-blake3.txt" && !name.to_string_lossy().starts_with('.')
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,194 @@
+//! Bits that flip: named to the group, mended from another replica, and told.
+
+use crate::archive::{Archive, wait};
+
+const GROUP: u64 = 16_384;
+
+/// With the disks left alone by everything but the commands of the test.
+const BY_HAND: [&str; 2] = ["repair.automatic=off", "scrub.enabled=false"];
+
+/// Everything at once: what a person would wait weeks for.
+const AT_ONCE: [&str; 5] = [
+    "repair.automatic=all",
+    "repair.delay=1 s",
+    "repair.settled=0 s",
+    "scrub.deadline=5 s",
+    "scrub.enabled=true",
+];
+
+#[test]
+fn one_flipped_bit_is_found_served_around_mended_and_told() {
+    let size = 40 << 20;
+    let archive = Archive::start(&BY_HAND);
+    archive.store("big.warc.gz", size);
+    archive.run(&["check", "checksums"]).expect(0);
+    archive.flip("one", "big.warc.gz", 1000 * GROUP + 7);
+    archive.run(&["check", "files"]).expect(0);
+    let said = archive.run(&["check", "checksums"]).expect(1).out;
+    for word in ["corrupt", "big.warc.gz", "one", "1000"] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
+    let back = archive.path("back");
+    archive
+        .run(&["get", "big.warc.gz", "-o", back.to_str().expect("text")])
+        .expect(0);
+    assert!(std::fs::read(&back).expect("read") == crate::archive::content("big.warc.gz", size));
+
+    let planned = archive.run(&["repair", "--all", "--dry-run"]).expect(0).out;
+    assert!(planned.contains("16384 bytes"), "{planned}");
+    assert!(
+        !archive.is_whole("one", "big.warc.gz", size),
+        "nothing moved"
+    );
+    let repaired = archive.json(&["repair", "--all", "--reason", "a test"], 0);
+    let moved = number(&repaired, "bytes_moved");
+    assert!((1..=32_768).contains(&moved), "{repaired}");
+    assert!(archive.is_whole("one", "big.warc.gz", size));
+    archive.run(&["check", "checksums"]).expect(0);
+    let attic = archive.run(&["attic", "list"]).expect(0).out;
+    assert!(
+        attic.contains("big.warc.gz") && attic.contains("groups"),
+        "{attic}"
+    );
+    let trail = archive
+        .run(&["audit", "--file", "big.warc.gz"])
+        .expect(0)
+        .out;
+    assert!(
+        trail.contains("corrupt") && trail.contains("repaired"),
+        "{trail}"
+    );
+}
+
+/// The sum of all numbers under a key, wherever it is.
+fn number(value: &serde_json::Value, key: &str) -> u64 {
+    match value {
+        serde_json::Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| match value.as_u64() {
+                Some(found) if name == key => found,
+                _ => number(value, key),
+            })
+            .sum(),
+        serde_json::Value::Array(items) => items.iter().map(|item| number(item, key)).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn damage_in_both_copies_is_mended_from_each_other_and_the_same_group_is_lost() {
+    let size = 8 << 20;
+    let archive = Archive::start(&BY_HAND);
+    archive.store("both.warc", size);
+    archive.store("lost.warc", size);
+    // A hundred groups in each copy, none in both.
+    for group in 0..100 {
+        archive.flip("one", "both.warc", 4 * group * GROUP + 5);
+        archive.flip("two", "both.warc", (4 * group + 2) * GROUP + 9);
+    }
+    for replica in ["one", "two"] {
+        archive.flip(replica, "lost.warc", 3 * GROUP + 1);
+    }
+    archive.flip("one", "lost.warc", 9 * GROUP);
+    let said = archive.run(&["check", "checksums"]).expect(1).out;
+    assert!(
+        said.contains("both.warc") && said.contains("lost.warc"),
+        "{said}"
+    );
+    let repaired = archive.run(&["repair", "--all"]).expect(1);
+    for replica in ["one", "two"] {
+        assert!(
+            archive.is_whole(replica, "both.warc", size),
+            "{replica}: {repaired:?}"
+        );
+    }
+    let range = format!("{}-{}", 3 * GROUP, 4 * GROUP - 1);
+    assert!(
+        repaired.out.contains("lost") && repaired.out.contains(&range),
+        "{repaired:?}"
+    );
+    // Everything else of it is still served, and was mended.
+    let back = archive.path("rest");
+    let out = back.to_str().expect("text");
+    archive
+        .run(&["get", "lost.warc", "--salvage", "-o", out])
+        .expect(1);
+    let rest = std::fs::read(&back).expect("read");
+    let mut meant = crate::archive::content("lost.warc", size);
+    let hole =
+        usize::try_from(3 * GROUP).expect("small")..usize::try_from(4 * GROUP).expect("small");
+    meant[hole].fill(0);
+    assert!(rest == meant, "all but the lost group");
+    let words = ["get", "lost.warc", "--range", "0-49151", "-o", "-"];
+    archive
+        .run(&words[..])
+        .code
+        .eq(&0)
+        .then_some(())
+        .expect("the good part is served");
+    let said = archive.run(&["check", "checksums"]).expect(1).out;
+    assert!(
+        said.contains("lost.warc") && !said.contains("both.warc"),
+        "{said}"
+    );
+}
+
+#[test]
+fn scrubbing_finds_and_the_archive_mends_by_itself() {
+    let size = 2 << 20;
+    let archive = Archive::start(&AT_ONCE);
+    archive.store("left.warc", size);
+    archive.store("gone.warc", size);
+    archive.flip("two", "left.warc", 5 * GROUP);
+    std::fs::remove_file(archive.file("one", "gone.warc")).expect("remove");
+    wait("both copies to be whole again", || {
+        archive.is_whole("two", "left.warc", size) && archive.is_whole("one", "gone.warc", size)
+    });
+    wait("a quiet archive", || {
+        archive.run(&["check", "checksums"]).code == 0
+    });
+}
+
+#[test]
+fn too_much_damage_at_once_waits_for_a_person() {
+    let archive = Archive::start(&AT_ONCE);
+    let directory = archive.path("many");
+    std::fs::create_dir(&directory).expect("mkdir");
+    let names: Vec<String> = (0..40)
+        .map(|number| format!("many-{number:02}.warc"))
+        .collect();
+    for name in &names {
+        let bytes = crate::archive::content(name, 50_000);
+        std::fs::write(directory.join(name), bytes).expect("write");
+    }
+    archive
+        .run(&["store", "--recursive", directory.to_str().expect("text")])
+        .expect(0);
+    let whole = |names: &[String]| {
+        names
+            .iter()
+            .filter(|name| archive.is_whole("one", name, 50_000))
+            .count()
+    };
+    // All at one stroke, as a broken controller does it.
+    archive.run(&["scrub", "pause"]).expect(0);
+    for name in &names {
+        archive.flip("one", name, 20_000);
+    }
+    archive.run(&["scrub", "resume"]).expect(0);
+    wait("the brake", || {
+        let status = archive.run(&["status"]).out;
+        status.contains("--confirm")
+    });
+    wait("all of it to be filed", || {
+        archive.run(&["anomalies"]).out.matches("many-").count() >= 40
+    });
+    let mended = whole(&names);
+    assert!(mended <= 20, "the brake holds after 20 files: {mended}");
+    archive.run(&["repair", "--all"]).expect(5);
+    let left = names.len() - mended;
+    archive
+        .run(&["repair", "--all", "--confirm", &left.to_string()])
+        .expect(0);
+    assert_eq!(whole(&names), names.len());
+}

@@ -1,0 +1,150 @@
+//! Parts that are killed while files are stored: what was acknowledged is there, whole, and nobody has to help.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::archive::{Archive, content, executable, files_below, wait};
+
+const PARTS: [&str; 6] = [
+    "repository",
+    "bitarchive-one",
+    "bitarchive-two",
+    "monitor-one",
+    "monitor-two",
+    "checksum-replica-three",
+];
+
+/// A small generator: the test prints its seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().expect("a number"),
+        Err(_absent) => default,
+    }
+}
+
+/// Kills a random part at a random moment while four depositors store, and starts it again.
+///
+/// `HOLDFAST_KILLS` is how often (60), `HOLDFAST_SEED` repeats the choices of a run.
+#[test]
+fn what_was_acknowledged_survives_every_kill() {
+    let kills = number("HOLDFAST_KILLS", 60);
+    let seed = number("HOLDFAST_SEED", u64::from(std::process::id()) | 1);
+    println!("{kills} kills, seed {seed}");
+    let mut archive = Archive::processes(&[]);
+    let (client, scratch) = (archive.data().join("client.toml"), archive.path("scratch"));
+    std::fs::create_dir(&scratch).expect("mkdir");
+    let is_over = AtomicBool::new(false);
+    let acknowledged = Mutex::new(BTreeMap::new());
+    let refused = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for depositor in 0..4_u64 {
+            let (client, scratch) = (&client, &scratch);
+            let (is_over, acknowledged, refused) = (&is_over, &acknowledged, &refused);
+            scope.spawn(move || {
+                let mut dice = Dice(seed.wrapping_mul(depositor + 2) | 1);
+                for number in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let name = format!("kill-{depositor}-{number}.warc.gz");
+                    let size = usize::try_from(dice.roll(300_000)).expect("small");
+                    let path = scratch.join(&name);
+                    std::fs::write(&path, content(&name, size)).expect("write");
+                    let ended = executable()
+                        .arg("--client")
+                        .arg(client)
+                        .arg("store")
+                        .arg(&path)
+                        .output()
+                        .expect("store");
+                    match ended.status.code() {
+                        Some(0) => {
+                            let mut all =
+                                acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+                            all.insert(name, size);
+                        }
+                        Some(1 | 4) => {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                        other => panic!("store ended with {other:?}: {ended:?}"),
+                    }
+                }
+            });
+        }
+        let mut dice = Dice(seed);
+        for _ in 0..kills {
+            std::thread::sleep(Duration::from_millis(dice.roll(250)));
+            let part = PARTS[usize::try_from(dice.roll(6)).expect("small")];
+            archive.kill(part);
+            std::thread::sleep(Duration::from_millis(dice.roll(80)));
+            archive.restart(part);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    archive.wait_until_alive();
+    let acknowledged = acknowledged
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    println!(
+        "{} files acknowledged, {} stores told of a failure",
+        acknowledged.len(),
+        refused.into_inner()
+    );
+    assert!(
+        acknowledged.len() > 10,
+        "something was stored between the kills"
+    );
+    for (name, size) in &acknowledged {
+        for replica in ["one", "two"] {
+            assert!(
+                archive.is_whole(replica, name, *size),
+                "{name} in {replica}"
+            );
+        }
+    }
+    let listed = archive
+        .run(&["list", "--replica", "three", "--checksums"])
+        .expect(0)
+        .out;
+    for (name, size) in &acknowledged {
+        let line = format!("{}  {name}", blake3::hash(&content(name, *size)).to_hex());
+        assert!(
+            listed.lines().any(|listed| listed == line),
+            "{line} in three"
+        );
+    }
+    // Also what was not acknowledged is whole, or not there.
+    for replica in ["one", "two"] {
+        for path in files_below(&archive.volume(replica)) {
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_str()
+                .expect("text")
+                .to_owned();
+            let kept = std::fs::read(&path).expect("read");
+            assert!(kept == content(&name, kept.len()), "{name} in {replica}");
+            let meant = std::fs::metadata(scratch.join(&name))
+                .expect("it was stored")
+                .len();
+            assert_eq!(kept.len() as u64, meant, "{name} in {replica} is short");
+        }
+    }
+    // What was on its way is finished, or given up, by the archive alone.
+    wait("every file to be in every replica", || {
+        archive.run(&["check", "files"]).code == 0
+    });
+}

@@ -1,0 +1,171 @@
+//! Nodes, disks and tables that are gone: never mistaken for files that are gone.
+
+use std::path::Path;
+
+use crate::archive::{Archive, wait};
+
+fn stored(archive: &Archive, names: &[&str]) {
+    for name in names {
+        archive.store(name, 100_000);
+    }
+}
+
+#[test]
+fn a_node_that_is_killed_makes_a_check_partial_and_nothing_missing() {
+    let mut archive = Archive::processes(&["repair.automatic=all", "repair.delay=1 s"]);
+    stored(&archive, &["a.warc", "b.warc", "c.warc"]);
+    archive.kill("bitarchive-two");
+    for part in ["monitor-two", "repository"] {
+        archive.kill(part);
+        archive.restart(part);
+    }
+    wait("the repository", || archive.run(&["status"]).code != 4);
+    let checked = archive.run(&["check", "files"]).expect(1);
+    assert!(!checked.out.contains("missing"), "{checked:?}");
+    assert!(
+        checked.out.contains("two"),
+        "it says who was not heard: {checked:?}"
+    );
+    archive
+        .run(&["anomalies"])
+        .expect(0)
+        .out
+        .contains("missing")
+        .then(|| panic!("{checked:?}"));
+    archive.restart("bitarchive-two");
+    archive.wait_until_alive();
+    archive.run(&["check", "files"]).expect(0);
+}
+
+#[test]
+fn an_empty_disk_in_place_of_a_volume_is_offline_and_retired_only_by_two_persons() {
+    let archive = Archive::start(&["repair.automatic=off", "scrub.enabled=false"]);
+    let names = ["a.warc", "b.warc", "c.warc"];
+    stored(&archive, &names);
+    let volume = archive.volume("two");
+    std::fs::rename(&volume, archive.path("pulled-out")).expect("rename");
+    std::fs::create_dir(&volume).expect("mkdir");
+    wait("the disk to be noticed", || {
+        archive.run(&["check", "files"]).code == 1
+    });
+    let checked = archive.run(&["check", "files"]).expect(1);
+    assert!(!checked.out.contains("missing"), "{checked:?}");
+
+    // A new disk beside it, and the old one is given up by two persons.
+    let spare = archive.data().join("two").join("spare");
+    std::fs::create_dir(&spare).expect("mkdir");
+    let status = archive.json(&["status"], 0);
+    let (node, old) = of_replica(&status, "two");
+    archive
+        .run(&["volume", "init", path(&spare), "--node", &node])
+        .expect(0);
+    let asked = archive
+        .run(&[
+            "volume",
+            "retire",
+            &old,
+            "--reason",
+            "the disk was pulled out",
+        ])
+        .expect(0);
+    let request = asked
+        .out
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|word| {
+            word.strip_prefix('r')
+                .is_some_and(|rest| rest.parse::<u64>().is_ok())
+        })
+        .expect("the id of the request")
+        .to_owned();
+    let alone = archive.run(&["approve", &request]);
+    assert_eq!(alone.code, 5, "one person is not two: {alone:?}");
+    archive
+        .run(&["--as", "custodian/custodian-1", "approve", &request])
+        .expect(0);
+    let checked = archive.run(&["check", "files"]).expect(1);
+    assert!(checked.out.matches("missing").count() >= 3, "{checked:?}");
+    archive.run(&["repair", "--all"]).expect(0);
+    wait("every file to be on the new disk", || {
+        archive.run(&["check", "checksums"]).code == 0
+    });
+    let found = crate::archive::files_below(&spare);
+    assert_eq!(found.len(), names.len(), "{found:?}");
+}
+
+/// The first node and volume of a replica in what `status --json` says.
+fn of_replica(status: &serde_json::Value, replica: &str) -> (String, String) {
+    let found = status["replicas"]
+        .as_array()
+        .expect("replicas")
+        .iter()
+        .find(|one| one["replica"] == replica || one["id"] == replica)
+        .expect("the replica");
+    let node = &found["nodes"][0];
+    let volume = node["volumes"]
+        .as_array()
+        .expect("volumes")
+        .iter()
+        .find_map(|volume| volume["volume"].as_str())
+        .expect("a volume");
+    (
+        node["node"].as_str().expect("a node").to_owned(),
+        volume.to_owned(),
+    )
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+#[test]
+fn catalogs_and_admin_data_come_back() {
+    let mut archive = Archive::processes(&["repair.automatic=off", "scrub.enabled=false"]);
+    stored(&archive, &["a.warc", "b.warc", "c.warc"]);
+    let listing = |archive: &Archive| {
+        ["one", "two", "three"].map(|replica| {
+            archive
+                .run(&["list", "--replica", replica, "--checksums"])
+                .expect(0)
+                .out
+        })
+    };
+    let before = listing(&archive);
+    let admin = archive.run(&["list", "--checksums"]).expect(0).out;
+    archive.kill("bitarchive-one");
+    let catalog = find(&archive.data().join("one"), "catalog");
+    std::fs::remove_dir_all(catalog).expect("remove");
+    archive.restart("bitarchive-one");
+    archive.wait_until_alive();
+    assert_eq!(listing(&archive), before);
+
+    archive.kill("repository");
+    let data = archive.data().join("repository");
+    std::fs::remove_dir_all(&data).expect("remove");
+    let settings = archive.data().join("settings/repository.toml");
+    archive
+        .run(&[
+            "admin",
+            "restore",
+            "--settings",
+            path(&settings),
+            "--from-replicas",
+        ])
+        .expect(0);
+    archive.restart("repository");
+    archive.wait_until_alive();
+    assert_eq!(archive.run(&["list", "--checksums"]).expect(0).out, admin);
+    assert_eq!(listing(&archive), before);
+    archive.run(&["check", "checksums"]).expect(0);
+}
+
+fn find(below: &Path, name: &str) -> std::path::PathBuf {
+    let direct = below.join(name);
+    if direct.is_dir() {
+        return direct;
+    }
+    let entries = std::fs::read_dir(below).expect("list");
+    entries
+        .map(|entry| entry.expect("an entry").path().join(name))
+        .find(|path| path.is_dir())
+        .expect("it is there")
+}

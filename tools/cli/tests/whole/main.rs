@@ -1,0 +1,16 @@
+//! A whole archive as `holdfast up` makes it: damaged, killed, deprived of its disks, and used by the command line alone.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::wildcard_enum_match_arm,
+    unreachable_pub,
+    clippy::disallowed_methods,
+    reason = "helpers of the tests; tests damage files"
+)]
+
+mod archive;
+mod damage;
+mod kills;
+mod loss;
