@@ -12,6 +12,7 @@ use serde_json::Value;
 
 /// How long anything may take here before a test gives up.
 const LIMIT: Duration = Duration::from_mins(2);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// An archive that runs.
 pub struct Archive {
@@ -133,6 +134,19 @@ impl Archive {
             .args(words))
     }
 
+    /// `holdfast` with words, until it ends so: what was killed or pulled out is noticed in its time.
+    #[track_caller]
+    pub fn until(&self, words: &[&str], code: i32) -> Ran {
+        let begun = Instant::now();
+        loop {
+            let ran = self.run(words);
+            if ran.code == code || begun.elapsed() > LIMIT {
+                return ran.expect(code);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
     /// `holdfast --json` with words: its document, whatever the exit code.
     #[track_caller]
     pub fn json(&self, words: &[&str], code: i32) -> Value {
@@ -206,7 +220,7 @@ impl Archive {
             .arg(verb)
             .arg("--settings")
             .arg(self.data().join("settings").join(format!("{part}.toml")))
-            .args(&self.settings)
+            .args(self.settings_of(verb))
             .stdout(log.try_clone().expect("a log"))
             .stderr(log)
             .process_group(0)
@@ -217,6 +231,21 @@ impl Archive {
         self.parts
             .retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
         self.parts.push(child);
+    }
+
+    /// Those of the settings whose section this part has.
+    fn settings_of(&self, verb: &str) -> Vec<String> {
+        let sections: &[&str] = match verb {
+            "repository" => &["repair", "checks"],
+            "bitarchive" => &["scrub", "attic"],
+            _ => &[],
+        };
+        let pairs = self.settings.chunks(2);
+        let own = pairs.filter(|pair| {
+            pair.get(1)
+                .is_some_and(|set| sections.iter().any(|section| set.starts_with(section)))
+        });
+        own.flatten().cloned().collect()
     }
 
     /// Until every replica and node that is known answers.
@@ -277,7 +306,7 @@ pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < LIMIT, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -302,8 +331,8 @@ fn ran(command: &mut Command) -> Ran {
     let output = command.output().expect("run");
     Ran {
         code: output.status.code().expect("an exit code"),
-        out: String::from_utf8(output.stdout).expect("text"),
-        err: String::from_utf8(output.stderr).expect("text"),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::archive::{Archive, content, executable, files_below, wait};
+use crate::archive::{Archive, content, executable, files_below};
 
 const PARTS: [&str; 6] = [
     "repository",
@@ -144,7 +144,5 @@ fn what_was_acknowledged_survives_every_kill() {
         }
     }
     // What was on its way is finished, or given up, by the archive alone.
-    wait("every file to be in every replica", || {
-        archive.run(&["check", "files"]).code == 0
-    });
+    archive.until(&["check", "files"], 0);
 }
