@@ -260,13 +260,12 @@ impl FileState {
             .filter(is_target)
             .collect::<Vec<_>>();
         // Into replicas that nobody waits for alone it would be sent in vain: the answer would not wait for it.
-        let is_required = |id: &ReplicaId| {
-            self.record
-                .replicas
-                .get(id)
-                .is_some_and(|replica| replica.required)
+        let any_will_do = self.any_will_do();
+        let is_awaited = |id: &ReplicaId| {
+            let replica = self.record.replicas.get(id);
+            replica.is_some_and(|replica| replica.required || any_will_do)
         };
-        let is_worth_it = targets.iter().any(is_required);
+        let is_worth_it = targets.iter().any(is_awaited);
         let Some(waiting) = self
             .waiting
             .iter_mut()
@@ -290,10 +289,14 @@ impl FileState {
         }
     }
 
-    /// What is under way with the replicas that an answer waits for. Where people have withdrawn every required copy,
-    /// and none is left, any replica will do.
+    /// Where people have withdrawn every required copy, and none is left, any replica will do.
+    fn any_will_do(&self) -> bool {
+        !self.record.open().any(|(_, replica)| replica.required)
+    }
+
+    /// What is under way with the replicas that an answer waits for.
     fn awaited(&self) -> impl Iterator<Item = Doing> {
-        let any_will_do = !self.record.open().any(|(_, replica)| replica.required);
+        let any_will_do = self.any_will_do();
         let awaited = self.record.open();
         awaited
             .filter(move |(_, replica)| replica.required || any_will_do)

@@ -155,24 +155,25 @@ impl FileState {
 
     /// A copy counts no more. The name stays bound, and the replica is asked once more before anything is brought.
     pub(super) fn gone(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
-        let Some(replica) = self.record.replicas.get_mut(id) else {
+        let Some(replica) = self.record.replicas.get(id) else {
             return;
         };
         if replica.state.is_withdrawn() {
             // People have taken it out: it shall not be there.
             return;
         }
-        if !replica.state.is_completed() {
-            // It is being brought already; after a failure, now rather than when the pause is over.
-            let is_bound = matches!(self.record.phase, Phase::Bound | Phase::Complete);
-            if is_bound && !self.doing(id).is_under_way() {
-                self.probe(id, turn);
-            }
+        let is_bound = matches!(self.record.phase, Phase::Bound | Phase::Complete);
+        let was_there = replica.state.is_completed();
+        if !was_there && (!is_bound || self.doing(id).is_under_way()) {
+            // It is being brought already.
             return;
         }
-        replica.node = None;
-        replica.volume = None;
-        self.record.phase = Phase::Bound;
+        if let Some(replica) = self.record.replicas.get_mut(id).filter(|_| was_there) {
+            replica.node = None;
+            replica.volume = None;
+            self.record.phase = Phase::Bound;
+        }
+        // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be told from it.
         self.change(
             id,
             ReplicaState::UploadFailed(StoreFailure::Gone(
