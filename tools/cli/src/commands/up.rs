@@ -4,6 +4,7 @@
 //! loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
 
 mod demonstration;
+mod ports;
 mod prepare;
 mod processes;
 

@@ -16,6 +16,9 @@ use crate::exit::{Exit, Failure};
 ///
 /// Only where there are none: nothing is ever replaced. The exit code is 1 if anything was left out.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast admin restore --settings repository.toml --from admin.jsonl
+  holdfast admin restore --settings repository.toml --from-replicas")]
 pub(crate) struct Restore {
     /// The settings file of the stopped repository
     #[arg(long, value_name = "FILE")]

@@ -3,7 +3,6 @@
 //! Made once; the settings files are the operator's from then on and are never written again. Certificates are issued
 //! anew at every start. A directory that holds something else is refused.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_rpc::{Authority, Grant, Validity};
 use jiff::Timestamp;
 
+use super::ports::free_addresses;
 use crate::exit::{Exit, Failure};
 
 /// The bitarchive replicas.
@@ -295,7 +295,7 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
         monitor_two,
         node_two,
         checksums,
-    ] = free_addresses()?;
+    ] = free_addresses(data)?;
     let mut replicas = Vec::new();
     for (replica, monitor, node) in [
         ("one", &monitor_one, &node_one),
@@ -346,25 +346,6 @@ fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
         text.as_bytes(),
     )
     .map_err(|error| disk(&error))
-}
-
-/// Ports that nobody listens on now. All are held until all are found, so that they differ.
-fn free_addresses() -> Result<[String; 6], Failure> {
-    let bind = || -> std::io::Result<_> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        Ok((listener.local_addr()?.to_string(), listener))
-    };
-    let failed =
-        |error: std::io::Error| Failure::failed(format!("no free port on 127.0.0.1: {error}"));
-    let held = std::array::from_fn::<_, 6, _>(|_| bind());
-    let mut addresses = Vec::new();
-    for one in held {
-        addresses.push(one.map_err(failed)?);
-    }
-    let addresses: Vec<String> = addresses.into_iter().map(|(address, _)| address).collect();
-    addresses
-        .try_into()
-        .map_err(|_six| Failure::failed("no free ports on 127.0.0.1"))
 }
 
 fn volume(data: &Path, replica: &str) -> Result<(), Failure> {
