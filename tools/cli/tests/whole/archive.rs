@@ -92,8 +92,12 @@ impl Archive {
         self.wait_until_alive();
     }
 
-    /// Stops it as Ctrl-C does.
-    pub fn down(&mut self) {
+    /// Stops it for good, as Ctrl-C does.
+    pub fn stop(mut self) {
+        self.down();
+    }
+
+    fn down(&mut self) {
         for mut child in self.up.take().into_iter().chain(self.parts.drain(..)) {
             // It may have ended already, which `wait` tells.
             kill_process(Pid::from_child(&child), Signal::TERM).unwrap_or_default();

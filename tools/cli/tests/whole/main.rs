@@ -3,6 +3,7 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::unwrap_used,
     clippy::print_stderr,
     clippy::wildcard_enum_match_arm,
     unreachable_pub,
@@ -14,3 +15,6 @@ mod archive;
 mod damage;
 mod kills;
 mod loss;
+#[path = "../../../../conformance/tests/crash/mounts.rs"]
+mod mounts;
+mod unreadable;
