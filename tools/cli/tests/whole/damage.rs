@@ -1,6 +1,8 @@
 //! Bits that flip: named to the group, mended from another replica, and told.
 
-use crate::archive::{Archive, wait};
+use std::collections::BTreeMap;
+
+use crate::archive::{Archive, Dice, wait};
 
 const GROUP: u64 = 16_384;
 
@@ -67,10 +69,21 @@ fn damage_in_both_copies_is_mended_from_each_other_and_the_same_group_is_lost() 
     let archive = Archive::start(&BY_HAND);
     archive.store("both.warc", size);
     archive.store("lost.warc", size);
-    // A hundred groups in each copy, none in both.
-    for group in 0..100 {
-        archive.flip("one", "both.warc", 4 * group * GROUP + 5);
-        archive.flip("two", "both.warc", (4 * group + 2) * GROUP + 9);
+    // A hundred bits at random in each copy, in no group of both.
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut dice = Dice::new(seed);
+    let mut hit = BTreeMap::new();
+    for replica in ["one", "two"] {
+        let mut left = 100;
+        while left > 0 {
+            let offset = dice.roll(u64::try_from(size).expect("small"));
+            if *hit.entry(offset / GROUP).or_insert(replica) == replica {
+                let bit = dice.roll(8);
+                archive.damage(replica, "both.warc", offset, |byte| byte ^ (1 << bit));
+                left -= 1;
+            }
+        }
     }
     for replica in ["one", "two"] {
         archive.flip(replica, "lost.warc", 3 * GROUP + 1);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::archive::{Archive, content, executable, files_below};
+use crate::archive::{Archive, Dice, content, executable, files_below};
 
 const PARTS: [&str; 6] = [
     "repository",
@@ -15,18 +15,6 @@ const PARTS: [&str; 6] = [
     "monitor-two",
     "checksum-replica-three",
 ];
-
-/// A small generator: the test prints its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
@@ -54,7 +42,7 @@ fn what_was_acknowledged_survives_every_kill() {
             let (client, scratch) = (&client, &scratch);
             let (is_over, acknowledged, refused) = (&is_over, &acknowledged, &refused);
             scope.spawn(move || {
-                let mut dice = Dice(seed.wrapping_mul(depositor + 2) | 1);
+                let mut dice = Dice::new(seed.wrapping_mul(depositor + 2));
                 for number in 0.. {
                     if is_over.load(Ordering::Relaxed) {
                         break;
@@ -85,7 +73,7 @@ fn what_was_acknowledged_survives_every_kill() {
                 }
             });
         }
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         for _ in 0..kills {
             std::thread::sleep(Duration::from_millis(dice.roll(800)));
             let part = PARTS[usize::try_from(dice.roll(6)).expect("small")];
