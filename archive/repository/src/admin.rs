@@ -36,6 +36,7 @@ const TABLES: &[&str] = &[
     "replicas",
     "volumes",
     "volume-states",
+    "drains",
     "exports",
     "audit-log",
 ];
