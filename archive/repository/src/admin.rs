@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use ledger::{Restoring, Snapshot};
 
+use crate::export::Tables;
 use crate::standing::Retired;
 use crate::store::FileRecord;
 
@@ -99,6 +100,7 @@ pub struct Admin {
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     drained: ledger::Drained,
+    rows: Tables,
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
@@ -172,6 +174,7 @@ impl Admin {
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
             drained: database.table("audit-log")?,
+            rows: Tables::open(&database)?,
             database,
             stamp,
             numbering: Arc::default(),

@@ -133,8 +133,7 @@ impl Drain {
                                 drained: Some(hands.people.now()),
                                 ..row.clone()
                             };
-                            let what =
-                                format!("{source} is drained, and may be retired{beside}");
+                            let what = format!("{source} is drained, and may be retired{beside}");
                             hands.remember(source, Some(drained), what).await?;
                         }
                         (false, Some(_)) => {
@@ -190,9 +189,8 @@ impl Hands {
             what,
         };
         let (standing, source) = (Arc::clone(&self.people.standing), source.clone());
-        let done = tokio::task::spawn_blocking(move || {
-            standing.set_draining(&source, row.as_ref(), line)
-        });
+        let done =
+            tokio::task::spawn_blocking(move || standing.set_draining(&source, row.as_ref(), line));
         Ok(done.await??)
     }
 }
@@ -216,9 +214,13 @@ impl Worker for Drain {
 }
 
 /// A second copy while a file moves is no anomaly: takes that away from what was found.
-pub(crate) fn excuse(now: &Now, replica: &ReplicaId, copies: &[Copy], found: &mut Vec<AnomalyKind>) {
-    let stays =
-        |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
+pub(crate) fn excuse(
+    now: &Now,
+    replica: &ReplicaId,
+    copies: &[Copy],
+    found: &mut Vec<AnomalyKind>,
+) {
+    let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
     if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
         found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
     }

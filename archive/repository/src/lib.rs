@@ -44,4 +44,6 @@ mod transfer;
 pub mod vote;
 
 pub use serve::{StartError, serve};
-pub use settings::{CheckSettings, DrainSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings};
+pub use settings::{
+    CheckSettings, DrainSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings,
+};

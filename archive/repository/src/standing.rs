@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::admin::{Admin, AuditLine, NodeRow};
 use crate::store::{FileRecord, ReplicaRecord, ReplicaSpec};
 
+pub(crate) use draining::Key as DrainKey;
 pub use draining::{DrainRow, Source};
 
 /// Taken out of service for good.

@@ -267,11 +267,16 @@ impl Transfers {
         mut avoid: Vec<NodeId>,
     ) -> Result<(NodeId, Opened), Status> {
         let until = self.clock.instant() + self.stall;
+        let mut refusals = String::new();
         loop {
-            let place = self
+            let placed = self
                 .replicas
                 .place(replica, &item.name, &item.upload, item.size, &avoid)
-                .await?;
+                .await;
+            let place = placed.map_err(|status| {
+                let said = format!("{}{refusals}", status.message());
+                Kind::of(&status).status(said)
+            })?;
             let opening = place.open(&item.upload, &item.name, item.size);
             let opened = self.clock.timeout(self.stall, opening).await;
             let status = match opened {
@@ -292,6 +297,7 @@ impl Transfers {
                 return Err(status);
             }
             tracing::info!(file = %item.name, node = %place.node, %status, "another node is tried");
+            refusals = format!("{refusals}; node {}: {}", place.node, status.message());
             avoid.push(place.node);
         }
     }

@@ -1,5 +1,6 @@
 //! Volumes and nodes that are drained: everything ends up elsewhere, and at no moment is there less than before.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use archive_bitarchive::Layout;
@@ -47,7 +48,10 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
         node: node.to_owned(),
         order: Some(order),
     };
-    let said = people(cluster, "operator/otto").node(request).await.unwrap();
+    let said = people(cluster, "operator/otto")
+        .node(request)
+        .await
+        .unwrap();
     assert_eq!(said.into_inner().mode, mode);
 }
 
@@ -61,7 +65,10 @@ async fn set_volume(cluster: &Cluster, volume: &str, order: set_volume_request::
         order: Some(order),
         node: String::new(),
     };
-    people(cluster, "operator/otto").volume(request).await.unwrap();
+    people(cluster, "operator/otto")
+        .volume(request)
+        .await
+        .unwrap();
 }
 
 async fn drains(cluster: &Cluster) -> Vec<Drain> {
@@ -78,7 +85,8 @@ async fn until_drained(cluster: &Cluster, sample: impl Fn()) -> Drain {
     .await
 }
 
-async fn trail(cluster: &Cluster) -> Vec<String> {
+/// What the audit trail says, and of which file.
+async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
     let mut pages = people(cluster, "officer/olga")
         .audit(AuditRequest::default())
         .await
@@ -86,7 +94,7 @@ async fn trail(cluster: &Cluster) -> Vec<String> {
         .into_inner();
     let mut lines = Vec::new();
     while let Some(page) = pages.message().await.unwrap() {
-        lines.extend(page.lines.into_iter().map(|line| line.what));
+        lines.extend(page.lines.into_iter().map(|line| (line.what, line.file)));
     }
     lines
 }
@@ -126,15 +134,26 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
         cluster.start(REPOSITORY).await;
         let drain = until_drained(cluster, || all_are_whole(cluster)).await;
         assert_eq!(
-            (drain.replica.as_str(), drain.node.as_str(), drain.volume.as_str()),
+            (
+                drain.replica.as_str(),
+                drain.node.as_str(),
+                drain.volume.as_str()
+            ),
             ("one", "one-1", "")
         );
         assert_eq!((drain.files, drain.bytes, drain.held.as_str()), (0, 0, ""));
 
         for (name, bytes) in &files {
             let status = stat(cluster, name).await;
-            assert_eq!(node_of(&status, "one").as_deref(), Some("one-2-1"), "{name}");
-            assert!(has_whole(cluster, ["one-2", "one-2"], name, bytes), "{name}");
+            assert_eq!(
+                node_of(&status, "one").as_deref(),
+                Some("one-2-1"),
+                "{name}"
+            );
+            assert!(
+                has_whole(cluster, ["one-2", "one-2"], name, bytes),
+                "{name}"
+            );
             assert!(!at(cluster, "one", name).try_exists().unwrap(), "{name}");
         }
         let attic = directory::list(&Layout::new(&cluster.path("one").join("volume")).attic());
@@ -156,13 +175,21 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
         assert_eq!(clean.report("one").intact, FILES);
 
         let lines = trail(cluster).await;
-        let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count() as u64;
-        assert_eq!(count("node one-1 of replica one is drained: "), 1, "also over a restart");
-        assert_eq!(count("node one-1 of replica one is drained, and may be retired"), 1);
+        let count =
+            |text: &str| lines.iter().filter(|(what, _)| what.contains(text)).count() as u64;
         assert_eq!(
-            count("moved in replica one from volume volume-one of node one-1 to volume volume-one-2 of node one-2-1"),
-            FILES
+            count("node one-1 of replica one is drained: "),
+            1,
+            "also over a restart"
         );
+        assert_eq!(
+            count("node one-1 of replica one is drained, and may be retired"),
+            1
+        );
+        let from_to = "moved in replica one from volume volume-one of node one-1 to volume volume-one-2 of node one-2-1";
+        let moved = lines.iter().filter(|(what, _)| what.starts_with(from_to));
+        let moved: BTreeSet<_> = moved.map(|(_, file)| file).collect();
+        assert_eq!(moved.len() as u64, FILES);
 
         let retire = Act::RetireNode(RetireNode {
             node: "one-1".to_owned(),
@@ -197,7 +224,7 @@ fn a_volume_without_other_room_keeps_everything_and_says_so() {
             drain.held.contains("5 file(s)").then(|| drain.held.clone())
         })
         .await;
-        assert!(held.contains("no other node takes new files"), "{held}");
+        assert!(held.contains("node two-1: no volume has room"), "{held}");
         for name in &files {
             assert!(cluster.copy("two", name).try_exists().unwrap(), "{name}");
         }
@@ -214,10 +241,17 @@ fn a_volume_without_other_room_keeps_everything_and_says_so() {
         until_live(cluster, "two", 2).await;
         set_volume(cluster, "volume-two", Order::Drain).await;
         let drain = until_drained(cluster, || {}).await;
-        assert_eq!((drain.volume.as_str(), drain.held.as_str()), ("volume-two", ""));
+        assert_eq!(
+            (drain.volume.as_str(), drain.held.as_str()),
+            ("volume-two", "")
+        );
         for name in &files {
             let status = stat(cluster, name).await;
-            assert_eq!(node_of(&status, "two").as_deref(), Some("two-2-1"), "{name}");
+            assert_eq!(
+                node_of(&status, "two").as_deref(),
+                Some("two-2-1"),
+                "{name}"
+            );
         }
         let clean = check(cluster, of(Kind::Files)).await.unwrap();
         assert_eq!(clean.found(), [""; 0]);

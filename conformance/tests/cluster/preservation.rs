@@ -46,7 +46,10 @@ fn officer(cluster: &Cluster) -> PreservationClient<Channel> {
     PreservationClient::new(cluster.channel("officer/ole"))
 }
 
-pub(crate) async fn check(cluster: &Cluster, request: wire::CheckRequest) -> Result<Checked, Status> {
+pub(crate) async fn check(
+    cluster: &Cluster,
+    request: wire::CheckRequest,
+) -> Result<Checked, Status> {
     let mut steps = officer(cluster).check(request).await?.into_inner();
     let mut checked = Checked::default();
     while let Some(message) = steps.message().await? {

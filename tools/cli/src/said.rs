@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use archive_client::{Drain, Gap, Left};
 use archive_client::preservation::FiledAnomaly;
+use archive_client::{Drain, Gap, Left};
 use archive_model::Groups;
 use jiff::Timestamp;
 

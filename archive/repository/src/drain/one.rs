@@ -203,11 +203,13 @@ impl Hands {
             Box::pin(looking).await?;
         }
         let own = located.copies.iter().filter(|copy| copy.is_readable());
-        let own = own.filter(|copy| copy.root == Some(root)).map(|copy| Donor {
-            replica: source.replica.clone(),
-            node: Some(copy.node.clone()),
-            bad: copy.bad(),
-        });
+        let own = own
+            .filter(|copy| copy.root == Some(root))
+            .map(|copy| Donor {
+                replica: source.replica.clone(),
+                node: Some(copy.node.clone()),
+                bad: copy.bad(),
+            });
         let others = record.donors().filter(|id| **id != source.replica);
         let others = others.map(|id| Donor {
             replica: id.clone(),
@@ -347,20 +349,25 @@ impl Hands {
     ) -> Result<(), Status> {
         let cause = Cause {
             who: self.own.own.to_string(),
-            why: format!("{source} is drained; a whole copy is on {}", place_text(kept)),
+            why: format!(
+                "{source} is drained; a whole copy is on {}",
+                place_text(kept)
+            ),
         };
+        let what = format!(
+            "moved in replica {} from {} to {}; the old copy goes to the attic there",
+            source.replica,
+            place_text(old),
+            place_text(kept)
+        );
+        // Before it is done: an act that the trail does not name must not be.
+        self.people
+            .note(cause.who.clone(), Some(name.clone()), what)
+            .await?;
         let place = (&old.node, &old.volume);
         let replicas = &self.people.transfers.replicas;
         let moving = replicas.put_aside(&source.replica, name, place, &root, &cause);
-        let aside = self.people.within(size, moving).await?;
-        let what = format!(
-            "moved in replica {} from {} to {}; the old copy lies in the attic there as {}",
-            source.replica,
-            place_text(old),
-            place_text(kept),
-            aside.0.id
-        );
-        self.people.note(cause.who, Some(name.clone()), what).await
+        self.people.within(size, moving).await.map(drop)
     }
 
     /// What was filed of the old copy is closed: the replica has a whole one.

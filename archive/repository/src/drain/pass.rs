@@ -212,7 +212,10 @@ impl Hands {
                 source.volume.is_none() || volume.is_none() || *volume == source.volume
             };
             let gap = end.gaps.into_iter().find(|(_, volume, _)| is_own(volume));
-            return match gap.map(|(_, _, why)| why).or(end.unnamed.into_iter().next()) {
+            return match gap
+                .map(|(_, _, why)| why)
+                .or(end.unnamed.into_iter().next())
+            {
                 None => Ok(()),
                 Some(why) => Err(Kind::Unavailable.status(why)),
             };

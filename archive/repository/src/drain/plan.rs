@@ -118,7 +118,11 @@ pub(super) fn decide(recorded: &Recorded, copies: &[Seen], is_silent: bool) -> S
     if old.how == How::Foreign {
         return Step::Leave(Why::Foreign);
     }
-    let Some(kept) = copies.iter().filter(stays).find(|copy| copy.place == *place) else {
+    let Some(kept) = copies
+        .iter()
+        .filter(stays)
+        .find(|copy| copy.place == *place)
+    else {
         return match (is_silent, whole, side) {
             (true, ..) => Step::Wait(Why::Silent),
             (false, Some(whole), _) => Step::Record(whole.place.clone()),

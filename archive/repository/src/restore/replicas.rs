@@ -106,7 +106,7 @@ impl Work {
         for (replica, node) in &report.nodes {
             restoring.node(Node {
                 replica: replica.clone(),
-                node: node.clone(),
+                id: node.clone(),
                 retired: None,
             })?;
         }

@@ -36,7 +36,7 @@ pub struct DrainRow {
 impl Value for DrainRow {}
 
 /// Replica, node, volume; the whole node has an empty one.
-pub(super) type Key = (
+pub(crate) type Key = (
     archive_db::Text<ReplicaId>,
     archive_db::Text<NodeId>,
     String,
@@ -49,7 +49,7 @@ impl Source {
         self.replica == *replica && self.node == *node && is_volume
     }
 
-    fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         let volume = self.volume.as_ref().map(ToString::to_string);
         (
             archive_db::Text(self.replica.clone()),

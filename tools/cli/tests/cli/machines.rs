@@ -188,7 +188,9 @@ async fn lists_come_from_the_status() {
     place.world.archive.state().status = with(drain("v", "", "no room"));
     let ran = place.holdfast(&["status", "--as", "operator"]).expect(1);
     assert!(ran.err.contains("no room"), "a drain that waits: {ran:?}");
-    let said = list("volume", with(drain("v", "", "")), &["--json"]).expect(0).json();
+    let said = list("volume", with(drain("v", "", "")), &["--json"])
+        .expect(0)
+        .json();
     assert_eq!(said["drains"][0]["left"]["files"], 7);
     let ran = list("replica", status(true, "", ""), &[]).expect(0);
     assert!(
