@@ -267,7 +267,10 @@ impl Transfers {
         mut avoid: Vec<NodeId>,
     ) -> Result<(NodeId, Opened), Status> {
         let until = self.clock.instant() + self.stall;
-        let mut refusals = String::new();
+        let avoided = avoid
+            .iter()
+            .map(|node| format!("; node {node} is to be avoided"));
+        let mut refusals: String = avoided.collect();
         loop {
             let placed = self
                 .replicas

@@ -1,0 +1,128 @@
+//! What is there after a restart, what is counted, and what is no empty archive.
+
+use archive_model::{ReplicaId, ReplicaKind};
+
+use super::*;
+use crate::store::ReplicaSpec;
+
+fn row(name: &str) -> AdminRow {
+    let spec = ReplicaSpec {
+        id: ReplicaId::new("one").unwrap(),
+        kind: ReplicaKind::Bitarchive,
+        required: true,
+    };
+    let record = FileRecord::free(FileName::new(name).unwrap(), &[spec]).unwrap();
+    AdminRow {
+        record,
+        depositor: "harvester/h".to_owned(),
+        admission: None,
+    }
+}
+
+fn store(admin: &Admin, name: &str) {
+    let mut changes = admin.change();
+    admin.put(&mut changes, &row(name)).unwrap();
+    let line = AuditLine {
+        at: Timestamp::UNIX_EPOCH,
+        who: "harvester/h".to_owned(),
+        file: Some(FileName::new(name).unwrap()),
+        what: "stored".to_owned(),
+    };
+    changes.note(line);
+    admin.commit(changes).unwrap();
+}
+
+#[test]
+fn rows_and_trail_are_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::open(directory.path()).unwrap();
+    store(&admin, "b");
+    store(&admin, "a");
+    admin.stamp().unwrap();
+    drop(admin);
+    let admin = Admin::open(directory.path()).unwrap();
+    let names = |after: Option<&str>| {
+        let after = after.map(|name| FileName::new(name).unwrap());
+        let rows = admin.files(after.as_ref()).unwrap();
+        rows.map(|row| row.unwrap().record.name.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(None), ["a", "b"]);
+    assert_eq!(names(Some("a")), ["b"]);
+    assert_eq!(
+        admin.file(&FileName::new("a").unwrap()).unwrap(),
+        Some(row("a"))
+    );
+    let trail = admin
+        .audit_rows(0)
+        .unwrap()
+        .map(|row| row.unwrap().1.file.unwrap().to_string());
+    assert_eq!(
+        trail.collect::<Vec<_>>(),
+        ["b", "a"],
+        "in the order of what happened"
+    );
+}
+
+/// Kills: a row that is counted twice, or is lost to the counts, because it changed while they were taken.
+#[test]
+fn rows_are_counted_while_they_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::open(directory.path()).unwrap();
+    let file = |name: &str, size: u64| {
+        let mut row = row(name);
+        row.record.content = Some(crate::store::Content {
+            root: archive_model::Root::from_bytes([1; 32]),
+            size,
+            digests: archive_model::Digests::default(),
+        });
+        row
+    };
+    let put = |row: &AdminRow| {
+        let mut changes = admin.change();
+        admin.put(&mut changes, row).unwrap();
+        admin.put(&mut changes, row).unwrap();
+        admin.commit(changes).unwrap();
+    };
+    put(&file("a", 5));
+    put(&file("b", 7));
+    assert_eq!(admin.counts(), None);
+    let mut seen = 0;
+    admin
+        .count(|_| {
+            seen += 1;
+            put(&file("c", 11));
+            put(&file("a", 13));
+        })
+        .unwrap();
+    let counts = admin.counts().unwrap();
+    assert_eq!((seen, counts.files, counts.bytes), (2, 3, 31));
+    assert_eq!(counts.below_required(|_| false), 3);
+    assert_eq!(counts.below_required(|_| true), 0);
+    let mut changes = admin.change();
+    admin
+        .forget(&mut changes, &FileName::new("b").unwrap())
+        .unwrap();
+    admin.commit(changes).unwrap();
+    assert_eq!(admin.counts().unwrap().bytes, 24);
+}
+
+#[test]
+fn a_database_that_vanished_is_no_empty_archive() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::open(directory.path()).unwrap();
+    store(&admin, "a");
+    admin.stamp().unwrap();
+    drop(admin);
+    std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
+    let error = Admin::open(directory.path()).unwrap_err();
+    assert!(
+        matches!(error, AdminError::Database(DbError::Behind { .. })),
+        "{error}"
+    );
+    std::fs::write(directory.path().join("admin.stamp"), "many").unwrap();
+    assert!(matches!(
+        Admin::open(directory.path()),
+        Err(AdminError::Stamp { .. })
+    ));
+}
