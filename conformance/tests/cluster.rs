@@ -2,6 +2,7 @@
 
 mod checksums;
 mod doors;
+mod drain;
 mod ledger;
 mod people;
 mod preservation;

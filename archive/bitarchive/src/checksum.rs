@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - a root in the table was computed here, from all bytes, and is that of a signed admission;
-//! - a row is never replaced; removed, it leaves a line in `removed.jsonl`, with its admission;
+//! - a row is never replaced; removed, it leaves a line in `removed.jsonl`, with its admission; so many go within an hour,
+//!   also over a restart;
 //! - it answers for a file only after its row is synced.
 //!
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
@@ -35,10 +36,10 @@ pub use serve::serve;
 pub use settings::{ChecksumReplicaSettings, Settings};
 
 use crate::admitted;
+use crate::attic::Brake;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
 use crate::node::Claim;
-use put_aside::Removals;
 
 /// What answers say where a file is: there is one place, and it is no disk.
 pub const VOLUME: &str = "table";
@@ -55,7 +56,7 @@ pub struct Options {
     /// What stays free on that disk, in bytes.
     pub reserve: u64,
     /// How many rows may be removed within an hour.
-    pub removals_per_hour: usize,
+    pub removals_per_hour: u64,
     /// The keys whose admissions it believes.
     pub trust: TrustFile,
 }
@@ -67,7 +68,7 @@ pub struct ChecksumReplica {
     volume: VolumeId,
     record: Record,
     receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
-    removals: Mutex<Removals>,
+    brake: Brake,
 }
 
 impl ChecksumReplica {
@@ -79,7 +80,7 @@ impl ChecksumReplica {
             why: error.to_string(),
         })?;
         Ok(Self {
-            removals: Mutex::new(Removals::new(options.removals_per_hour)),
+            brake: Brake::new(&options.data, options.removals_per_hour),
             options,
             volume,
             record,

@@ -146,7 +146,7 @@ pub enum NodeError {
     },
     /// The brake.
     #[error(
-        "this node lets go no more than {most} files an hour (`attic.removals_per_hour`), whoever asks; the next at {again}"
+        "this node lets go no more than {most} files an hour (`removals_per_hour` in its settings), whoever asks; the next at {again}"
     )]
     TooManyRemovals {
         /// How many are let go within an hour.

@@ -59,7 +59,8 @@ pub struct AtticSettings {
     /// How long what lies in the attic is kept at least, whoever asks.
     #[serde(default = "min_age")]
     pub min_age: Period,
-    /// How many copies are put aside or purged within an hour at most, whoever asks.
+    /// How many copies are put aside or purged within an hour at most, whoever asks. What leaves a volume or a node that
+    /// is drained is not counted when it is put aside.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
 }

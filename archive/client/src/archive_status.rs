@@ -1,5 +1,7 @@
 //! The archive at a glance: replicas, their nodes, the volumes of a node, and what could not be asked.
 
+mod drain;
+
 use std::collections::BTreeMap;
 
 use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
@@ -10,6 +12,8 @@ use serde::Serialize;
 
 use crate::error::plain;
 use crate::file_status::{some, text, unknown};
+
+pub use drain::{Drain, Left};
 
 /// The whole archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,6 +33,8 @@ pub struct ArchiveStatus {
     /// Why nothing is repaired automatically now; absent: it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// What is being drained, or is drained and not retired yet.
+    pub drains: Vec<Drain>,
 }
 
 /// One replica.
@@ -126,6 +132,11 @@ impl TryFrom<wire::StatusResponse> for ArchiveStatus {
                 .map(|(kind, count)| (plain(&kind), count))
                 .collect(),
             held: text(&message.held),
+            drains: message
+                .drains
+                .into_iter()
+                .map(Drain::try_from)
+                .collect::<Result<_, _>>()?,
         })
     }
 }

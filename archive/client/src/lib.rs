@@ -29,7 +29,9 @@ pub use access::{
     Access, Completeness, Condition, Found, HeldReceipt, Hole, Kept, ListEntry, Listed, Listing,
     Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, Wanted,
 };
-pub use archive_status::{ArchiveStatus, Gap, NodeStatus, ReplicaOverview, VolumeStatus};
+pub use archive_status::{
+    ArchiveStatus, Drain, Gap, Left, NodeStatus, ReplicaOverview, VolumeStatus,
+};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};
 pub use file_status::{FileStatus, Progress, ReplicaStatus};

@@ -5,6 +5,9 @@
 
 mod counts;
 mod ledger;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use ledger::{Restoring, Snapshot};
 
+use crate::export::Tables;
 use crate::standing::Retired;
 use crate::store::FileRecord;
 
@@ -36,6 +40,7 @@ const TABLES: &[&str] = &[
     "replicas",
     "volumes",
     "volume-states",
+    "drains",
     "exports",
     "audit-log",
 ];
@@ -98,6 +103,7 @@ pub struct Admin {
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     drained: ledger::Drained,
+    rows: Tables,
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
@@ -171,6 +177,7 @@ impl Admin {
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
             drained: database.table("audit-log")?,
+            rows: Tables::open(&database)?,
             database,
             stamp,
             numbering: Arc::default(),
@@ -325,6 +332,3 @@ impl Admin {
         )
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::repair::policy;
 
+pub(crate) use table::Closed;
 pub use table::{Anomalies, AnomalyRow, Filing, Found};
 
 /// Who found it.

@@ -19,6 +19,7 @@ use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, Vol
 
 use crate::admin::{Admin, AuditLine};
 use crate::people::People;
+use crate::replicas::Copy;
 use crate::standing::{Now, Task};
 use crate::store::{Event, FileRecord, Phase, ReplicaSpec};
 
@@ -239,7 +240,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
             .timeout(people.transfers.stall, located)
             .await
         {
-            Ok(Ok(located)) if located.copies.iter().any(crate::replicas::Copy::is_present) => {
+            Ok(Ok(located)) if located.copies.iter().any(Copy::is_present) => {
                 return Ok(Told::There);
             }
             Ok(Ok(located)) if located.silent.is_none() => {}

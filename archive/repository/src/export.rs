@@ -1,19 +1,24 @@
 //! The admin data as lines of JSON: what `holdfast admin restore` reads, and people in fifty years.
 //!
 //! ```text
-//! {"header":{"format":"holdfast-admin-export/1","archive":"kb","time":"…"}}
+//! {"header":{"format":"holdfast-admin-export/2","archive":"kb","time":"…"}}
 //! {"file":{"record":{…},"depositor":"harvester/h-1","admission":"{…}"}}       every file, sorted by name
 //! {"node":{"replica":"one","node":"one-1"}}                                   every node, sorted
+//! {"anomaly":{…}}  {"closed-anomaly":{…}}  {"request":{…}}                    each kind sorted by its key
+//! {"replica":{…}}  {"volume":{…}}  {"drain":{…}}                              what is filled, retired, drained
 //! {"audit":{"number":0,"at":"…","who":"…","file":"…","what":"…"}}             the whole trail, oldest first
-//! {"end":{"files":1,"nodes":1,"audit":1,"audit_head":"…","blake3":"…"}}       BLAKE3 of every byte before this line
+//! {"end":{"files":1,"nodes":1,"audit":1,"rows":{…},"audit_head":"…","blake3":"…"}}   BLAKE3 of every byte before it
 //! ```
 //!
 //! It is all as it stood at one moment. `audit_head` is the SHA-256 of the last line of the audit log: an export that is
 //! stored in the replicas tells whether the log was rewritten since.
 //!
-//! Not promised: the other tables of the admin data. Anomalies are found again by the next check.
+//! Format 1 had files, nodes and trail alone; it is still read.
+//!
+//! Not promised: when checks and exports are due, and since when each volume has been in its state. That begins anew.
 
 mod daily;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +31,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use daily::Daily;
+pub(crate) use rows::{Counted, Row, Rows, Tables};
 
 use crate::admin::{Admin, AdminRow, Snapshot};
 use crate::audit::Trail;
@@ -33,7 +39,10 @@ use crate::audit_log::{Chain, LogError, Written};
 use crate::standing::Retired;
 
 /// The format, in the first line.
-pub(crate) const FORMAT: &str = "holdfast-admin-export/1";
+pub(crate) const FORMAT: &str = "holdfast-admin-export/2";
+
+/// The format before that had no rows of other tables.
+pub(crate) const OLD_FORMAT: &str = "holdfast-admin-export/1";
 
 /// A line.
 #[derive(Serialize, Deserialize)]
@@ -41,9 +50,11 @@ pub(crate) const FORMAT: &str = "holdfast-admin-export/1";
 pub(crate) enum Line {
     Header(Header),
     File(Box<AdminRow>),
-    Node(Member),
+    Node(Node),
     Audit(Written),
     End(End),
+    #[serde(untagged)]
+    Row(Box<Row>),
 }
 
 /// The first line.
@@ -56,9 +67,10 @@ pub(crate) struct Header {
 
 /// A node of a replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct Node {
     pub(crate) replica: ReplicaId,
-    pub(crate) node: NodeId,
+    #[serde(rename = "node")]
+    pub(crate) id: NodeId,
     /// Whether people took it out of service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retired: Option<Retired>,
@@ -70,6 +82,9 @@ pub(crate) struct End {
     pub(crate) files: u64,
     pub(crate) nodes: u64,
     pub(crate) audit: u64,
+    /// How many rows of the other tables.
+    #[serde(default)]
+    pub(crate) rows: Counted,
     /// SHA-256 of the last line of the audit log, in hex.
     pub(crate) audit_head: String,
     /// BLAKE3 of every byte before this line, in hex.
@@ -113,6 +128,7 @@ impl Export<'_> {
         let Snapshot {
             files,
             nodes,
+            rows,
             trail,
             last,
         } = self.admin.snapshot()?;
@@ -132,6 +148,7 @@ impl Export<'_> {
             files: 0,
             nodes: 0,
             audit: 0,
+            rows: Counted::default(),
             audit_head: String::new(),
             blake3: String::new(),
         };
@@ -144,6 +161,11 @@ impl Export<'_> {
         for node in nodes {
             lines.put(&Line::Node(node?), true)?;
             end.nodes += 1;
+        }
+        for row in rows {
+            let row = row?;
+            end.rows.add(&row);
+            lines.put(&Line::Row(Box::new(row)), true)?;
         }
         let mut chain = Chain::start();
         for entry in Trail::of(trail, last, self.log)? {
@@ -189,7 +211,7 @@ impl Lines<'_> {
                 Line::Audit(written) => self
                     .content
                     .update(&written.said().map_err(io::Error::from)?),
-                Line::Header(_) | Line::File(_) | Line::Node(_) | Line::End(_) => {
+                Line::Header(_) | Line::File(_) | Line::Node(_) | Line::Row(_) | Line::End(_) => {
                     self.content.update(&bytes)
                 }
             };

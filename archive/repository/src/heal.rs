@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use tokio::sync::{mpsc, watch};
 
 use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
+use crate::drain::Pace;
 use crate::replicas::failure;
 use crate::store::Event;
 use crate::transfer::{Item, Transfers};
@@ -94,7 +95,8 @@ impl Healer {
             Ok::<(), std::convert::Infallible>(())
         });
         self.transfers.tasks.spawn_once("donor", async move {
-            match pour(reading, &lane).await {
+            let mut reading = reading;
+            match pour(&mut reading, &lane, None).await {
                 Ok(()) => {
                     drop(lane);
                     seal.send_replace(Some(admission));
@@ -111,11 +113,18 @@ impl Healer {
     }
 }
 
-/// Hands on every byte, or says why not.
-async fn pour(mut reading: Assembly, lane: &mpsc::Sender<Bytes>) -> Result<(), StoreFailure> {
+/// Hands on every byte, or says why not; no faster than the pace, if there is one.
+pub(crate) async fn pour(
+    reading: &mut Assembly,
+    lane: &mpsc::Sender<Bytes>,
+    pace: Option<&Pace>,
+) -> Result<(), StoreFailure> {
     while let Some(part) = reading.next().await {
         match part {
             Part::Proven(proven) => {
+                if let Some(pace) = pace {
+                    pace.take(proven.length).await;
+                }
                 if lane.send(proven.bytes).await.is_err() {
                     // The target has ended and said why.
                     return Ok(());

@@ -22,6 +22,7 @@ mod checking;
 pub mod coordinator;
 mod custody;
 mod depositor;
+mod drain;
 mod export;
 mod heal;
 mod membership;
@@ -43,4 +44,6 @@ mod transfer;
 pub mod vote;
 
 pub use serve::{StartError, serve};
-pub use settings::{CheckSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings};
+pub use settings::{
+    CheckSettings, DrainSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings,
+};

@@ -7,7 +7,7 @@ use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::ReplicaId;
 
 use crate::admin::Counts;
-use crate::standing::Now;
+use crate::standing::{Now, Source};
 
 /// The kinds of anomaly, as their metric is labelled.
 const KINDS: [&str; 9] = [
@@ -82,6 +82,24 @@ impl Instruments {
             Ok(gauge) => {
                 gauge.set(seconds.unwrap_or(-1));
             }
+            Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
+        }
+    }
+
+    /// Shows how many files still lie on what is drained.
+    pub(crate) fn show_drain(&self, source: &Source, files: u64) {
+        let volume = source.volume.as_ref().map_or("", |volume| volume.as_str());
+        let gauge = self.metrics.gauge(
+            "repository_drain_files",
+            "Files that are still to leave a volume, or a whole node, that is drained",
+            &[
+                ("replica", source.replica.as_str()),
+                ("node", source.node.as_str()),
+                ("volume", volume),
+            ],
+        );
+        match gauge {
+            Ok(gauge) => set(&gauge, files),
             Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
         }
     }

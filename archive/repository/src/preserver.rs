@@ -115,7 +115,8 @@ impl Preserver {
                 size: 0,
             });
         }
-        let (found, moved) = compare(name, entry.clone(), &located);
+        let (mut found, moved) = compare(name, entry.clone(), &located);
+        crate::drain::excuse(&self.standing.now(), replica, &located.copies, &mut found);
         let (size, place, root) = match entry.map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
             Some(Expected::InFlight { root }) => (0, None, root),

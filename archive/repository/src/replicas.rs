@@ -6,6 +6,7 @@ mod admissions;
 mod copies;
 mod listing;
 mod mend;
+mod modes;
 mod nodes;
 mod people;
 mod upload;

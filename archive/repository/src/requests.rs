@@ -375,6 +375,11 @@ impl Request {
         matches!(self.state, State::Approved { .. })
     }
 
+    /// Whether nothing can come of it any more.
+    pub const fn is_over(&self) -> bool {
+        !matches!(self.state, State::Open | State::Approved { .. })
+    }
+
     fn is_by(&self, person: &Person) -> bool {
         let name = self.asked_by.split_once('/').map(|(_, name)| name);
         name == Some(person.name.as_str())

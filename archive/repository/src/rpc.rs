@@ -2,6 +2,7 @@
 
 mod access;
 mod convert;
+mod drains;
 mod get;
 mod ingest;
 mod ledger;
@@ -29,6 +30,7 @@ use crate::admin::Admin;
 use crate::assemble::Assembler;
 use crate::automatic::Volumes;
 use crate::coordinator::Mail;
+use crate::drain::Board;
 use crate::people::People;
 use crate::preserver::Preserver;
 use crate::replicas::Replicas;
@@ -46,6 +48,7 @@ pub(crate) struct Door {
     pub(crate) assembler: Assembler,
     pub(crate) preserver: Preserver,
     pub(crate) volumes: Arc<Volumes>,
+    pub(crate) drains: Board,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
     pub(crate) people: Arc<People>,

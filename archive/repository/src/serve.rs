@@ -22,6 +22,7 @@ use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Mail};
+use crate::drain::{Board, Drain as Draining, Hands, Pace};
 use crate::export::Daily;
 use crate::heal::Healer;
 use crate::membership::Membership;
@@ -196,6 +197,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     people.begin().await?;
     daemon.workers.spawn(Expire(Arc::clone(&people)))?;
     daemon.workers.spawn(Bring::new(Arc::clone(&people)))?;
+    let drains = Board::new(preserver.instruments.clone());
+    let rate = settings.drain.bytes_per_second.bytes();
+    daemon.workers.spawn(Draining::new(Hands {
+        people: Arc::clone(&people),
+        own: preserver.clone(),
+        board: drains.clone(),
+        pace: Pace::new(daemon.clock.clone(), rate),
+    }))?;
     daemon.workers.spawn(Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
@@ -237,6 +246,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         assembler,
         preserver,
         volumes,
+        drains,
         replicas,
         mail,
         people,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use archive_daemon::{DaemonSettings, NotifySettings, Period};
+use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period};
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
 use jiff::SignedDuration;
@@ -31,6 +31,9 @@ pub struct Settings {
     /// Which checks are made by themselves.
     #[serde(default)]
     pub checks: CheckSettings,
+    /// How volumes and nodes are drained.
+    #[serde(default)]
+    pub drain: DrainSettings,
     /// The replicas of the archive.
     #[serde(rename = "replica")]
     pub replicas: Vec<ReplicaSettings>,
@@ -121,6 +124,22 @@ impl Default for CheckSettings {
         Self {
             files: Some(Period::from_secs(24 * 60 * 60)),
             checksums: None,
+        }
+    }
+}
+
+/// The section `[drain]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DrainSettings {
+    /// The most that all drains together move within a second; less than 4 MiB counts as that.
+    pub bytes_per_second: ByteSize,
+}
+
+impl Default for DrainSettings {
+    fn default() -> Self {
+        Self {
+            bytes_per_second: ByteSize::from_bytes(100_000_000),
         }
     }
 }

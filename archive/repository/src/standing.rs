@@ -3,6 +3,7 @@
 //! Durable, because only an act of people takes something out of service, and it must stay so after a restart and when
 //! node and disk are dead for ever. Everyone asks the copy in memory; it is changed after the tables are.
 
+mod draining;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::{Admin, AuditLine, NodeRow};
 use crate::store::{FileRecord, ReplicaRecord, ReplicaSpec};
+
+pub(crate) use draining::Key as DrainKey;
+pub use draining::{DrainRow, Source};
 
 /// Taken out of service for good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +85,8 @@ pub struct Now {
     pub nodes: BTreeMap<(ReplicaId, NodeId), Retired>,
     /// Retired volumes.
     pub volumes: BTreeMap<VolumeId, VolumeRow>,
+    /// What is drained.
+    pub draining: BTreeMap<Source, DrainRow>,
 }
 
 /// The copy in memory; as long as nothing was read into it, everything is as it was set up.
@@ -105,6 +111,7 @@ pub struct Standing {
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     volumes: Table<Text<VolumeId>, VolumeRow>,
+    drains: Table<draining::Key, DrainRow>,
     view: View,
 }
 
@@ -195,6 +202,7 @@ impl Standing {
             replicas: admin.table("replicas")?,
             nodes: admin.table("nodes")?,
             volumes: admin.table("volumes")?,
+            drains: admin.table("drains")?,
             admin,
             view: View::default(),
         };
@@ -329,6 +337,7 @@ impl Standing {
             let (Text(id), row) = row?;
             now.volumes.insert(id, row);
         }
+        self.read_draining(&mut now)?;
         self.view.set(now);
         Ok(())
     }

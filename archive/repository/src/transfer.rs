@@ -18,7 +18,7 @@ use tonic::Status;
 
 use crate::coordinator::Mail;
 use crate::depositor::{Chunk, Source};
-use crate::replicas::{Opened, Replicas, Upload, failure};
+use crate::replicas::{Copy, Opened, Replicas, Upload, failure};
 use crate::store::{Content, Event, Requester};
 
 /// Chunks on their way to one replica.
@@ -50,6 +50,15 @@ pub(crate) struct Item {
     pub(crate) name: FileName,
     pub(crate) upload: UploadId,
     pub(crate) size: u64,
+}
+
+/// How a file goes into a replica.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Route {
+    /// Nodes that shall not have it.
+    pub(crate) avoid: Vec<NodeId>,
+    /// The coordinator is not told how far it is: to it, the replica has the file all the time.
+    pub(crate) is_quiet: bool,
 }
 
 /// The admission, once there is one; dropped without one, the targets give up.
@@ -159,9 +168,27 @@ impl Transfers {
         mut chunks: mpsc::Receiver<Bytes>,
         sealed: watch::Receiver<Option<Arc<str>>>,
     ) {
-        match self.try_fill(&replica, &item, &mut chunks, sealed).await {
-            Ok(Some(event)) => self.mail.happened(item.name, event).await,
+        let route = Route::default();
+        let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
+        match filled.await {
             Ok(None) => {}
+            Ok(Some(copy)) if let Some(root) = copy.root => {
+                let event = Event::Completed {
+                    replica,
+                    node: copy.node,
+                    volume: copy.volume,
+                    root,
+                    at: copy.stored,
+                };
+                self.mail.happened(item.name, event).await;
+            }
+            Ok(Some(_)) => {
+                let why = "a node stored a file without a root".to_owned();
+                let reason = StoreFailure::Unreachable(why);
+                self.mail
+                    .happened(item.name, Event::Failed { replica, reason })
+                    .await;
+            }
             Err(status) => {
                 let reason = failure(&status, "storing the file");
                 tracing::warn!(file = %item.name, %replica, %reason, "a replica did not take a file");
@@ -172,25 +199,28 @@ impl Transfers {
         }
     }
 
-    async fn try_fill(
+    /// The same; how it went is the result. None: the admission never came.
+    pub(crate) async fn carry(
         &self,
         replica: &ReplicaId,
         item: &Item,
         chunks: &mut mpsc::Receiver<Bytes>,
         mut sealed: watch::Receiver<Option<Arc<str>>>,
-    ) -> Result<Option<Event>, Status> {
-        let (node, opened) = self.open(replica, item).await?;
-        self.mail
-            .happened(
-                item.name.clone(),
-                Event::Placed {
-                    replica: replica.clone(),
-                    node,
-                },
-            )
-            .await;
+        route: Route,
+    ) -> Result<Option<Copy>, Status> {
+        let tell = async |event| {
+            if !route.is_quiet {
+                self.mail.happened(item.name.clone(), event).await;
+            }
+        };
+        let (node, opened) = self.open(replica, item, route.avoid).await?;
+        let placed = Event::Placed {
+            replica: replica.clone(),
+            node,
+        };
+        tell(placed).await;
         let mut upload = match opened {
-            Opened::Stored(copy) => return Ok(Some(completed(replica, copy)?)),
+            Opened::Stored(copy) => return Ok(Some(copy)),
             Opened::Ready(upload) => upload,
         };
         let mut told = self.clock.instant();
@@ -201,14 +231,8 @@ impl Transfers {
             })??;
             if self.clock.instant().saturating_duration_since(told) >= PROGRESS {
                 told = self.clock.instant();
-                self.mail
-                    .happened(
-                        item.name.clone(),
-                        Event::Progress {
-                            replica: replica.clone(),
-                        },
-                    )
-                    .await;
+                let replica = replica.clone();
+                tell(Event::Progress { replica }).await;
             }
         }
         // The stream ended or broke off: only the admission tells.
@@ -219,43 +243,43 @@ impl Transfers {
         let Some(admission) = admission else {
             return Ok(None);
         };
-        self.mail
-            .happened(
-                item.name.clone(),
-                Event::DataUploaded {
-                    replica: replica.clone(),
-                },
-            )
-            .await;
-        self.commit(replica, upload, &admission, item.size)
-            .await
-            .map(Some)
+        let uploaded = Event::DataUploaded {
+            replica: replica.clone(),
+        };
+        tell(uploaded).await;
+        self.commit(upload, &admission, item.size).await.map(Some)
     }
 
-    async fn commit(
-        &self,
-        replica: &ReplicaId,
-        upload: Upload,
-        admission: &str,
-        size: u64,
-    ) -> Result<Event, Status> {
+    async fn commit(&self, upload: Upload, admission: &str, size: u64) -> Result<Copy, Status> {
         let (least, rate) = VERIFY;
         let limit = least.saturating_add(Duration::from_secs(size / rate));
         match self.clock.timeout(limit, upload.close(admission)).await {
-            Ok(copy) => completed(replica, copy?),
+            Ok(copy) => copy,
             Err(_late) => Err(Kind::TimedOut.status("the node did not answer after the last byte")),
         }
     }
 
     /// Opens an upload on a node of the replica; on another one where the first cannot.
-    async fn open(&self, replica: &ReplicaId, item: &Item) -> Result<(NodeId, Opened), Status> {
-        let mut avoid = Vec::new();
+    async fn open(
+        &self,
+        replica: &ReplicaId,
+        item: &Item,
+        mut avoid: Vec<NodeId>,
+    ) -> Result<(NodeId, Opened), Status> {
         let until = self.clock.instant() + self.stall;
+        let avoided = avoid
+            .iter()
+            .map(|node| format!("; node {node} is to be avoided"));
+        let mut refusals: String = avoided.collect();
         loop {
-            let place = self
+            let placed = self
                 .replicas
                 .place(replica, &item.name, &item.upload, item.size, &avoid)
-                .await?;
+                .await;
+            let place = placed.map_err(|status| {
+                let said = format!("{}{refusals}", status.message());
+                Kind::of(&status).status(said)
+            })?;
             let opening = place.open(&item.upload, &item.name, item.size);
             let opened = self.clock.timeout(self.stall, opening).await;
             let status = match opened {
@@ -276,23 +300,10 @@ impl Transfers {
                 return Err(status);
             }
             tracing::info!(file = %item.name, node = %place.node, %status, "another node is tried");
+            refusals = format!("{refusals}; node {}: {}", place.node, status.message());
             avoid.push(place.node);
         }
     }
-}
-
-fn completed(replica: &ReplicaId, copy: crate::replicas::Copy) -> Result<Event, Status> {
-    let root = copy
-        .root
-        .ok_or_else(|| Kind::Internal.status("a node stored a file without a root"))?;
-    let replica = replica.clone();
-    Ok(Event::Completed {
-        replica,
-        node: copy.node,
-        volume: copy.volume,
-        root,
-        at: copy.stored,
-    })
 }
 
 /// All that is computed while the bytes pass.

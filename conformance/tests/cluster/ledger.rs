@@ -118,7 +118,7 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         while let Some(part) = asked.next().await.unwrap() {
             lines.extend_from_slice(&part);
         }
-        assert!(lines.starts_with(b"{\"header\":{\"format\":\"holdfast-admin-export/1\""));
+        assert!(lines.starts_with(b"{\"header\":{\"format\":\"holdfast-admin-export/2\""));
 
         cluster.stop(REPOSITORY).await;
         "export = '1 s'\n".clone_into(&mut cluster.extra);

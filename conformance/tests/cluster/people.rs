@@ -23,9 +23,9 @@ use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
 /// Patient enough for a machine that is busy.
 const LONG: Duration = Duration::from_mins(1);
 
-type People = PreservationClient<Channel>;
+pub(crate) type People = PreservationClient<Channel>;
 
-fn people(cluster: &Cluster, grant: &str) -> People {
+pub(crate) fn people(cluster: &Cluster, grant: &str) -> People {
     PreservationClient::new(cluster.channel(grant))
 }
 
@@ -48,7 +48,7 @@ async fn approve(cluster: &Cluster, grant: &str, id: &str) -> Result<RequestStat
 }
 
 /// Asks and approves; what came of it.
-async fn decide(cluster: &Cluster, act: Act) -> RequestState {
+pub(crate) async fn decide(cluster: &Cluster, act: Act) -> RequestState {
     let asked = ask(cluster, "operator/otto", act, "it is broken")
         .await
         .unwrap();
@@ -56,7 +56,7 @@ async fn decide(cluster: &Cluster, act: Act) -> RequestState {
     approve(cluster, "officer/olga", &asked.id).await.unwrap()
 }
 
-async fn status(cluster: &Cluster) -> StatusResponse {
+pub(crate) async fn status(cluster: &Cluster) -> StatusResponse {
     let mut client = AccessClient::new(cluster.channel("operator/otto"));
     client
         .status(StatusRequest::default())
@@ -65,12 +65,12 @@ async fn status(cluster: &Cluster) -> StatusResponse {
         .into_inner()
 }
 
-async fn stat(cluster: &Cluster, name: &FileName) -> FileStatus {
+pub(crate) async fn stat(cluster: &Cluster, name: &FileName) -> FileStatus {
     cluster.depositor().stat(name).await.unwrap()
 }
 
 /// Where a replica has a file, if it has.
-fn node_of(status: &FileStatus, replica: &str) -> Option<String> {
+pub(crate) fn node_of(status: &FileStatus, replica: &str) -> Option<String> {
     let mut replicas = status.replicas.iter();
     let copy = replicas.find(|copy| copy.replica.as_str() == replica)?;
     let node = copy.node.as_ref()?;
@@ -88,7 +88,7 @@ async fn store_some(cluster: &Cluster, count: u64) -> Vec<FileName> {
 }
 
 /// Every node of a replica lives, and there are so many.
-async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
+pub(crate) async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
     let reader = cluster.reader();
     eventually("nodes live", LONG, async || {
         let status = reader.status().await.ok()?;

@@ -19,19 +19,19 @@ const LONG: Duration = Duration::from_mins(1);
 
 /// What one check said.
 #[derive(Debug, Default)]
-struct Checked {
+pub(crate) struct Checked {
     anomalies: Vec<wire::AnomalyState>,
     reports: Vec<wire::check_response::Report>,
 }
 
 impl Checked {
-    fn report(&self, replica: &str) -> &wire::check_response::Report {
+    pub(crate) fn report(&self, replica: &str) -> &wire::check_response::Report {
         let mut reports = self.reports.iter();
         reports.find(|report| report.replica == replica).unwrap()
     }
 
     /// `replica kind file`, sorted.
-    fn found(&self) -> Vec<String> {
+    pub(crate) fn found(&self) -> Vec<String> {
         let mut found: Vec<_> = self.anomalies.iter().map(said).collect();
         found.sort();
         found
@@ -46,7 +46,10 @@ fn officer(cluster: &Cluster) -> PreservationClient<Channel> {
     PreservationClient::new(cluster.channel("officer/ole"))
 }
 
-async fn check(cluster: &Cluster, request: wire::CheckRequest) -> Result<Checked, Status> {
+pub(crate) async fn check(
+    cluster: &Cluster,
+    request: wire::CheckRequest,
+) -> Result<Checked, Status> {
     let mut steps = officer(cluster).check(request).await?.into_inner();
     let mut checked = Checked::default();
     while let Some(message) = steps.message().await? {
@@ -59,14 +62,14 @@ async fn check(cluster: &Cluster, request: wire::CheckRequest) -> Result<Checked
     Ok(checked)
 }
 
-fn of(kind: Kind) -> wire::CheckRequest {
+pub(crate) fn of(kind: Kind) -> wire::CheckRequest {
     wire::CheckRequest {
         kind: kind.into(),
         ..wire::CheckRequest::default()
     }
 }
 
-async fn anomalies(cluster: &Cluster, all: bool) -> Vec<wire::AnomalyState> {
+pub(crate) async fn anomalies(cluster: &Cluster, all: bool) -> Vec<wire::AnomalyState> {
     let file = String::new();
     let request = wire::AnomaliesRequest { all, file };
     let mut pages = officer(cluster)

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use archive_client::Gap;
 use archive_client::preservation::FiledAnomaly;
+use archive_client::{Drain, Gap, Left};
 use archive_model::Groups;
 use jiff::Timestamp;
 
-use crate::output::or_dash;
+use crate::output::{or_dash, size};
 
 /// The most ranges that a line names. All of them are in the JSON document.
 const MOST_RANGES: usize = 8;
@@ -35,6 +35,34 @@ pub(crate) fn gap(gap: &Gap) -> String {
         }
     }
     format!("{said}: {}", gap.reason)
+}
+
+/// How far a drain is.
+pub(crate) fn drain(drain: &Drain) -> String {
+    let Drain { replica, node, .. } = drain;
+    let (what, verb) = match &drain.volume {
+        Some(volume) => (
+            format!("volume {volume} of node {node} of replica {replica}"),
+            format!("volume retire {volume}"),
+        ),
+        None => (
+            format!("node {node} of replica {replica}"),
+            format!("node retire {node}"),
+        ),
+    };
+    let state = match (drain.drained, drain.left) {
+        (Some(_), _) => {
+            format!("drained; it may be retired: `holdfast {verb} --reason TEXT`")
+        }
+        (None, None) => "draining; what it has is being counted".to_owned(),
+        (None, Some(Left { files, bytes })) => {
+            format!("draining; {files} file(s), {}, are to leave", size(bytes))
+        }
+    };
+    match &drain.held {
+        None => format!("{what}: {state}"),
+        Some(held) => format!("{what}: {state}; {held}"),
+    }
 }
 
 /// An anomaly in one line: kind, file, replica, what.

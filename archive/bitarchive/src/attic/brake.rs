@@ -24,7 +24,7 @@ struct Remembered {
     at: Vec<Timestamp>,
 }
 
-/// Counts what is removed from `files/` and what is purged from the attic.
+/// Counts what is removed from `files/` and what is purged from the attic; in a checksum replica, the rows that go.
 #[derive(Debug)]
 pub(crate) struct Brake {
     path: PathBuf,

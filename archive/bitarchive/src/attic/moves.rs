@@ -201,7 +201,11 @@ impl Node {
     ) -> Result<Item, NodeError> {
         let _claim = self.claim(name, &verb("put-aside")?)?;
         let layout = self.layout(volume)?;
-        self.brake().check(now)?;
+        // What is drained leaves in whole disks, and nothing is destroyed by that: to purge it counts.
+        let is_drained = self.is_drained(volume);
+        if !is_drained {
+            self.brake().check(now)?;
+        }
         let target = layout.target(name);
         let found = match UncachedFile::open(&target.file) {
             Err(error) if error.is_absent() => return Err(NodeError::NotFound(name.clone())),
@@ -214,7 +218,9 @@ impl Node {
                 volume: volume.clone(),
             });
         }
-        self.brake().count(now)?;
+        if !is_drained {
+            self.brake().count(now)?;
+        }
         let _moving = self.moving();
         self.layout(volume)?;
         let reason = Reason {

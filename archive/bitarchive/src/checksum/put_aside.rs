@@ -1,15 +1,13 @@
 //! Rows that go: only against the checksum that they have, so many within an hour, and never without a line that says
 //! who removed what, why, and what it was.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::PoisonError;
 
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, InvalidId, Root, UploadId};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ChecksumReplica;
@@ -47,43 +45,9 @@ pub enum PutAsideError {
     /// It has another root, which is not told: to know it is the caller's proof.
     #[error("{0} does not have that checksum here")]
     Differs(FileName),
-    /// Too many have gone.
-    #[error("{0} rows were removed within the hour, which is as many as may go; ask again later")]
-    TooMany(usize),
-    /// It is in use, or the disk failed.
+    /// It is in use, too many have gone within the hour, or the disk failed.
     #[error(transparent)]
     Node(#[from] NodeError),
-}
-
-/// When rows went, as far as that counts.
-#[derive(Debug)]
-pub(super) struct Removals {
-    most: usize,
-    recent: VecDeque<Timestamp>,
-}
-
-impl Removals {
-    pub(super) const fn new(most: usize) -> Self {
-        Self {
-            most,
-            recent: VecDeque::new(),
-        }
-    }
-
-    /// Counts one more, if one more may go.
-    fn admit(&mut self, now: Timestamp) -> Result<(), PutAsideError> {
-        let hour = SignedDuration::from_hours(1);
-        while let Some(first) = self.recent.front()
-            && now.duration_since(*first) >= hour
-        {
-            self.recent.pop_front();
-        }
-        if self.recent.len() >= self.most {
-            return Err(PutAsideError::TooMany(self.recent.len()));
-        }
-        self.recent.push_back(now);
-        Ok(())
-    }
 }
 
 impl ChecksumReplica {
@@ -108,10 +72,7 @@ impl ChecksumReplica {
         if found.root != *root {
             return Err(PutAsideError::Differs(name.clone()));
         }
-        self.removals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .admit(now)?;
+        self.brake.count(now)?;
         let line = Removed {
             at: now,
             name: name.clone(),

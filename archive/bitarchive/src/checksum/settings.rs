@@ -43,7 +43,7 @@ pub struct ChecksumReplicaSettings {
     pub reserve: ByteSize,
     /// How many rows may be removed within an hour, whoever asks.
     #[serde(default = "removals_per_hour")]
-    pub removals_per_hour: usize,
+    pub removals_per_hour: u64,
 }
 
 const fn idle() -> Period {
@@ -54,6 +54,6 @@ const fn reserve() -> ByteSize {
     ByteSize::from_bytes(100_000_000)
 }
 
-const fn removals_per_hour() -> usize {
+const fn removals_per_hour() -> u64 {
     20
 }

@@ -1,11 +1,13 @@
 //! Tests of the record and of the line that a removed row leaves.
 
 use archive_model::{FileName, Root};
+use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 use super::put_aside::{append, is_torn};
 use super::record::{Record, RecordError, Recorded};
-use super::{Removed, record};
+use super::{ChecksumReplica, Options, PutAsideError, Removed, record};
+use crate::error::NodeError;
 
 fn record(data: &std::path::Path) -> Record {
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
@@ -115,4 +117,56 @@ fn a_torn_line_stays_apart_from_the_next() {
     let last = text.lines().last().unwrap();
     assert_eq!(serde_json::from_str::<Removed>(last).unwrap(), line);
     assert_eq!(text.lines().count(), 2);
+}
+
+/// Kills: a limit that a restart forgets; a row that is gone though it was refused; a damaged memory that lets rows pass.
+#[test]
+fn the_limit_on_removals_holds_over_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path();
+    let name = |number: u8| FileName::new(&format!("f-{number}")).unwrap();
+    let first = record(data);
+    for number in 0..4 {
+        first.add(&name(number), recorded(number), "one").unwrap();
+    }
+    drop(first);
+    let start = || {
+        ChecksumReplica::open(Options {
+            node: "n-1".parse().unwrap(),
+            replica: "n".parse().unwrap(),
+            data: data.to_owned(),
+            reserve: 0,
+            removals_per_hour: 2,
+            trust: TrustFile::new(Vec::new()).unwrap(),
+        })
+        .unwrap()
+    };
+    let remove = |number: u8, minute: i64| {
+        let replica = start();
+        let now = Timestamp::from_second(1_800_000_000 + minute * 60).unwrap();
+        let root = recorded(number).root;
+        let removed = replica.put_aside(&name(number), &root, ("officer/a", "why"), now);
+        let is_there = replica.record().file(&name(number)).unwrap().is_some();
+        assert_eq!(is_there, removed.is_err());
+        removed
+    };
+    remove(0, 0).unwrap();
+    remove(1, 10).unwrap();
+    for minute in [11, 59] {
+        let refused = remove(2, minute).unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                PutAsideError::Node(NodeError::TooManyRemovals { most: 2, .. })
+            ),
+            "{refused}"
+        );
+    }
+    remove(2, 60).unwrap();
+    std::fs::write(data.join("removals.json"), "{").unwrap();
+    let refused = remove(3, 1000).unwrap_err();
+    assert!(
+        matches!(refused, PutAsideError::Node(NodeError::Removals { .. })),
+        "{refused}"
+    );
 }

@@ -73,6 +73,12 @@ impl Node {
         Ok(())
     }
 
+    /// Whether a volume, or the whole node, is drained.
+    pub(crate) fn is_drained(&self, id: &VolumeId) -> bool {
+        let volume = self.volume_set().find(id);
+        self.mode() == Mode::Draining || volume.is_some_and(|one| one.mode == Mode::Draining)
+    }
+
     /// Makes the rows of retired volumes say *missing*. At a start also: the catalog is a cache, and may be older.
     pub(super) fn note_retired(&self, now: Timestamp) -> Result<u64, NodeError> {
         let retired = self.volume_set().retired();

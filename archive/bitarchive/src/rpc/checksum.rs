@@ -129,7 +129,6 @@ fn stays(error: &PutAsideError) -> Status {
     let kind = match error {
         PutAsideError::NotFound(_) => Kind::NotFound,
         PutAsideError::Differs(_) => Kind::Mismatch,
-        PutAsideError::TooMany(_) => Kind::Refused,
         PutAsideError::Node(error) => return convert::status(error),
     };
     kind.status(error.to_string())

@@ -8,8 +8,11 @@ use archive_db::{Database, DbError, Load, Options, Table, Text};
 use archive_model::{NodeId, ReplicaId};
 
 use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
-use crate::audit_log::{Position, Rows};
-use crate::export::Member;
+use crate::audit_log::{Position, Rows as TrailRows};
+use crate::export::{Node, Row, Rows};
+
+/// How the table of the nodes is keyed.
+type Key = (Text<ReplicaId>, Text<NodeId>);
 
 /// Rows of a table, as they were when the reading began.
 type Reading<'a, T> = Box<dyn Iterator<Item = Result<T, DbError>> + 'a>;
@@ -19,7 +22,9 @@ pub(crate) struct Snapshot<'a> {
     /// Every file, sorted by name.
     pub(crate) files: Reading<'a, AdminRow>,
     /// Every node.
-    pub(crate) nodes: Reading<'a, Member>,
+    pub(crate) nodes: Reading<'a, Node>,
+    /// The rows of the other tables.
+    pub(crate) rows: Rows<'a>,
     /// What the trail's table has: its newest line at least, if there is any.
     pub(crate) trail: Reading<'a, (u64, AuditLine)>,
     /// The number of the newest line of the trail.
@@ -56,30 +61,27 @@ impl Admin {
 
     /// Everything, as it stands now: nobody changes files and trail while the reading begins.
     pub(crate) fn snapshot(&self) -> Result<Snapshot<'_>, DbError> {
-        type Row = ((Text<ReplicaId>, Text<NodeId>), NodeRow);
         let _unchanged = self
             .numbering
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let node = |row: Result<Row, DbError>| {
-            row.map(
-                |((Text(replica), Text(node)), NodeRow { retired })| Member {
-                    replica,
-                    node,
-                    retired,
-                },
-            )
+        let node = |((Text(replica), Text(id)), row): (Key, NodeRow)| Node {
+            replica,
+            id,
+            retired: row.retired,
         };
+        let nodes = self.nodes.scan()?.map(move |row| row.map(node));
         Ok(Snapshot {
             files: Box::new(self.files.scan()?.map(|row| row.map(|(_, row)| row))),
-            nodes: Box::new(self.nodes.scan()?.map(node)),
+            nodes: Box::new(nodes),
+            rows: self.rows.read()?,
             trail: Box::new(self.audit.scan()?),
             last: self.audit.last()?.map(|(number, _)| number),
         })
     }
 }
 
-impl Rows for Admin {
+impl TrailRows for Admin {
     fn row(&self, number: u64) -> Result<Option<AuditLine>, DbError> {
         self.audit.get(&number)
     }
@@ -119,12 +121,17 @@ impl Restoring {
     }
 
     /// Takes a node.
-    pub(crate) fn node(&mut self, node: Member) -> Result<(), DbError> {
-        let key = (Text(node.replica), Text(node.node));
+    pub(crate) fn node(&mut self, node: Node) -> Result<(), DbError> {
+        let key = (Text(node.replica), Text(node.id));
         let row = NodeRow {
             retired: node.retired,
         };
         self.load.put(&self.admin.nodes, &key, &row)
+    }
+
+    /// Takes a row of another table.
+    pub(crate) fn row(&mut self, row: Row) -> Result<(), DbError> {
+        self.admin.rows.load(&mut self.load, row)
     }
 
     /// Takes a line of the trail.

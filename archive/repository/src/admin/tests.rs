@@ -1,5 +1,4 @@
-//! Admin data on a real disk: what is drained, counted, cut and damaged.
-#![expect(clippy::disallowed_methods, reason = "tests damage files")]
+//! What is there after a restart, what is counted, and what is no empty archive.
 
 use archive_model::{ReplicaId, ReplicaKind};
 

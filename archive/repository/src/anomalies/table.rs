@@ -28,11 +28,11 @@ impl Value for Filed {}
 
 /// One that was closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Closed {
-    file: FileName,
-    replica: ReplicaId,
-    filed: Filed,
-    ended: Ended,
+pub(crate) struct Closed {
+    pub(crate) file: FileName,
+    pub(crate) replica: ReplicaId,
+    pub(crate) filed: Filed,
+    pub(crate) ended: Ended,
 }
 
 impl Value for Closed {}

@@ -20,7 +20,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    const fn new(messages: Streaming<wire::FilesResponse>, now: Arc<Now>) -> Self {
+    pub(super) const fn new(messages: Streaming<wire::FilesResponse>, now: Arc<Now>) -> Self {
         Self {
             messages,
             now,
@@ -49,7 +49,7 @@ impl Listing {
 
 /// A listing under way.
 #[derive(Debug)]
-pub(crate) struct ListedCopies(Listing);
+pub(crate) struct ListedCopies(pub(super) Listing);
 
 /// One copy of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]

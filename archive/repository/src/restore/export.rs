@@ -22,6 +22,8 @@ pub struct FromExport {
     pub nodes: u64,
     /// Lines of the trail.
     pub audit: u64,
+    /// Rows of the other tables: anomalies, requests, replicas, volumes, drains.
+    pub rows: u64,
     /// Files that a depositor had begun to store and no replica had: they are stored again by their depositors.
     pub intents: u64,
     /// Lines that cannot be believed, by their number.
@@ -115,6 +117,10 @@ impl Source<'_> {
                     report.nodes += 1;
                     take(Taken::Node(node))?;
                 }
+                Seen::Row(row) => {
+                    report.rows += 1;
+                    take(Taken::Row(row))?;
+                }
                 Seen::Audit(number, line) => {
                     let lost = number.checked_sub(trail.next);
                     // Each line that is lost was found to be damaged, and there cannot be more of them.
@@ -168,6 +174,9 @@ impl Source<'_> {
                 Taken::File(row) if row.admission.is_none() && !is_whole => {}
                 Taken::File(row) => restoring.file(&row)?,
                 Taken::Node(node) => restoring.node(node)?,
+                // Nor for an act that somebody may have written into it.
+                Taken::Row(row) if row.is_pending_act() && !is_whole => {}
+                Taken::Row(row) => restoring.row(*row)?,
                 Taken::Line(number, line) if number >= sure => {
                     restoring.line(number, &line)?;
                     next = number + 1;
@@ -190,7 +199,8 @@ impl Source<'_> {
 /// What can be believed.
 enum Taken {
     File(Box<crate::admin::AdminRow>),
-    Node(crate::export::Member),
+    Node(crate::export::Node),
+    Row(Box<crate::export::Row>),
     Line(u64, AuditLine),
 }
 

@@ -12,7 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::RestoreError;
 use crate::admin::{AdminRow, AuditLine};
 use crate::audit_log::Chain;
-use crate::export::{End, FORMAT, Header, Line, Member};
+use crate::export::{Counted, End, FORMAT, Header, Line, Node, OLD_FORMAT, Row};
 use crate::store::Phase;
 
 /// The longest line that is read, in bytes.
@@ -25,7 +25,9 @@ pub(super) enum Seen {
     /// A file, whose admission was verified if it has one.
     File(Box<AdminRow>),
     /// A node.
-    Node(Member),
+    Node(Node),
+    /// A row of another table.
+    Row(Box<Row>),
     /// A line of the trail.
     Audit(u64, AuditLine),
     /// The end, which is as it was counted.
@@ -43,6 +45,8 @@ pub(super) struct Lines<'a> {
     counted: End,
     chain: Option<Chain>,
     last_name: Option<FileName>,
+    last_row: Option<(u8, Vec<String>)>,
+    has_rows: bool,
     pub(super) number: u64,
     is_ended: bool,
     is_broken: bool,
@@ -82,11 +86,14 @@ impl<'a> Lines<'a> {
                 files: 0,
                 nodes: 0,
                 audit: 0,
+                rows: Counted::default(),
                 audit_head: String::new(),
                 blake3: String::new(),
             },
             chain: Some(Chain::start()),
             last_name: None,
+            last_row: None,
+            has_rows: true,
             number: 0,
             is_ended: false,
             is_broken: false,
@@ -138,10 +145,11 @@ impl<'a> Lines<'a> {
                 if self.number != 1 {
                     return Err("a second header".to_owned());
                 }
-                if header.format != FORMAT {
+                self.has_rows = header.format == FORMAT;
+                if !self.has_rows && header.format != OLD_FORMAT {
                     let found = &header.format;
                     return Err(format!(
-                        "its format is {found:?}; this build reads {FORMAT}"
+                        "its format is {found:?}; this build reads {OLD_FORMAT} and {FORMAT}"
                     ));
                 }
                 if header.archive != self.archive {
@@ -165,6 +173,15 @@ impl<'a> Lines<'a> {
             Line::Node(node) => {
                 self.counted.nodes += 1;
                 Ok(Seen::Node(node))
+            }
+            Line::Row(row) => {
+                self.counted.rows.add(&row);
+                let place = row.place();
+                if !self.has_rows || self.last_row.as_ref().is_some_and(|last| *last >= place) {
+                    return Err("a row that is out of order, or there twice".to_owned());
+                }
+                self.last_row = Some(place);
+                Ok(Seen::Row(row))
             }
             Line::Audit(written) => {
                 let (number, line) = written.into_line();

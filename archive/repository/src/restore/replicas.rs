@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::combine::{Rule, Sighting, Verdict};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
 use crate::admin::Restoring;
-use crate::export::Member;
+use crate::export::Node;
 use crate::replicas::{Admissions, Replicas};
 use crate::settings::Settings;
 use crate::standing::View;
@@ -104,9 +104,9 @@ impl Work {
             return Ok(report);
         }
         for (replica, node) in &report.nodes {
-            restoring.node(Member {
+            restoring.node(Node {
                 replica: replica.clone(),
-                node: node.clone(),
+                id: node.clone(),
                 retired: None,
             })?;
         }

@@ -114,6 +114,7 @@ pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
     Settings {
         repair: crate::settings::RepairSettings::default(),
         checks: crate::settings::CheckSettings::default(),
+        drain: crate::settings::DrainSettings::default(),
         daemon: DaemonSettings::default(),
         rpc: RpcSettings {
             listen: "127.0.0.1:0".to_owned(),

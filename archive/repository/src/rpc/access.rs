@@ -117,6 +117,7 @@ impl Access for Door {
                 .map(|(kind, count)| (kind.to_owned(), count))
                 .collect(),
             held: self.preserver.held_at_all().unwrap_or_default(),
+            drains: self.drains(),
         }))
     }
 }

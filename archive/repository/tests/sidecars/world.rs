@@ -254,6 +254,7 @@ impl World {
         Settings {
             repair: archive_repository::settings::RepairSettings::default(),
             checks: archive_repository::settings::CheckSettings::default(),
+            drain: archive_repository::settings::DrainSettings::default(),
             daemon: DaemonSettings::default(),
             rpc: RpcSettings {
                 listen: "127.0.0.1:0".to_owned(),

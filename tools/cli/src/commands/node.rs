@@ -41,9 +41,11 @@ pub(crate) enum Node {
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
     ReadWrite(One),
-    /// Let a node take no new files, before it is retired
+    /// Empty a node, before it is retired
     ///
-    /// What it has is to go to other nodes. Nothing is deleted here. The exit code is 0 if the node says so itself.
+    /// It takes no new files, and the archive brings what it has to other nodes of its replica; each old copy goes to the
+    /// attic once the new one is whole. `holdfast node list` says how far that is, and what hinders it. `holdfast node
+    /// read-write` ends it; what has moved stays where it is. The exit code is 0 if the node says so itself.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(One),
@@ -111,7 +113,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
             .collect();
         context
             .output
-            .document(&serde_json::json!({ "nodes": nodes }))?;
+            .document(&serde_json::json!({ "nodes": nodes, "drains": status.drains }))?;
     } else {
         show(&context.output, &status)?;
     }
@@ -161,5 +163,9 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             node.endpoint.clone(),
         ]);
     }
-    output.table(&table)
+    output.table(&table)?;
+    for drain in &status.drains {
+        output.line(&said::drain(drain))?;
+    }
+    Ok(())
 }

@@ -1,18 +1,19 @@
 //! `holdfast status`: the archive at a glance.
 
-use archive_client::{Access, ArchiveStatus, ReplicaOverview};
+use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
 use archive_model::ReplicaKind;
 use clap::Args;
 
 use super::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size, tell};
+use crate::said;
 use crate::session::Session;
 
 /// Show replicas, nodes, volumes, space and what is wrong
 ///
-/// The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, or a file is not in every
-/// required replica.
+/// The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, a drain cannot go on, or a file
+/// is not in every required replica.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast status
@@ -136,7 +137,11 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
     output.line("")?;
     output.table(&replicas)?;
     output.line("")?;
-    output.table(&nodes)
+    output.table(&nodes)?;
+    for drain in &status.drains {
+        output.line(&said::drain(drain))?;
+    }
+    Ok(())
 }
 
 /// What an operator should look at.
@@ -186,6 +191,8 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
             }
         }
     }
+    let is_waiting = |drain: &&Drain| drain.drained.is_none() && drain.held.is_some();
+    problems.extend(status.drains.iter().filter(is_waiting).map(said::drain));
     problems
 }
 
@@ -231,6 +238,7 @@ mod tests {
             version: "1".into(),
             anomalies: [("missing".to_owned(), below_required)].into(),
             held: None,
+            drains: Vec::new(),
         };
         let good = node(true, vec![volume(None, false), volume(Some("gone"), true)]);
         assert_eq!(

@@ -11,6 +11,7 @@ use super::requests::ask;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size};
 use crate::reason::Reason;
+use crate::said;
 use crate::session::Session;
 
 /// List disks, take new ones into service, and say which take new files
@@ -49,9 +50,11 @@ pub(crate) enum Volume {
     #[command(after_help = "Examples:
   holdfast volume read-write 6f1c0a")]
     ReadWrite(One),
-    /// Let a volume take no new files, before it is retired
+    /// Empty a volume, before it is retired
     ///
-    /// What it has is to go to others. Nothing is deleted here.
+    /// It takes no new files, and the archive brings what it has to other volumes of its node, or other nodes of its
+    /// replica; each old copy goes to the attic of the volume once the new one is whole. `holdfast volume list` says how
+    /// far that is, and what hinders it. `holdfast volume read-write` ends it; what has moved stays where it is.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
     Drain(One),
@@ -212,7 +215,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
             .collect();
         context
             .output
-            .document(&serde_json::json!({ "volumes": volumes }))?;
+            .document(&serde_json::json!({ "volumes": volumes, "drains": status.drains }))?;
     } else {
         show(&context.output, &status)?;
     }
@@ -252,7 +255,11 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             push(&mut table, replica.replica.as_str(), node);
         }
     }
-    output.table(&table)
+    output.table(&table)?;
+    for drain in &status.drains {
+        output.line(&said::drain(drain))?;
+    }
+    Ok(())
 }
 
 fn push(table: &mut Table, replica: &str, node: &NodeStatus) {

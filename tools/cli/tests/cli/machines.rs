@@ -2,7 +2,7 @@
 
 use proto_archive::wire::scrub_request::Order as Scrub;
 use proto_archive::wire::set_volume_request::Order;
-use proto_archive::wire::status_response::ReplicaState;
+use proto_archive::wire::status_response::{Drain, ReplicaState};
 use proto_archive::wire::{
     BootstrapResponse, ExportResponse, Gap, NodeStatus, NotifyTestResponse, ReplicaKind,
     ScrubState, ScrubsResponse, StatusResponse, VolumeStatus, scrubs_response,
@@ -149,6 +149,49 @@ async fn lists_come_from_the_status() {
             .contains("two-1  v       read-write  1.5 TB  2.0 TB  /disk"),
         "{ran:?}"
     );
+    let drain = |volume: &str, drained: &str, held: &str| Drain {
+        replica: "two".into(),
+        node: "two-1".into(),
+        volume: volume.into(),
+        since: "2026-01-02T03:04:05Z".into(),
+        counted: true,
+        files: 7,
+        bytes: 5_000_000,
+        drained: drained.into(),
+        held: held.into(),
+    };
+    let with = |drain: Drain| StatusResponse {
+        drains: vec![drain],
+        held: String::new(),
+        ..status(true, "", "")
+    };
+    for (what, drain, said) in [
+        (
+            "volume",
+            drain("v", "", ""),
+            "volume v of node two-1 of replica two: draining; 7 file(s), 5.0 MB, are to leave\n",
+        ),
+        (
+            "volume",
+            drain("v", "", "no room"),
+            "are to leave; no room\n",
+        ),
+        (
+            "node",
+            drain("", "2026-01-02T03:04:05Z", ""),
+            "node two-1 of replica two: drained; it may be retired: `holdfast node retire two-1 --reason TEXT`\n",
+        ),
+    ] {
+        let ran = list(what, with(drain), &[]).expect(0);
+        assert!(ran.out.contains(said), "{ran:?}");
+    }
+    place.world.archive.state().status = with(drain("v", "", "no room"));
+    let ran = place.holdfast(&["status", "--as", "operator"]).expect(1);
+    assert!(ran.err.contains("no room"), "a drain that waits: {ran:?}");
+    let said = list("volume", with(drain("v", "", "")), &["--json"])
+        .expect(0)
+        .json();
+    assert_eq!(said["drains"][0]["left"]["files"], 7);
     let ran = list("replica", status(true, "", ""), &[]).expect(0);
     assert!(
         ran.out

@@ -1,5 +1,7 @@
 //! Into the attic, back, and out of the world.
 
+mod drain;
+
 use std::time::Duration;
 
 use archive_daemon::Period;

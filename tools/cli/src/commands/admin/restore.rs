@@ -106,6 +106,7 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
         files,
         nodes,
         audit,
+        rows,
         intents,
         damaged,
         written,
@@ -114,14 +115,15 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
     if context.output.is_json() {
         context.output.document(&json!({
             "written": written, "exported": time, "files": files, "nodes": nodes, "audit_lines": audit,
-            "intents": intents, "damaged": document(damaged),
+            "rows": rows, "intents": intents, "damaged": document(damaged),
         }))?;
         return Ok(exit);
     }
     lines(context, "damaged lines, left out", damaged)?;
     let time = time.map(|time| time.to_string()).unwrap_or_default();
-    let what =
-        format!("{files} files, {nodes} nodes and {audit} lines of the audit trail, as of {time}");
+    let what = format!(
+        "{files} files, {nodes} nodes, {rows} rows of other tables and {audit} lines of the audit trail, as of {time}"
+    );
     if *written {
         context.output.line(&format!("restored: {what}"))?;
         let after = "what was stored after that is found by the next check as unexpected; start the repository";

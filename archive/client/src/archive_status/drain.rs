@@ -1,0 +1,62 @@
+//! What is being emptied before people retire it.
+
+use archive_model::{NodeId, ReplicaId, VolumeId};
+use archive_rpc::InvalidMessage;
+use jiff::Timestamp;
+use proto_archive::{convert, wire};
+use serde::Serialize;
+
+use crate::error::plain;
+use crate::file_status::{some, text};
+
+/// A volume, or a whole node, whose copies are brought to other places of its replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Drain {
+    /// Its replica.
+    pub replica: ReplicaId,
+    /// Its node.
+    pub node: NodeId,
+    /// The volume; absent: the whole node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeId>,
+    /// Since when.
+    pub since: Timestamp,
+    /// What is still to leave; absent: it is being counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<Left>,
+    /// When everything had left, so that it may be retired; absent: not yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drained: Option<Timestamp>,
+    /// Why something cannot leave, or stays behind; absent: nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+}
+
+/// What is still to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl TryFrom<wire::status_response::Drain> for Drain {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::status_response::Drain) -> Result<Self, InvalidMessage> {
+        let left = Left {
+            files: message.files,
+            bytes: message.bytes,
+        };
+        Ok(Self {
+            replica: convert::replica_id(&message.replica)?,
+            node: convert::node_id(&message.node)?,
+            volume: some(&message.volume, convert::volume_id)?,
+            since: convert::time("since", &message.since)?,
+            left: message.counted.then_some(left),
+            drained: convert::optional_time("drained", &message.drained)?,
+            held: text(&plain(&message.held)),
+        })
+    }
+}

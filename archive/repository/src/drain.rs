@@ -1,0 +1,227 @@
+//! Volumes and nodes that are drained: every copy is brought to another place of the same replica, and then put aside.
+//!
+//! Owns the walk over what is recorded there, a bounded number of files at a time. What to do with one file is decided
+//! by a pure core ([`plan`]) from the admin data and from what the nodes say just now, before each step anew: so a
+//! restart at any point goes on with whatever still lies there, and nothing needs to be remembered of the way. At the
+//! end the node is asked for all that it has there; what is left of cut moves goes then, and what nobody knows is told.
+//!
+//! Bytes take the ordinary way into the replica, with the admission that they always had, and are proven while they pass:
+//! what is damaged where it lay comes from another replica, and is filed as the anomaly that it is.
+//!
+//! Not promised: that a replica has other room. Where it has none, the drain says so and waits.
+
+mod board;
+mod follow;
+mod one;
+mod pace;
+mod pass;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archive_daemon::{Step, Worker, WorkerError};
+use archive_model::{AnomalyKind, ReplicaId, ReplicaKind};
+use tokio::sync::oneshot;
+
+pub(crate) use board::Board;
+pub(crate) use follow::{Mode, NodeModes};
+pub(crate) use pace::Pace;
+
+use crate::admin::AuditLine;
+use crate::people::People;
+use crate::preserver::Preserver;
+use crate::replicas::Copy;
+use crate::standing::{DrainRow, Now, Source};
+use follow::Change;
+use pass::Passed;
+
+/// How often the nodes are asked for their modes.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long what could not leave is left alone at least.
+const REST: Duration = Duration::from_secs(10);
+
+/// How long what is drained is left alone: a file that was on its way when the drain began may still arrive there.
+const LONG_REST: Duration = Duration::from_mins(10);
+
+/// The worker.
+pub(crate) struct Drain {
+    hands: Arc<Hands>,
+    runs: BTreeMap<Source, Run>,
+}
+
+/// What drains need.
+pub(crate) struct Hands {
+    pub(crate) people: Arc<People>,
+    pub(crate) own: Preserver,
+    pub(crate) board: Board,
+    pub(crate) pace: Pace,
+}
+
+/// One drain.
+#[derive(Debug, Default)]
+struct Run {
+    pass: Option<oneshot::Receiver<Passed>>,
+    /// Where the next pass begins.
+    passed: Passed,
+    rests: Option<Instant>,
+}
+
+impl Drain {
+    pub(crate) fn new(hands: Hands) -> Self {
+        Self {
+            hands: Arc::new(hands),
+            runs: BTreeMap::new(),
+        }
+    }
+
+    /// Takes up the drains that nodes speak of, and ends those that they do not speak of any more.
+    async fn follow(&self) -> Result<(), WorkerError> {
+        let hands = &self.hands;
+        for spec in hands.own.in_service() {
+            if spec.kind != ReplicaKind::Bitarchive {
+                continue;
+            }
+            let asking = hands.own.replicas.modes(&spec.id);
+            // A monitor that does not answer is seen by everyone who asks it.
+            let Ok(Ok(nodes)) = hands.own.clock.timeout(hands.own.stall, asking).await else {
+                continue;
+            };
+            let known: Vec<Source> = hands.now().draining.keys().cloned().collect();
+            for change in follow::follow(&known, &spec.id, &nodes) {
+                match change {
+                    Change::Begin(source) => {
+                        let row = DrainRow {
+                            volume: source.volume.clone(),
+                            since: hands.people.now(),
+                            drained: None,
+                        };
+                        let what = format!("{source} is drained: its copies are to go elsewhere");
+                        hands.remember(&source, Some(row), what).await?;
+                    }
+                    Change::End(source) => {
+                        let what = format!("{source} is drained no more");
+                        hands.remember(&source, None, what).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to one drain.
+    async fn go_on(&mut self, source: &Source, row: &DrainRow) -> Result<(), WorkerError> {
+        let hands = &self.hands;
+        let run = self.runs.entry(source.clone()).or_default();
+        if let Some(pass) = &mut run.pass {
+            match pass.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => return Ok(()),
+                // It failed, and was logged.
+                Err(oneshot::error::TryRecvError::Closed) => run.passed = Passed::default(),
+                Ok(passed) => {
+                    match (passed.is_empty, row.drained) {
+                        (true, None) => {
+                            let held = hands.board.of(source).held;
+                            let beside = if held.is_empty() {
+                                String::new()
+                            } else {
+                                format!("; {held}")
+                            };
+                            let drained = DrainRow {
+                                drained: Some(hands.people.now()),
+                                ..row.clone()
+                            };
+                            let what = format!("{source} is drained, and may be retired{beside}");
+                            hands.remember(source, Some(drained), what).await?;
+                        }
+                        (false, Some(_)) => {
+                            let again = DrainRow {
+                                drained: None,
+                                ..row.clone()
+                            };
+                            let what = format!("{source} is not empty any more");
+                            hands.remember(source, Some(again), what).await?;
+                        }
+                        (true, Some(_)) | (false, None) => {}
+                    }
+                    run.passed = passed;
+                }
+            }
+            run.pass = None;
+            let rest = match (run.passed.is_empty, run.passed.waits) {
+                (true, _) => LONG_REST,
+                (false, 0) => Duration::ZERO,
+                // To look at very many rows takes long: most of the time is for others.
+                (false, _) => REST.max(run.passed.took.saturating_mul(10)),
+            };
+            run.rests = Some(hands.own.clock.instant() + rest);
+        }
+        let now = hands.own.clock.instant();
+        if run.rests.is_none_or(|until| until <= now) {
+            run.pass = Some(pass::start(hands, source, run.passed.cursor.take()));
+        }
+        Ok(())
+    }
+}
+
+impl Hands {
+    fn now(&self) -> Arc<Now> {
+        self.people.standing.now()
+    }
+
+    fn is_drained_still(&self, source: &Source) -> bool {
+        self.now().draining.contains_key(source)
+    }
+
+    async fn remember(
+        &self,
+        source: &Source,
+        row: Option<DrainRow>,
+        what: String,
+    ) -> Result<(), WorkerError> {
+        tracing::info!(what, "drain");
+        let line = AuditLine {
+            at: self.people.now(),
+            who: self.own.own.to_string(),
+            file: None,
+            what,
+        };
+        let (standing, source) = (Arc::clone(&self.people.standing), source.clone());
+        let done =
+            tokio::task::spawn_blocking(move || standing.set_draining(&source, row.as_ref(), line));
+        Ok(done.await??)
+    }
+}
+
+impl Worker for Drain {
+    const NAME: &'static str = "drain";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        self.follow().await?;
+        let now = self.hands.now();
+        self.runs
+            .retain(|source, _| now.draining.contains_key(source));
+        self.hands
+            .board
+            .retain(|source| now.draining.contains_key(source));
+        for (source, row) in &now.draining {
+            self.go_on(source, row).await?;
+        }
+        Ok(Step::Idle(PAUSE))
+    }
+}
+
+/// A second copy while a file moves is no anomaly: takes that away from what was found.
+pub(crate) fn excuse(
+    now: &Now,
+    replica: &ReplicaId,
+    copies: &[Copy],
+    found: &mut Vec<AnomalyKind>,
+) {
+    let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
+    if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
+        found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
+    }
+}

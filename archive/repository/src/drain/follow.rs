@@ -1,0 +1,154 @@
+//! What nodes say of their modes, against the drains that are known. Pure.
+//!
+//! A node that is silent says nothing: its drain goes on. What was retired is drained no more.
+
+use archive_model::{NodeId, ReplicaId, VolumeId};
+
+use crate::standing::Source;
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NodeModes {
+    pub(crate) node: NodeId,
+    /// Whether it lives, and so whether the rest counts.
+    pub(crate) is_alive: bool,
+    pub(crate) mode: Mode,
+    pub(crate) volumes: Vec<(VolumeId, Mode)>,
+}
+
+/// What is done with a node, or a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It stays.
+    Stays,
+    /// It is drained.
+    Draining,
+    /// It is out of service for good.
+    Retired,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Begin(Source),
+    End(Source),
+}
+
+/// What follows from what the nodes of one replica say.
+pub(super) fn follow(known: &[Source], replica: &ReplicaId, nodes: &[NodeModes]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for said in nodes {
+        let source = |volume: Option<&VolumeId>| Source {
+            replica: replica.clone(),
+            node: said.node.clone(),
+            volume: volume.cloned(),
+        };
+        let own = |source: &&Source| source.replica == *replica && source.node == said.node;
+        for old in known.iter().filter(own) {
+            let mode = match &old.volume {
+                _ if said.mode == Mode::Retired => Some(Mode::Retired),
+                None => Some(said.mode),
+                Some(volume) => {
+                    let mut volumes = said.volumes.iter();
+                    volumes.find(|(id, _)| id == volume).map(|(_, mode)| *mode)
+                }
+            };
+            let is_over = match mode {
+                Some(Mode::Retired) => true,
+                Some(Mode::Stays) | None => said.is_alive,
+                Some(Mode::Draining) => false,
+            };
+            if is_over {
+                changes.push(Change::End(old.clone()));
+            }
+        }
+        if !said.is_alive || said.mode == Mode::Retired {
+            continue;
+        }
+        let whole = (said.mode == Mode::Draining).then(|| source(None));
+        let volumes = said.volumes.iter();
+        let volumes = volumes.filter(|(_, mode)| *mode == Mode::Draining);
+        let drained = whole
+            .into_iter()
+            .chain(volumes.map(|(id, _)| source(Some(id))));
+        changes.extend(
+            drained
+                .filter(|new| !known.contains(new))
+                .map(Change::Begin),
+        );
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node() -> NodeId {
+        "n".parse().unwrap()
+    }
+
+    fn replica() -> ReplicaId {
+        "one".parse().unwrap()
+    }
+
+    fn source(volume: Option<&str>) -> Source {
+        Source {
+            replica: replica(),
+            node: node(),
+            volume: volume.map(|id| id.parse().unwrap()),
+        }
+    }
+
+    /// Every mode of a node and of its volume, alive or silent, with every drain known before.
+    ///
+    /// Kills: a drain that ends because its node is silent; one of a retired volume that goes on; one that begins twice.
+    #[test]
+    fn a_drain_begins_and_ends_by_what_a_living_node_says() {
+        let modes = [Mode::Stays, Mode::Draining, Mode::Retired];
+        let volumes = [None, Some(modes[0]), Some(modes[1]), Some(modes[2])];
+        let all = [source(None), source(Some("v"))];
+        for known in 0..4_usize {
+            let known: Vec<Source> = (0..2)
+                .filter(|at| known & (1 << at) != 0)
+                .map(|at| all[at].clone())
+                .collect();
+            for mode in modes {
+                for volume in volumes {
+                    for is_alive in [false, true] {
+                        let said = NodeModes {
+                            node: node(),
+                            is_alive,
+                            mode,
+                            volumes: volume
+                                .map(|mode| ("v".parse().unwrap(), mode))
+                                .into_iter()
+                                .collect(),
+                        };
+                        let changes = follow(&known, &replica(), &[said]);
+                        let own = [Some(mode), volume];
+                        for (at, source) in all.iter().enumerate() {
+                            let is_known = known.contains(source);
+                            let is_retired =
+                                mode == Mode::Retired || own[at] == Some(Mode::Retired);
+                            let drains = match (is_retired, is_alive) {
+                                (true, _) => false,
+                                (false, true) => own[at] == Some(Mode::Draining),
+                                (false, false) => is_known,
+                            };
+                            let begins = changes.contains(&Change::Begin(source.clone()));
+                            let ends = changes.contains(&Change::End(source.clone()));
+                            assert_eq!(
+                                (begins, ends),
+                                (!is_known && drains, is_known && !drains),
+                                "{known:?} {mode:?} {volume:?} {is_alive}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        let other = follow(&all, &"two".parse().unwrap(), &[]);
+        assert_eq!(other, []);
+    }
+}

@@ -1,0 +1,354 @@
+//! One file of a volume or node that is drained: what to do next, given where its replica has it. Pure.
+//!
+//! Owns the order: a whole copy in a place that stays comes first, then the record names it, and only then the copy that
+//! has to leave is put aside. Whoever asks again after each step, or after a crash at any point, gets the next one.
+//!
+//! Not promised: that a copy is what its node last knew of it. One that nobody has read just now is read before a step
+//! that relies on it.
+
+use std::fmt;
+
+use crate::check::Place;
+
+/// Where a place lies, as far as the drain goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// On what is drained here.
+    Source,
+    /// On something else that is drained as well.
+    Leaving,
+    /// Where it may stay.
+    Stays,
+}
+
+/// How a copy is, by what its node knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// What was admitted.
+    Whole,
+    /// What was admitted, but for some groups.
+    Damaged,
+    /// Known, and not there.
+    Missing,
+    /// Other content, or nobody knows which.
+    Foreign,
+}
+
+/// One copy in the replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) place: Place,
+    pub(super) side: Side,
+    pub(super) how: How,
+}
+
+/// What the admin data says of the file in this replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// It is here.
+    At(Place, Side),
+    /// It is being brought there.
+    OnItsWay,
+    /// There shall be no copy, or nobody knows the name.
+    Nothing,
+}
+
+/// What is done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing of it is left there, nor recorded.
+    Nothing,
+    /// A copy is brought to where it may stay.
+    Bring,
+    /// The record is to name this copy.
+    Record(Place),
+    /// The copy that has to leave goes; this other one is whole and recorded.
+    PutAside { old: Place, kept: Place },
+    /// The same, of a damaged one.
+    PutDamagedAside { old: Place, kept: Place },
+    /// Not now.
+    Wait(Why),
+    /// It stays where it is, and nothing is lost by that: the archive does not count on it.
+    Leave(Why),
+}
+
+/// Why nothing is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    OnItsWay,
+    Silent,
+    Hurt,
+    Foreign,
+    Unknown,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OnItsWay => "it is on its way into the replica",
+            Self::Silent => "not every volume of the replica answers; a copy may be there",
+            Self::Hurt => "the copy that is recorded elsewhere is not whole; repair it first",
+            Self::Foreign => "other content lies there under its name; see `holdfast check files`",
+            Self::Unknown => {
+                "the archive wants no copy of it there; see `holdfast check files`, then `adopt` or `remove` it"
+            }
+        })
+    }
+}
+
+/// What to do next.
+pub(super) fn decide(recorded: &Recorded, copies: &[Seen], is_silent: bool) -> Step {
+    let there = copies
+        .iter()
+        .find(|copy| copy.side == Side::Source && copy.how != How::Missing);
+    let stays = |copy: &&Seen| copy.side == Side::Stays && copy.how == How::Whole;
+    let (place, side) = match recorded {
+        Recorded::At(place, side) => (place, *side),
+        Recorded::OnItsWay if there.is_some() => return Step::Wait(Why::OnItsWay),
+        Recorded::Nothing if there.is_some() => return Step::Leave(Why::Unknown),
+        Recorded::OnItsWay | Recorded::Nothing => return Step::Nothing,
+    };
+    let whole = copies.iter().find(stays);
+    if side == Side::Source {
+        return whole.map_or(Step::Bring, |whole| Step::Record(whole.place.clone()));
+    }
+    let Some(old) = there else {
+        return Step::Nothing;
+    };
+    if old.how == How::Foreign {
+        return Step::Leave(Why::Foreign);
+    }
+    let Some(kept) = copies
+        .iter()
+        .filter(stays)
+        .find(|copy| copy.place == *place)
+    else {
+        return match (is_silent, whole, side) {
+            (true, ..) => Step::Wait(Why::Silent),
+            (false, Some(whole), _) => Step::Record(whole.place.clone()),
+            (false, None, Side::Leaving) => Step::Bring,
+            (false, None, Side::Stays | Side::Source) => Step::Wait(Why::Hurt),
+        };
+    };
+    let (old, how, kept) = (old.place.clone(), old.how, kept.place.clone());
+    if how == How::Damaged {
+        Step::PutDamagedAside { old, kept }
+    } else {
+        Step::PutAside { old, kept }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIDES: [(Side, &str); 3] = [
+        (Side::Source, "s"),
+        (Side::Leaving, "l"),
+        (Side::Stays, "t"),
+    ];
+
+    fn place(at: usize) -> Place {
+        Place {
+            node: SIDES[at].1.parse().unwrap(),
+            volume: "v".parse().unwrap(),
+        }
+    }
+
+    /// A replica of three places: what each has of one file, and what is recorded.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct World {
+        has: [Option<How>; 3],
+        recorded: Recorded,
+    }
+
+    impl World {
+        fn decide(&self, is_silent: bool) -> Step {
+            let copies = self.has.iter().enumerate().filter_map(|(at, how)| {
+                Some(Seen {
+                    place: place(at),
+                    side: SIDES[at].0,
+                    how: (*how)?,
+                })
+            });
+            decide(&self.recorded, &copies.collect::<Vec<_>>(), is_silent)
+        }
+
+        fn whole(&self) -> usize {
+            let whole = self.has.iter().filter(|how| **how == Some(How::Whole));
+            whole.count()
+        }
+
+        fn at(which: &Place) -> usize {
+            (0..3).find(|at| place(*at) == *which).unwrap()
+        }
+
+        /// Does a step; `false`: the world refuses it.
+        fn done(&mut self, step: &Step) -> bool {
+            match step {
+                Step::Nothing | Step::Wait(_) | Step::Leave(_) => return false,
+                // One name, one content: a node takes no second copy beside one that stays.
+                Step::Bring if matches!(self.has[2], Some(How::Damaged | How::Foreign)) => {
+                    return false;
+                }
+                Step::Bring => self.has[2] = Some(How::Whole),
+                Step::Record(at) => {
+                    let at = Self::at(at);
+                    self.recorded = Recorded::At(place(at), SIDES[at].0);
+                }
+                Step::PutAside { old, .. } | Step::PutDamagedAside { old, .. } => {
+                    let at = Self::at(old);
+                    self.has[at] = None;
+                }
+            }
+            true
+        }
+    }
+
+    fn worlds() -> Vec<World> {
+        let hows = [
+            None,
+            Some(How::Whole),
+            Some(How::Damaged),
+            Some(How::Missing),
+            Some(How::Foreign),
+        ];
+        let mut recorded: Vec<Recorded> = (0..3)
+            .map(|at| Recorded::At(place(at), SIDES[at].0))
+            .collect();
+        recorded.extend([Recorded::OnItsWay, Recorded::Nothing]);
+        let mut worlds = Vec::new();
+        for number in 0..125 {
+            let has = [number % 5, number / 5 % 5, number / 25].map(|how| hows[how]);
+            for recorded in recorded.clone() {
+                worlds.push(World { has, recorded });
+            }
+        }
+        worlds
+    }
+
+    /// Every replica of three places, with and without silence, to its end.
+    ///
+    /// Kills: the old copy put aside before the new one is whole, or before the record names it; a copy elsewhere
+    /// touched; a drain that never ends; one that calls itself done while the file is recorded there.
+    #[test]
+    fn a_copy_leaves_only_when_another_is_whole_and_recorded() {
+        let mut ended = 0;
+        for (first, is_silent) in worlds()
+            .into_iter()
+            .flat_map(|world| [(world.clone(), false), (world, true)])
+        {
+            let mut world = first.clone();
+            let mut steps = 0;
+            loop {
+                let (before, step) = (world.clone(), world.decide(is_silent));
+                if let Step::PutAside { old, kept } | Step::PutDamagedAside { old, kept } = &step {
+                    assert_eq!(SIDES[World::at(old)].0, Side::Source, "{first:?}");
+                    assert_eq!(World::at(kept), 2, "{first:?}");
+                    assert_eq!(world.has[2], Some(How::Whole), "{first:?}");
+                    assert_eq!(world.recorded, Recorded::At(place(2), Side::Stays));
+                }
+                if let Step::Record(at) = &step {
+                    assert_eq!(world.has[World::at(at)], Some(How::Whole), "{first:?}");
+                }
+                if !world.done(&step) {
+                    let is_there = |how: &Option<How>| !matches!(how, None | Some(How::Missing));
+                    if step == Step::Nothing {
+                        assert!(
+                            !is_there(&world.has[0]),
+                            "{first:?} is said to be done as {world:?}"
+                        );
+                        assert_ne!(
+                            world.recorded,
+                            Recorded::At(place(0), Side::Source),
+                            "{first:?}"
+                        );
+                        ended += 1;
+                    }
+                    break;
+                }
+                assert!(
+                    world.whole() >= before.whole().min(1),
+                    "{first:?}: {step:?}"
+                );
+                assert_eq!(world.has[1], before.has[1], "{first:?}: {step:?}");
+                steps += 1;
+                assert!(steps <= 4, "{first:?} never ends");
+            }
+            assert!(
+                world.whole() >= first.whole().min(1),
+                "{first:?} ends as {world:?}"
+            );
+        }
+        assert!(ended > 300, "{ended}");
+    }
+
+    /// Kills: a drain that waits although everything is as it should be.
+    #[test]
+    fn the_usual_way_is_three_steps() {
+        let mut world = World {
+            has: [Some(How::Whole), None, None],
+            recorded: Recorded::At(place(0), Side::Source),
+        };
+        let mut steps = Vec::new();
+        loop {
+            let step = world.decide(false);
+            steps.push(step.clone());
+            if !world.done(&step) {
+                break;
+            }
+        }
+        let (old, kept) = (place(0), place(2));
+        assert_eq!(
+            steps,
+            [
+                Step::Bring,
+                Step::Record(kept.clone()),
+                Step::PutAside { old, kept },
+                Step::Nothing
+            ]
+        );
+    }
+
+    /// Kills: silence taken for absence where the record names the silent place.
+    #[test]
+    fn silence_and_what_nobody_wants_keep_the_old_copy() {
+        let world = |recorded, has| World { has, recorded };
+        let stays = Recorded::At(place(2), Side::Stays);
+        let old = Some(How::Whole);
+        for (world, is_silent, expected) in [
+            (
+                world(stays.clone(), [old, None, None]),
+                true,
+                Step::Wait(Why::Silent),
+            ),
+            (
+                world(stays.clone(), [old, None, None]),
+                false,
+                Step::Wait(Why::Hurt),
+            ),
+            (
+                world(stays.clone(), [old, None, Some(How::Damaged)]),
+                false,
+                Step::Wait(Why::Hurt),
+            ),
+            (
+                world(stays, [Some(How::Foreign), None, old]),
+                false,
+                Step::Leave(Why::Foreign),
+            ),
+            (
+                world(Recorded::Nothing, [old, None, None]),
+                false,
+                Step::Leave(Why::Unknown),
+            ),
+            (
+                world(Recorded::OnItsWay, [old, None, None]),
+                false,
+                Step::Wait(Why::OnItsWay),
+            ),
+        ] {
+            assert_eq!(world.decide(is_silent), expected, "{world:?}");
+        }
+    }
+}

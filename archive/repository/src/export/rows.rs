@@ -1,0 +1,247 @@
+//! The tables beside files, nodes and trail: anomalies, requests, and what is filled, drained or out of service.
+//!
+//! A row is a line by itself; its kind is the key of the line. Each kind comes sorted by its key, so that a row which is
+//! there twice, or in another place, is noticed.
+
+use archive_db::{Database, DbError, Load, Table, Text};
+use archive_model::{FileName, ReplicaId, VolumeId};
+use serde::{Deserialize, Serialize};
+
+use crate::anomalies::{Closed, Ended, Filed};
+use crate::requests::Request;
+use crate::standing::{DrainKey, DrainRow, ReplicaRow, Source, VolumeRow};
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Row {
+    /// An anomaly that is open or accepted.
+    Anomaly(OpenRow),
+    /// One that was closed.
+    ClosedAnomaly(ClosedRow),
+    /// A request for an act that wants two persons.
+    Request(Request),
+    /// A replica that is being filled, or is retired.
+    Replica(ReplicaLine),
+    /// A retired volume.
+    Volume(VolumeLine),
+    /// A volume, or a node, that is drained.
+    Drain(DrainLine),
+}
+
+/// An anomaly that is open or accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OpenRow {
+    file: FileName,
+    replica: ReplicaId,
+    filed: Filed,
+}
+
+/// An anomaly that was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClosedRow {
+    file: FileName,
+    replica: ReplicaId,
+    filed: Filed,
+    ended: Ended,
+}
+
+/// How a replica stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReplicaLine {
+    replica: ReplicaId,
+    stands: ReplicaRow,
+}
+
+/// A retired volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VolumeLine {
+    volume: VolumeId,
+    stands: VolumeRow,
+}
+
+/// What is drained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DrainLine {
+    replica: ReplicaId,
+    node: archive_model::NodeId,
+    stands: DrainRow,
+}
+
+/// How many rows of each kind an export has; none in those of before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Counted {
+    anomalies: u64,
+    closed_anomalies: u64,
+    requests: u64,
+    replicas: u64,
+    volumes: u64,
+    drains: u64,
+}
+
+/// The tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), Filed>,
+    closed: Table<u64, Closed>,
+    requests: Table<u64, Request>,
+    replicas: Table<Text<ReplicaId>, ReplicaRow>,
+    volumes: Table<Text<VolumeId>, VolumeRow>,
+    drains: Table<DrainKey, DrainRow>,
+}
+
+/// Rows, as they were when the reading began.
+pub(crate) type Rows<'a> = Box<dyn Iterator<Item = Result<Row, DbError>> + 'a>;
+
+impl Tables {
+    pub(crate) fn open(database: &Database) -> Result<Self, DbError> {
+        Ok(Self {
+            anomalies: database.table("anomalies")?,
+            closed: database.table("anomaly-log")?,
+            requests: database.table("requests")?,
+            replicas: database.table("replicas")?,
+            volumes: database.table("volumes")?,
+            drains: database.table("drains")?,
+        })
+    }
+
+    /// Every row of every table, kind by kind.
+    pub(crate) fn read(&self) -> Result<Rows<'_>, DbError> {
+        let anomalies = self.anomalies.scan()?.map(|row| {
+            row.map(|((Text(file), Text(replica), _), filed)| {
+                Row::Anomaly(OpenRow {
+                    file,
+                    replica,
+                    filed,
+                })
+            })
+        });
+        let closed = self.closed.scan()?.map(|row| {
+            row.map(|(_, closed)| {
+                Row::ClosedAnomaly(ClosedRow {
+                    file: closed.file,
+                    replica: closed.replica,
+                    filed: closed.filed,
+                    ended: closed.ended,
+                })
+            })
+        });
+        let requests = self.requests.scan()?;
+        let requests = requests.map(|row| row.map(|(_, request)| Row::Request(request)));
+        let replicas = self.replicas.scan()?.map(|row| {
+            row.map(|(Text(replica), stands)| Row::Replica(ReplicaLine { replica, stands }))
+        });
+        let volumes = self.volumes.scan()?.map(|row| {
+            row.map(|(Text(volume), stands)| Row::Volume(VolumeLine { volume, stands }))
+        });
+        let drains = self.drains.scan()?.map(|row| {
+            row.map(|((Text(replica), Text(node), _), stands)| {
+                Row::Drain(DrainLine {
+                    replica,
+                    node,
+                    stands,
+                })
+            })
+        });
+        let rows = anomalies.chain(closed).chain(requests);
+        Ok(Box::new(rows.chain(replicas).chain(volumes).chain(drains)))
+    }
+
+    /// Sets one row.
+    pub(crate) fn load(&self, load: &mut Load, row: Row) -> Result<(), DbError> {
+        match row {
+            Row::Anomaly(OpenRow {
+                file,
+                replica,
+                filed,
+            }) => {
+                let key = (Text(file), Text(replica), filed.kind.word().to_owned());
+                load.put(&self.anomalies, &key, &filed)
+            }
+            Row::ClosedAnomaly(ClosedRow {
+                file,
+                replica,
+                filed,
+                ended,
+            }) => {
+                let id = filed.id;
+                let closed = Closed {
+                    file,
+                    replica,
+                    filed,
+                    ended,
+                };
+                load.put(&self.closed, &id, &closed)
+            }
+            Row::Request(request) => load.put(&self.requests, &request.number, &request),
+            Row::Replica(ReplicaLine { replica, stands }) => {
+                load.put(&self.replicas, &Text(replica), &stands)
+            }
+            Row::Volume(VolumeLine { volume, stands }) => {
+                load.put(&self.volumes, &Text(volume), &stands)
+            }
+            Row::Drain(DrainLine {
+                replica,
+                node,
+                stands,
+            }) => {
+                let source = Source {
+                    replica,
+                    node,
+                    volume: stands.volume.clone(),
+                };
+                load.put(&self.drains, &source.key(), &stands)
+            }
+        }
+    }
+}
+
+impl Row {
+    /// Its place among the rows: first the kind, then what its table is sorted by.
+    pub(crate) fn place(&self) -> (u8, Vec<String>) {
+        let number = |number: u64| vec![format!("{number:020}")];
+        match self {
+            Self::Anomaly(row) => {
+                let kind = row.filed.kind.word().to_owned();
+                (0, vec![row.file.to_string(), row.replica.to_string(), kind])
+            }
+            Self::ClosedAnomaly(row) => (1, number(row.filed.id)),
+            Self::Request(request) => (2, number(request.number)),
+            Self::Replica(row) => (3, vec![row.replica.to_string()]),
+            Self::Volume(row) => (4, vec![row.volume.to_string()]),
+            Self::Drain(row) => {
+                let volume = row.stands.volume.as_ref().map(ToString::to_string);
+                let place = [row.replica.to_string(), row.node.to_string()];
+                let place = place.into_iter().chain([volume.unwrap_or_default()]);
+                (5, place.collect())
+            }
+        }
+    }
+
+    /// Whether the archive would do something that destroys because this row says so.
+    pub(crate) const fn is_pending_act(&self) -> bool {
+        match self {
+            Self::Request(request) => !request.is_over(),
+            Self::Anomaly(_)
+            | Self::ClosedAnomaly(_)
+            | Self::Replica(_)
+            | Self::Volume(_)
+            | Self::Drain(_) => false,
+        }
+    }
+}
+
+impl Counted {
+    /// Counts one more.
+    pub(crate) const fn add(&mut self, row: &Row) {
+        match row {
+            Row::Anomaly(_) => self.anomalies += 1,
+            Row::ClosedAnomaly(_) => self.closed_anomalies += 1,
+            Row::Request(_) => self.requests += 1,
+            Row::Replica(_) => self.replicas += 1,
+            Row::Volume(_) => self.volumes += 1,
+            Row::Drain(_) => self.drains += 1,
+        }
+    }
+}

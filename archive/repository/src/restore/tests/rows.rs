@@ -1,0 +1,247 @@
+//! The tables beside files and trail: they come back, damage of a row is named, and old exports have none.
+
+use archive_daemon::clock::ManualClock;
+use archive_model::{AnomalyKind, Groups};
+
+use super::*;
+use crate::anomalies::{Anomalies, Eye, Filing, Finder, Look};
+use crate::export::Row;
+use crate::requests::table::Requests;
+use crate::requests::{Act, Person};
+use crate::standing::{DrainRow, ReplicaRow, Retired, Source, Standing, VolumeRow};
+
+fn person(grant: &str) -> Person {
+    let (role, name) = grant.split_once('/').unwrap();
+    Person::new(name, &[role.parse().unwrap()])
+}
+
+fn look(found: Vec<AnomalyKind>) -> Look {
+    Look {
+        found,
+        eye: Eye::Bytes,
+        by: Finder::Scrub,
+        is_second: true,
+        size: 1 << 20,
+        place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
+    }
+}
+
+/// One row of every kind, and more: through the tables that own them.
+pub(super) fn furnish(admin: &Admin) {
+    let clock = ManualClock::new(now()).clock();
+    let anomalies = Anomalies::open(admin, clock).unwrap();
+    let name = |text: &str| FileName::new(text).unwrap();
+    let mut groups = Groups::none();
+    groups.insert(3..5);
+    let corrupt = AnomalyKind::Corrupt(groups.clone());
+    for (file, found) in [
+        (
+            "file-1",
+            vec![corrupt.clone(), AnomalyKind::Unreadable(groups)],
+        ),
+        ("file-2", vec![AnomalyKind::Missing]),
+        ("file-0", vec![AnomalyKind::Lost(vec![(0, 16384)])]),
+        ("file-1", vec![corrupt]),
+    ] {
+        let filing = Filing {
+            file: &name(file),
+            replica: &"one".parse().unwrap(),
+            who: "repository/kb",
+        };
+        anomalies.look(filing, &look(found)).unwrap();
+    }
+    let requests = Requests::new(admin.clone()).unwrap();
+    let remove = |file: &str| Act::Remove {
+        name: name(file),
+        replica: "one".parse().unwrap(),
+        checksum: archive_model::Root::from_bytes([1; 32]),
+        last_copies: false,
+    };
+    for file in ["file-0", "file-1", "file-2"] {
+        requests
+            .ask(remove(file), "law", &person("custodian/anna"), now())
+            .unwrap();
+    }
+    let approved = requests.approve("r2", &person("custodian/bert"), now());
+    approved.unwrap();
+    requests
+        .withdraw("r3", &person("custodian/anna"), now())
+        .unwrap();
+    let standing = Standing::open(admin.clone()).unwrap();
+    let retired = Retired {
+        at: now(),
+        by: "operator/otto".to_owned(),
+        why: "r9: burnt".to_owned(),
+        emptied: false,
+    };
+    let filling = ReplicaRow::Filling {
+        since: now(),
+        by: "operator/otto".to_owned(),
+    };
+    let two = "two".parse().unwrap();
+    standing.set_replica(&two, Some(&filling), None).unwrap();
+    let row = VolumeRow {
+        replica: two,
+        node: "two-1".parse().unwrap(),
+        retired,
+    };
+    let volume = "volume-two".parse().unwrap();
+    standing.retire_volume(&volume, &row, None).unwrap();
+    for volume in [None, Some("volume-one".parse().unwrap())] {
+        let source = Source {
+            replica: "one".parse().unwrap(),
+            node: "one-1".parse().unwrap(),
+            volume: volume.clone(),
+        };
+        let row = DrainRow {
+            volume,
+            since: now(),
+            drained: None,
+        };
+        let line = restored("kb", now(), "drained".to_owned());
+        standing.set_draining(&source, Some(&row), line).unwrap();
+    }
+}
+
+fn rows(admin: &Admin) -> Vec<Row> {
+    let rows = admin.snapshot().unwrap().rows;
+    rows.map(Result::unwrap).collect()
+}
+
+fn kind(line: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(line).unwrap();
+    value.as_object().unwrap().keys().next().unwrap().clone()
+}
+
+/// The lines, with an end that fits them.
+fn sealed(lines: &[String]) -> Vec<u8> {
+    let mut text: Vec<u8> = lines.concat().into_bytes();
+    let last = lines.last().unwrap();
+    let before = text.len() - last.len();
+    let mut end: serde_json::Value = serde_json::from_str(last).unwrap();
+    let hash = blake3::hash(&text[..before]).to_hex().to_string();
+    end["end"]["blake3"] = hash.into();
+    text.truncate(before);
+    text.extend(serde_json::to_vec(&end).unwrap());
+    text.push(b'\n');
+    text
+}
+
+fn lines(export: &[u8]) -> Vec<String> {
+    let text = std::str::from_utf8(export).unwrap();
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+#[test]
+fn every_table_comes_back_and_goes_on() {
+    let world = World::new();
+    let report = world.restore("back", &world.export, false).unwrap();
+    assert!(report.written, "{report:?}");
+    let old = Admin::open(&world.path("old")).unwrap();
+    let admin = Admin::open(&world.path("back")).unwrap();
+    let back = rows(&admin);
+    assert_eq!((back.len() as u64, &back), (report.rows, &rows(&old)));
+    assert_eq!(back.len(), 11, "{back:?}");
+
+    let requests = Requests::new(admin.clone()).unwrap();
+    assert_eq!(
+        requests.due().unwrap().len(),
+        1,
+        "what was approved is done"
+    );
+    let asked = requests.ask(
+        Act::RetireNode("one-1".parse().unwrap()),
+        "old",
+        &person("operator/otto"),
+        now(),
+    );
+    assert_eq!(asked.unwrap().id(), "r4", "no number is given twice");
+    let anomalies = Anomalies::open(&admin, ManualClock::new(now()).clock()).unwrap();
+    assert_eq!(anomalies.rows().unwrap().count(), 3);
+    assert_eq!(anomalies.closed().unwrap().count(), 1);
+    let standing = Standing::open(admin).unwrap().now();
+    assert!(standing.is_filling(&"two".parse().unwrap()));
+    assert_eq!((standing.volumes.len(), standing.draining.len()), (1, 2));
+}
+
+/// Kills: a damaged row that is passed over; one that takes others with it; an act that is done because somebody wrote
+/// it into an export.
+#[test]
+fn a_damaged_row_is_named_and_nothing_else_is_lost() {
+    let world = World::new();
+    let all = lines(&world.export);
+    let kinds = [
+        "anomaly",
+        "closed-anomaly",
+        "request",
+        "replica",
+        "volume",
+        "drain",
+    ];
+    for damaged in kinds {
+        let at = all.iter().position(|line| kind(line) == damaged).unwrap();
+        let mut forged = all.clone();
+        forged[at] = forged[at].replacen(['1', '2', 'o'], "\u{1}", 1);
+        let forged = forged.concat();
+        let report = world.restore("no", forged.as_bytes(), false).unwrap();
+        assert!(!report.written, "{damaged}");
+        let first = &report.damaged.list[0];
+        assert_eq!(first.about, format!("line {}", at + 1), "{report:?}");
+        let into = format!("without-{damaged}");
+        let report = world.restore(&into, forged.as_bytes(), true).unwrap();
+        assert!(report.written && report.rows == 10, "{damaged}: {report:?}");
+        let admin = Admin::open(&world.path(&into)).unwrap();
+        assert_eq!(listing(&admin), world.rows);
+        // Nothing vouches for r1 and r2 any more, which are not over.
+        let pending = if damaged == "request" { 1 } else { 2 };
+        assert_eq!(rows(&admin).len(), 10 - pending, "{damaged}");
+        let requests = Requests::new(admin).unwrap();
+        assert_eq!(requests.due().unwrap(), []);
+    }
+    // There twice, or in another order: also where all of it is hashed anew.
+    let first = all.iter().position(|line| kind(line) == "anomaly").unwrap();
+    for change in 0..2 {
+        let mut forged = all.clone();
+        if change == 0 {
+            forged.insert(first, all[first].clone());
+        } else {
+            forged.swap(first, first + 1);
+        }
+        let report = world.restore("no", &sealed(&forged), false).unwrap();
+        assert!(!report.written);
+        let said = &report.damaged.list[0].what;
+        assert!(said.contains("out of order"), "{said}");
+    }
+    // A row that is gone is missed.
+    let mut forged = all;
+    forged.remove(first);
+    let report = world.restore("no", &sealed(&forged), false).unwrap();
+    assert!(report.damaged.list[0].what.contains("counts other lines"));
+}
+
+#[test]
+fn an_export_of_before_has_no_rows_and_is_restored() {
+    let world = World::new();
+    let rows = [
+        "anomaly",
+        "closed-anomaly",
+        "request",
+        "replica",
+        "volume",
+        "drain",
+    ];
+    let mut old = lines(&world.export);
+    old[0] = old[0].replacen("export/2", "export/1", 1);
+    let with_rows = sealed(&old);
+    old.retain(|line| !rows.contains(&kind(line).as_str()));
+    let last = old.pop().unwrap();
+    let mut end: serde_json::Value = serde_json::from_str(&last).unwrap();
+    end["end"].as_object_mut().unwrap().remove("rows");
+    old.push(format!("{end}\n"));
+    let report = world.restore("old-format", &sealed(&old), false).unwrap();
+    assert!(report.written && report.rows == 0, "{report:?}");
+    let admin = Admin::open(&world.path("old-format")).unwrap();
+    assert_eq!(listing(&admin), world.rows);
+    let report = world.restore("no", &with_rows, false).unwrap();
+    assert!(!report.written && report.damaged.count >= 11, "{report:?}");
+}

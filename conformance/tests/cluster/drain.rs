@@ -1,0 +1,259 @@
+//! Volumes and nodes that are drained: everything ends up elsewhere, and at no moment is there less than before.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use archive_bitarchive::Layout;
+use archive_client::Wanted;
+use archive_durable::directory;
+use archive_model::{FileName, GROUP_SIZE};
+use proto_archive::wire::ask_request::{Act, RetireNode};
+use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::status_response::Drain;
+use proto_archive::wire::{
+    AuditRequest, NodeRequest, SetModeRequest, SetVolumeRequest, VolumeRequest, set_volume_request,
+};
+
+use super::people::{decide, node_of, people, stat, status, until_live};
+use super::preservation::{anomalies, check, of};
+use super::visits::{get, list, name, noise, root, store};
+use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
+
+const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// More than a node puts aside within an hour, unless it is drained.
+const FILES: u64 = 110;
+
+const SIZE: usize = 3 * 16384 + 11;
+
+fn at(cluster: &Cluster, node: &str, name: &FileName) -> PathBuf {
+    let volume = cluster.path(node).join("volume");
+    Layout::new(&volume).target(name).file
+}
+
+/// Whether the replica has a whole copy. The old place is looked at first: what is not there any more is in the new one.
+fn has_whole(cluster: &Cluster, places: [&str; 2], name: &FileName, bytes: &[u8]) -> bool {
+    let is_whole = |node: &&str| {
+        let read = std::fs::read(at(cluster, node, name));
+        read.is_ok_and(|read| read == bytes)
+    };
+    places.iter().any(|node| is_whole(&node))
+}
+
+async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
+    let order = SetModeRequest {
+        mode: mode.to_owned(),
+    };
+    let request = NodeRequest {
+        node: node.to_owned(),
+        order: Some(order),
+    };
+    let said = people(cluster, "operator/otto")
+        .node(request)
+        .await
+        .unwrap();
+    assert_eq!(said.into_inner().mode, mode);
+}
+
+async fn set_volume(cluster: &Cluster, volume: &str, order: set_volume_request::Order) {
+    let order = SetVolumeRequest {
+        order: order.into(),
+        volume: volume.to_owned(),
+        path: String::new(),
+    };
+    let request = VolumeRequest {
+        order: Some(order),
+        node: String::new(),
+    };
+    people(cluster, "operator/otto")
+        .volume(request)
+        .await
+        .unwrap();
+}
+
+async fn drains(cluster: &Cluster) -> Vec<Drain> {
+    status(cluster).await.drains
+}
+
+async fn until_drained(cluster: &Cluster, sample: impl Fn()) -> Drain {
+    eventually("drained", LONG, async || {
+        sample();
+        let mut drains = drains(cluster).await;
+        drains.retain(|drain| !drain.drained.is_empty());
+        drains.pop()
+    })
+    .await
+}
+
+/// What the audit trail says, and of which file.
+async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
+    let mut pages = people(cluster, "officer/olga")
+        .audit(AuditRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    let mut lines = Vec::new();
+    while let Some(page) = pages.message().await.unwrap() {
+        lines.extend(page.lines.into_iter().map(|line| (line.what, line.file)));
+    }
+    lines
+}
+
+#[test]
+fn a_drained_node_gives_all_that_it_has_to_the_other() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let mut files = Vec::new();
+        for number in 0..FILES {
+            let (name, bytes) = (name(&format!("f-{number}")), noise(SIZE, number));
+            store(cluster, &name, &bytes).await.unwrap();
+            files.push((name, bytes));
+        }
+        let (hurt, rest) = files.split_last().unwrap();
+        flip(&cluster.copy("one", &hurt.0), GROUP_SIZE + 5);
+        cluster.add_node("one", "-2");
+        cluster.start("bitarchive-one-2").await;
+        until_live(cluster, "one", 2).await;
+
+        set_node(cluster, "one-1", "draining").await;
+        let places = ["one", "one-2"];
+        let all_are_whole = |cluster: &Cluster| {
+            for (name, bytes) in rest {
+                assert!(has_whole(cluster, places, name, bytes), "{name}");
+            }
+        };
+        // In its middle the repository goes away.
+        eventually("some have left", LONG, async || {
+            all_are_whole(cluster);
+            let drains = drains(cluster).await;
+            let drain = drains.first().filter(|drain| drain.counted)?;
+            (drain.files < FILES).then_some(())
+        })
+        .await;
+        cluster.stop(REPOSITORY).await;
+        all_are_whole(cluster);
+        cluster.start(REPOSITORY).await;
+        let drain = until_drained(cluster, || all_are_whole(cluster)).await;
+        assert_eq!(
+            (
+                drain.replica.as_str(),
+                drain.node.as_str(),
+                drain.volume.as_str()
+            ),
+            ("one", "one-1", "")
+        );
+        assert_eq!((drain.files, drain.bytes, drain.held.as_str()), (0, 0, ""));
+
+        for (name, bytes) in &files {
+            let status = stat(cluster, name).await;
+            assert_eq!(
+                node_of(&status, "one").as_deref(),
+                Some("one-2-1"),
+                "{name}"
+            );
+            assert!(
+                has_whole(cluster, ["one-2", "one-2"], name, bytes),
+                "{name}"
+            );
+            assert!(!at(cluster, "one", name).try_exists().unwrap(), "{name}");
+        }
+        let attic = directory::list(&Layout::new(&cluster.path("one").join("volume")).attic());
+        assert_eq!(attic.unwrap().len() as u64, FILES, "each once");
+        let (entries, end) = list(&cluster.reader(), Some("one")).await.unwrap();
+        assert_eq!((entries.len() as u64, end.gaps), (FILES, vec![]));
+
+        // What was damaged where it lay was filed, and was never copied.
+        let ever = anomalies(cluster, true).await;
+        let met = ever.iter().find(|met| met.kind == "corrupt").unwrap();
+        assert_eq!(
+            (met.file.as_str(), met.replica.as_str(), met.node.as_str()),
+            (hurt.0.as_str(), "one", "one-1"),
+            "{ever:?}"
+        );
+        assert!(ever.iter().all(|met| met.state == "closed"), "{ever:?}");
+        let clean = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!(clean.found(), [""; 0]);
+        assert_eq!(clean.report("one").intact, FILES);
+
+        let lines = trail(cluster).await;
+        let count =
+            |text: &str| lines.iter().filter(|(what, _)| what.contains(text)).count() as u64;
+        assert_eq!(
+            count("node one-1 of replica one is drained: "),
+            1,
+            "also over a restart"
+        );
+        assert_eq!(
+            count("node one-1 of replica one is drained, and may be retired"),
+            1
+        );
+        let from_to = "moved in replica one from volume volume-one of node one-1 to volume volume-one-2 of node one-2-1";
+        let moved = lines.iter().filter(|(what, _)| what.starts_with(from_to));
+        let moved: BTreeSet<_> = moved.map(|(_, file)| file).collect();
+        assert_eq!(moved.len() as u64, FILES);
+
+        let retire = Act::RetireNode(RetireNode {
+            node: "one-1".to_owned(),
+        });
+        assert_eq!(decide(cluster, retire).await.state, "done");
+        eventually("what is retired is drained no more", LONG, async || {
+            assert_eq!(status(cluster).await.below_required, 0);
+            drains(cluster).await.is_empty().then_some(())
+        })
+        .await;
+        let (read, end) = get(cluster, &Wanted::whole(hurt.0.clone())).await;
+        end.unwrap();
+        assert_eq!(root(&read), root(&hurt.1));
+    });
+}
+
+#[test]
+fn a_volume_without_other_room_keeps_everything_and_says_so() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        use set_volume_request::Order;
+        let mut files = Vec::new();
+        for number in 0..5 {
+            let (name, bytes) = (name(&format!("f-{number}")), noise(SIZE, number));
+            store(cluster, &name, &bytes).await.unwrap();
+            files.push(name);
+        }
+        set_volume(cluster, "volume-two", Order::Drain).await;
+        let held = eventually("it says why", LONG, async || {
+            let drains = drains(cluster).await;
+            let drain = drains.first().filter(|drain| !drain.held.is_empty())?;
+            assert_eq!((drain.files, drain.volume.as_str()), (5, "volume-two"));
+            drain.held.contains("5 file(s)").then(|| drain.held.clone())
+        })
+        .await;
+        assert!(held.contains("node two-1: no volume has room"), "{held}");
+        for name in &files {
+            assert!(cluster.copy("two", name).try_exists().unwrap(), "{name}");
+        }
+        set_volume(cluster, "volume-two", Order::ReadWrite).await;
+        eventually("it is over", LONG, async || {
+            drains(cluster).await.is_empty().then_some(())
+        })
+        .await;
+        store(cluster, &name("after"), b"more").await.unwrap();
+        files.push(name("after"));
+
+        cluster.add_node("two", "-2");
+        cluster.start("bitarchive-two-2").await;
+        until_live(cluster, "two", 2).await;
+        set_volume(cluster, "volume-two", Order::Drain).await;
+        let drain = until_drained(cluster, || {}).await;
+        assert_eq!(
+            (drain.volume.as_str(), drain.held.as_str()),
+            ("volume-two", "")
+        );
+        for name in &files {
+            let status = stat(cluster, name).await;
+            assert_eq!(
+                node_of(&status, "two").as_deref(),
+                Some("two-2-1"),
+                "{name}"
+            );
+        }
+        let clean = check(cluster, of(Kind::Files)).await.unwrap();
+        assert_eq!(clean.found(), [""; 0]);
+    });
+}
