@@ -174,7 +174,7 @@ async fn hand_over(
             Ok(_accepted) => {}
             // An answer; anything else is the end of the conversation.
             Err(error) if error.status().is_some() => {
-                refused.push(format!("it refuses {to}: {error}"))
+                refused.push(format!("it refuses {to}: {error}"));
             }
             Err(error) => return Err(format!("the recipients: {error}")),
         }

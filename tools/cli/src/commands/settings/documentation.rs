@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Kind;
 
 /// The files that declare settings; first those that declare a whole file of a part.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     include_str!("../../../../../archive/repository/src/settings.rs"),
     include_str!("../../../../../archive/monitor/src/settings.rs"),
     include_str!("../../../../../archive/bitarchive/src/settings.rs"),
@@ -16,6 +16,7 @@ const SOURCES: [&str; 8] = [
     include_str!("../../../../../archive/daemon/src/run.rs"),
     include_str!("../../../../../archive/rpc/src/settings.rs"),
     include_str!("../../../../../archive/daemon/src/telemetry.rs"),
+    include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
 ];
 
 /// A key, as it is declared.
