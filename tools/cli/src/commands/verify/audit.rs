@@ -23,7 +23,7 @@ use crate::output::tell;
 #[command(after_help = "Examples:
   holdfast verify audit holdfast-data/repository/audit
   holdfast verify audit audit-000007.jsonl audit-000008.jsonl
-  holdfast verify audit backup/audit --head \"$(zcat -f export.jsonl | tail -n 1 | jq -r .end.audit_head)\"")]
+  holdfast verify audit backup/audit --head \"$(zcat export.jsonl.gz | tail -n 1 | jq -r .end.audit_head)\"")]
 pub(crate) struct VerifyAudit {
     /// The directory of the log, or files of it in their order
     #[arg(required = true, value_name = "FILE")]
@@ -151,7 +151,9 @@ impl VerifyAudit {
         output.line(&format!("  {lines} lines, number {first} to {last}"))?;
         output.line(&format!("  sha256 of the last line {head}"))?;
         if let Some(number) = said.sought {
-            output.line(&format!("  the hash that was given is that of line number {number}"))?;
+            output.line(&format!(
+                "  the hash that was given is that of line number {number}"
+            ))?;
         }
         if *first > 0 {
             tell(&format!(
@@ -177,7 +179,9 @@ fn broken(error: LogError) -> (Option<(PathBuf, u64)>, Failure) {
     let message = error.to_string();
     match error {
         LogError::Changed { file, line, .. } => (Some((file, line)), Failure::failed(message)),
-        LogError::Disk(DiskError { path, source, .. }) => (None, Failure::unreadable(&path, &source)),
+        LogError::Disk(DiskError { path, source, .. }) => {
+            (None, Failure::unreadable(&path, &source))
+        }
         LogError::Database(_) | LogError::Json(_) | LogError::Stopped => {
             (None, Failure::failed(message))
         }
