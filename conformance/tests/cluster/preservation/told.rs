@@ -25,7 +25,10 @@ async fn until_told(cluster: &Cluster, key: &str, what: &str) -> String {
 }
 
 fn whats(cluster: &Cluster, key: &str) -> Vec<String> {
-    told(cluster, key).into_iter().map(|(what, _)| what).collect()
+    told(cluster, key)
+        .into_iter()
+        .map(|(what, _)| what)
+        .collect()
 }
 
 /// Kills: a message for each file, one that comes again after a restart, an incident that is forgotten by a restart.
@@ -50,7 +53,10 @@ fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
         assert_eq!(checked.found().len(), 7);
         let text = until_told(cluster, "anomalies/one/damaged", "began").await;
         // How many, depends on how far the check had come.
-        assert!(text.contains(" of replica one must be repaired: "), "{text}");
+        assert!(
+            text.contains(" of replica one must be repaired: "),
+            "{text}"
+        );
         assert!(text.contains(" corrupt\nf-"), "{text}");
 
         // The repository and a node restart; what was told stays told, and what is new is told.

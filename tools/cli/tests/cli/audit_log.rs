@@ -63,8 +63,12 @@ fn a_whole_log_is_good_and_its_hashes_are_found() {
     let said = verify(&["--json", "--head", &hashes[4]], &[&at])
         .expect(0)
         .json();
-    assert_eq!((&said["valid"], &said["lines"]), (&true.into(), &10.into()));
-    assert_eq!((&said["sought"], &said["last"]), (&4.into(), &9.into()));
+    assert_eq!(said["valid"], true);
+    assert_eq!(
+        (said["lines"].as_u64(), said["last"].as_u64()),
+        (Some(10), Some(9))
+    );
+    assert_eq!(said["sought"], 4);
     let both = verify(&[], &[&paths[0], &paths[1]]).expect(0);
     assert!(both.out.contains("2 files: good"), "{both:?}");
     let rest = verify(&[], &[&paths[1]]).expect(0);

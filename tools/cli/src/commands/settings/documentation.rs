@@ -44,7 +44,7 @@ pub(super) fn document(kind: Kind, toml: &str) -> String {
         } else {
             out.len()
         };
-        out.splice(end..end, lines);
+        drop(out.splice(end..end, lines));
     };
     let mut out = Vec::new();
     let (mut path, mut section) = ("", root.clone());
