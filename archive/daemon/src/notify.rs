@@ -76,6 +76,11 @@ impl Notifier {
         Self(None)
     }
 
+    /// Whether nobody would hear of anything.
+    pub const fn is_silent(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Starts the tasks that tell; `source` is who does: `repository kb`. Inside a runtime only.
     pub fn start(
         source: &str,

@@ -216,11 +216,15 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         mail: &mail,
     };
     ledger.start(&daemon)?;
-    let attention = Attention::new(preserver.clone(), notifier.clone());
-    daemon.workers.spawn(attention)?;
-    let delay = settings.notify.delay.duration();
-    let alarm = Alarm::new(preserver.clone(), notifier.clone(), delay);
-    daemon.workers.spawn(alarm)?;
+    if !notifier.is_silent() {
+        let (own, delay) = (preserver.clone(), settings.notify.delay.duration());
+        daemon
+            .workers
+            .spawn(Attention::new(own.clone(), notifier.clone()))?;
+        daemon
+            .workers
+            .spawn(Alarm::new(own, notifier.clone(), delay))?;
+    }
     let (runtime, stop) = (Handle::current(), daemon.tasks.stop());
     daemon
         .tasks
