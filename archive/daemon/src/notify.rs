@@ -1,66 +1,46 @@
 //! Telling people: one message when something is wrong for a while, one when it is over, never one per file.
 //!
-//! Whoever finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again, as often
-//! as it likes: neither waits, and neither is lost. One task tells, through every way that is set. A way that fails is
-//! logged when it begins to fail; a message that no way took is tried again.
+//! Whoever finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; whoever
+//! sees all of something says so with [`Notifier::declare`]. As often as they like: none waits, and none is lost. One
+//! task makes messages of it; every way that is set has one of its own to send them, and tries again what was not taken.
 //!
-//! Not promised: that anything is remembered over a restart. What is still wrong then is raised, and told, again.
+//! A restart neither loses an incident nor repeats it: a row for each is kept in a [`Memory`], written before anything
+//! is told, and again once the first way has taken the message. What is wrong now is not remembered but found again;
+//! of what is not found again, those who declare say that it is over. Not promised: that a message which was taken in
+//! the moment of a crash comes only once, or that every way gets what waited for it when the process ended.
 
 mod hook;
 pub mod incident;
+mod memory;
+mod message;
+mod outbox;
+mod settings;
+mod smtp;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::clock::{Chance, Clock};
+use crate::metrics::MetricError;
 use crate::run::Daemon;
-use crate::settings::Period;
-use incident::{Incidents, News, Rhythm, What};
+use incident::{Incidents, Rhythm, Wrong};
+pub use memory::{Forgetful, Memory};
+use message::Message;
+pub use outbox::Outcome;
+use outbox::{Outbox, Way};
+pub use settings::{
+    InvalidAddress, InvalidNotify, MailAddress, NotifySettings, SmtpSettings, SmtpTls,
+};
 
-/// The version of a message.
-const VERSION: &str = "holdfast-notification/1";
-
-/// Messages that wait because no way takes them. The oldest go first.
-const WAITING: usize = 64;
-
-/// The pause after a message that no way took; doubled each time.
-const PAUSE: Duration = Duration::from_mins(1);
-
-/// The longest such pause.
-const LONGEST_PAUSE: Duration = Duration::from_hours(1);
-
-/// The section `[notify]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct NotifySettings {
-    /// A command that is told: its words, run without a shell; it reads the message, a JSON document, on its standard
-    /// input. Empty: none.
-    pub command: Vec<String>,
-    /// How long something must be wrong before it is told, and right before it is told to be over.
-    pub delay: Period,
-    /// How often it is told again while it lasts.
-    pub remind: Period,
-    /// How long one way may take for one message. A command that takes longer is killed.
-    pub limit: Period,
-}
-
-impl Default for NotifySettings {
-    fn default() -> Self {
-        Self {
-            command: Vec::new(),
-            delay: Period::from_secs(5 * 60),
-            remind: Period::from_secs(24 * 60 * 60),
-            limit: Period::from_secs(30),
-        }
-    }
-}
+/// The pause before rows that could not be written are tried again.
+const AGAIN: Duration = Duration::from_mins(1);
 
 /// Tells people, cheap to clone. Does nothing where no way is set.
 #[derive(Clone, Debug)]
@@ -70,44 +50,24 @@ pub struct Notifier(Option<Arc<Shared>>);
 struct Shared {
     /// Who tells: `repository kb`.
     source: String,
-    settings: NotifySettings,
     clock: Clock,
+    chance: Chance,
     incidents: Mutex<Incidents>,
+    memory: Arc<dyn Memory>,
     changed: Notify,
-    /// By way: why it failed last; absent where it did not.
-    failing: Mutex<BTreeMap<&'static str, String>>,
+    command: Option<Arc<Outbox>>,
+    smtp: Option<Arc<Outbox>>,
 }
 
-/// What came of a message in one way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The way: `command`.
-    pub way: &'static str,
-    /// Why it failed.
-    pub failure: Option<String>,
-}
-
-/// A message as the ways get it.
-#[derive(Clone, Debug, Serialize)]
-struct Message {
-    version: &'static str,
-    /// `digest` or `test`.
-    kind: &'static str,
-    source: String,
-    at: Timestamp,
-    /// In one line.
-    subject: String,
-    items: Vec<Item>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Item {
-    key: String,
-    /// `began`, `lasts` or `over`.
-    what: &'static str,
-    since: Timestamp,
-    count: u64,
-    text: String,
+/// Why nobody can be told.
+#[derive(Debug, thiserror::Error)]
+pub enum NotifyError {
+    /// An instrument of that name is taken.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
+    /// What was told before is not known.
+    #[error("what was told before cannot be read: {0}")]
+    Memory(#[source] crate::tasks::AnyError),
 }
 
 impl Notifier {
@@ -116,103 +76,126 @@ impl Notifier {
         Self(None)
     }
 
-    /// Starts the task that tells; `source` is who does: `repository kb`. Inside a runtime only.
-    pub fn start(source: &str, settings: &NotifySettings, daemon: &Daemon) -> Self {
-        if settings.command.is_empty() {
-            return Self::silent();
+    /// Whether nobody would hear of anything.
+    pub const fn is_silent(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Starts the tasks that tell; `source` is who does: `repository kb`. Inside a runtime only.
+    pub fn start(
+        source: &str,
+        settings: &NotifySettings,
+        daemon: &Daemon,
+        memory: Arc<dyn Memory>,
+    ) -> Result<Self, NotifyError> {
+        let limit = settings.limit.duration();
+        let outbox = |way| Outbox::new(way, limit, &daemon.metrics).map(Arc::new);
+        let command = Some(&settings.command).filter(|words| !words.is_empty());
+        let command = command.map(|words| outbox(Way::Command(words.clone())));
+        let smtp = settings.smtp.clone().map(Box::new);
+        let smtp = smtp.map(|smtp| outbox(Way::Smtp(smtp)));
+        let (command, smtp) = (command.transpose()?, smtp.transpose()?);
+        if command.is_none() && smtp.is_none() {
+            return Ok(Self::silent());
         }
         let rhythm = Rhythm {
             delay: settings.delay.duration(),
             remind: settings.remind.duration().max(Duration::from_secs(1)),
         };
+        let kept = memory.load().map_err(NotifyError::Memory)?;
         let shared = Arc::new(Shared {
             source: source.to_owned(),
-            settings: settings.clone(),
             clock: daemon.clock.clone(),
-            incidents: Mutex::new(Incidents::new(rhythm)),
+            chance: daemon.chance.clone(),
+            incidents: Mutex::new(Incidents::new(rhythm, kept)),
+            memory,
             changed: Notify::new(),
-            failing: Mutex::default(),
+            command: command.clone(),
+            smtp: smtp.clone(),
         });
         let (telling, stop) = (Arc::clone(&shared), daemon.tasks.stop());
         daemon.tasks.spawn("notify", async move {
             telling.run(&stop).await;
             Ok::<(), Infallible>(())
         });
-        Self(Some(shared))
+        for (name, outbox) in [("notify-command", command), ("notify-smtp", smtp)] {
+            let Some(outbox) = outbox else { continue };
+            let (shared, stop) = (Arc::clone(&shared), daemon.tasks.stop());
+            daemon.tasks.spawn(name, async move {
+                let taken = |message: &Message| shared.taken(message);
+                outbox.run(&shared.clock, &stop, taken).await;
+                Ok::<(), Infallible>(())
+            });
+        }
+        Ok(Self(Some(shared)))
     }
 
     /// Something is wrong. `key` names the incident for as long as it lasts, `text` says what it is and what to do.
     pub fn raise(&self, key: &str, text: impl AsRef<str>) {
-        if let Some(shared) = &self.0 {
-            let now = shared.clock.now();
-            lock(&shared.incidents).raise(key, text.as_ref(), now);
-            shared.changed.notify_one();
-        }
+        self.change(|incidents, now| incidents.raise(key, &Wrong::now(text.as_ref()), now));
     }
 
     /// It is right again. Where it was not wrong, nothing happens.
     pub fn resolve(&self, key: &str) {
+        self.change(|incidents, now| incidents.resolve(key, now));
+    }
+
+    /// All that is wrong within `scope`, by key: the keys that are the scope, or begin with it and `/`. Everything else
+    /// in it is right again, but for what is within one of `unclear`, of which nothing is known now.
+    pub fn declare(
+        &self,
+        scope: &str,
+        wrong: &BTreeMap<String, Wrong>,
+        unclear: &BTreeSet<String>,
+    ) {
+        self.change(|incidents, now| incidents.declare(scope, wrong, unclear, now));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Incidents, Timestamp)) {
         if let Some(shared) = &self.0 {
             let now = shared.clock.now();
-            lock(&shared.incidents).resolve(key, now);
+            change(&mut lock(&shared.incidents), now);
             shared.changed.notify_one();
         }
     }
 
     /// Sends a test message through every way that is set, now; empty: none is.
     pub async fn test(&self) -> Vec<Outcome> {
-        match &self.0 {
-            None => Vec::new(),
-            Some(shared) => {
-                let message = shared.message("test", "a test; nothing is wrong", vec![]);
-                shared.send(&message).await
-            }
-        }
+        let Some(shared) = &self.0 else {
+            return Vec::new();
+        };
+        let message = Message::test(&shared.source, shared.name(), shared.clock.now());
+        let send = async |outbox: &Option<Arc<Outbox>>| match outbox {
+            Some(outbox) => Some(outbox.send(&message).await),
+            None => None,
+        };
+        let (command, smtp) = tokio::join!(send(&shared.command), send(&shared.smtp));
+        command.into_iter().chain(smtp).collect()
     }
 }
 
 impl Shared {
     async fn run(&self, stop: &CancellationToken) {
-        let mut waiting: VecDeque<Message> = VecDeque::new();
-        let (mut again, mut failed) = (None::<Instant>, 0_u32);
         while !stop.is_cancelled() {
+            let is_written = self.write().await;
             if let Some(message) = self.due() {
-                waiting.push_back(message);
-            }
-            while waiting.len() > WAITING {
-                tracing::warn!("a notification is given up: no way has taken it for long");
-                waiting.pop_front();
-            }
-            let is_time = again.is_none_or(|again| again <= self.clock.instant());
-            if let Some(message) = waiting.front().filter(|_| is_time) {
-                let outcomes = tokio::select! {
-                    () = stop.cancelled() => return,
-                    outcomes = self.send(message) => outcomes,
-                };
-                if outcomes.iter().any(|outcome| outcome.failure.is_none()) {
-                    waiting.pop_front();
-                    (again, failed) = (None, 0);
-                } else {
-                    let pause = PAUSE.saturating_mul(2_u32.saturating_pow(failed));
-                    failed = failed.saturating_add(1);
-                    again = self.clock.instant().checked_add(pause.min(LONGEST_PAUSE));
-                }
+                self.post(&Arc::new(message));
                 continue;
             }
+            let again = (!is_written).then_some(AGAIN);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.changed.notified() => {}
-                () = self.pause(again.filter(|_| !waiting.is_empty())) => {}
+                () = self.pause(again) => {}
             }
         }
     }
 
-    /// Until the next thing is due, or the waiting message is tried again.
-    async fn pause(&self, again: Option<Instant>) {
+    /// Until the next thing is due, or `again`.
+    async fn pause(&self, again: Option<Duration>) {
         let due = lock(&self.incidents).due();
         let now = self.clock.now();
         let due = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
-        let again = again.map(|again| again.saturating_duration_since(self.clock.instant()));
         match due.into_iter().chain(again).min() {
             // A moment is always waited for: a clock that is set back must not make this spin.
             Some(pause) => self.clock.sleep(pause.max(Duration::from_millis(1))).await,
@@ -220,79 +203,53 @@ impl Shared {
         }
     }
 
+    /// Writes the rows that have changed. People are told also where that fails.
+    async fn write(&self) -> bool {
+        let rows = lock(&self.incidents).changes();
+        if rows.is_empty() {
+            return true;
+        }
+        let (memory, keys) = (
+            Arc::clone(&self.memory),
+            rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(),
+        );
+        let kept = spawn_blocking(move || memory.keep(&rows)).await;
+        let kept = kept.unwrap_or_else(|bug| Err(bug.into()));
+        if let Err(error) = &kept {
+            tracing::warn!(%error, "what people are told is not remembered over a restart");
+            lock(&self.incidents).not_written(keys);
+        }
+        kept.is_ok()
+    }
+
     fn due(&self) -> Option<Message> {
-        let news = lock(&self.incidents).take(self.clock.now());
-        (!news.is_empty()).then(|| {
-            let subject = subject(&news);
-            self.message("digest", &subject, news)
-        })
+        let now = self.clock.now();
+        let news = lock(&self.incidents).take(now);
+        (!news.is_empty()).then(|| Message::digest(&self.source, self.name(), now, news))
     }
 
-    fn message(&self, kind: &'static str, subject: &str, news: Vec<News>) -> Message {
-        let items = news.into_iter().map(|news| Item {
-            key: news.key,
-            what: news.what.word(),
-            since: news.since,
-            count: news.count,
-            text: news.text,
+    fn post(&self, message: &Arc<Message>) {
+        let ways = self.command.iter().chain(&self.smtp);
+        for message in ways.flat_map(|way| way.put(message)) {
+            tracing::warn!("a notification is given up: one way has not taken it for long");
+            self.taken(&message);
+        }
+    }
+
+    fn taken(&self, message: &Message) {
+        lock(&self.incidents).taken(&message.news, message.at);
+        self.changed.notify_one();
+    }
+
+    /// A name for a message that no other has.
+    fn name(&self) -> String {
+        let random = self.chance.bytes().map(u128::from_be_bytes);
+        let number = random.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a notification is named after the time");
+            self.clock.now().as_nanosecond().unsigned_abs()
         });
-        Message {
-            version: VERSION,
-            kind,
-            source: self.source.clone(),
-            at: self.clock.now(),
-            subject: format!("{}: {subject}", self.source),
-            items: items.collect(),
-        }
+        format!("{number:032x}")
     }
-
-    /// Sends a message through every way, and remembers which failed.
-    async fn send(&self, message: &Message) -> Vec<Outcome> {
-        let failure = match serde_json::to_vec(message) {
-            Err(error) => Some(error.to_string()),
-            Ok(mut text) => {
-                text.push(b'\n');
-                let limit = self.settings.limit.duration();
-                let ran = hook::run(&self.settings.command, &text, limit).await;
-                ran.err()
-            }
-        };
-        let outcome = Outcome {
-            way: "command",
-            failure,
-        };
-        self.remember(&outcome);
-        vec![outcome]
-    }
-
-    fn remember(&self, outcome: &Outcome) {
-        let mut failing = lock(&self.failing);
-        match &outcome.failure {
-            None => {
-                if failing.remove(outcome.way).is_some() {
-                    tracing::info!(way = outcome.way, "notifications get through again");
-                }
-            }
-            Some(why) => {
-                if failing.insert(outcome.way, why.clone()).is_none() {
-                    tracing::warn!(way = outcome.way, why, "a notification did not get through");
-                }
-            }
-        }
-    }
-}
-
-fn subject(news: &[News]) -> String {
-    let count = |what| news.iter().filter(|news| news.what == what).count();
-    if let [one] = news {
-        return format!("{} {}", one.key, one.what.word());
-    }
-    let parts = [What::Began, What::Lasts, What::Over]
-        .into_iter()
-        .map(|what| (what, count(what)))
-        .filter(|(_, count)| *count > 0)
-        .map(|(what, count)| format!("{count} {}", what.word()));
-    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -301,123 +258,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::clock::{Chance, ManualClock};
-
-    const SOON: Duration = Duration::from_secs(20);
-
-    fn settings(script: &str) -> NotifySettings {
-        NotifySettings {
-            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-            ..NotifySettings::default()
-        }
-    }
-
-    fn started(settings: &NotifySettings) -> (Notifier, ManualClock, Daemon) {
-        let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
-        (
-            Notifier::start("repository kb", settings, &daemon),
-            hand,
-            daemon,
-        )
-    }
-
-    async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
-        let reading = async {
-            loop {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
-                if text.lines().count() >= count && text.ends_with('\n') {
-                    return text
-                        .lines()
-                        .map(|line| serde_json::from_str(line).unwrap())
-                        .collect();
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(SOON, reading)
-            .await
-            .expect("a message")
-    }
-
-    #[tokio::test]
-    async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("said");
-        let (notifier, hand, daemon) = started(&settings(&format!("cat >> {}", path.display())));
-        for number in 0..1000 {
-            notifier.raise("node/one-1", format!("silent {number}\n\"quoted\""));
-            notifier.raise("volume/v", "offline");
-        }
-        notifier.resolve("volume/v");
-        hand.sleepers(1).await;
-        hand.advance(Duration::from_mins(5));
-        let said = lines(&path, 1).await;
-        assert_eq!(said.len(), 1);
-        assert_eq!(said[0]["version"], VERSION);
-        assert_eq!(said[0]["subject"], "repository kb: node/one-1 began");
-        assert_eq!(said[0]["items"].as_array().unwrap().len(), 1);
-        assert_eq!(said[0]["items"][0]["count"], 1000);
-        assert_eq!(said[0]["items"][0]["text"], "silent 999\n\"quoted\"");
-        notifier.resolve("node/one-1");
-        hand.sleepers(1).await;
-        hand.advance(Duration::from_mins(5));
-        let said = lines(&path, 2).await;
-        assert_eq!(said[1]["items"][0]["what"], "over");
-        daemon.tasks.stop_all();
-        daemon.tasks.join(SOON).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_message_that_did_not_get_through_is_tried_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, open) = (directory.path().join("said"), directory.path().join("open"));
-        let script = format!("test -e {} && cat >> {}", open.display(), path.display());
-        let (notifier, hand, daemon) = started(&settings(&script));
-        notifier.raise("k", "t");
-        hand.sleepers(1).await;
-        hand.advance(Duration::from_mins(5));
-        let failing = async {
-            while lock(&notifier.0.as_ref().unwrap().failing).is_empty() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(SOON, failing)
-            .await
-            .expect("a failure");
-        #[expect(clippy::disallowed_methods, reason = "only a mark")]
-        std::fs::write(&open, "").unwrap();
-        hand.sleepers(1).await;
-        hand.advance(LONGEST_PAUSE);
-        let said = lines(&path, 1).await;
-        assert_eq!(said[0]["items"][0]["what"], "began");
-        daemon.tasks.stop_all();
-        daemon.tasks.join(SOON).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_stop_does_not_wait_for_a_hook_that_hangs() {
-        let (notifier, hand, daemon) = started(&settings("sleep 1000"));
-        notifier.raise("k", "t");
-        hand.sleepers(1).await;
-        hand.advance(Duration::from_mins(5));
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        daemon.tasks.stop_all();
-        daemon.tasks.join(SOON).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_test_says_what_came_of_it() {
-        let (notifier, _hand, daemon) = started(&settings("echo closed >&2; exit 9"));
-        let outcomes = notifier.test().await;
-        assert!(outcomes[0].failure.as_ref().unwrap().contains("closed"));
-        assert_eq!(Notifier::silent().test().await, []);
-        Notifier::silent().raise("k", "t");
-        daemon.tasks.stop_all();
-        daemon.tasks.join(SOON).await.unwrap();
-    }
-}
+mod tests;

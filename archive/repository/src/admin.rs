@@ -4,6 +4,7 @@
 //! before the stamp that is kept beside it, stops the repository.
 
 mod counts;
+mod lagging;
 mod ledger;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
@@ -27,6 +28,7 @@ use crate::standing::Retired;
 use crate::store::FileRecord;
 
 pub use counts::Counts;
+pub use lagging::Late;
 
 /// Every table of the admin data.
 const TABLES: &[&str] = &[
@@ -43,6 +45,7 @@ const TABLES: &[&str] = &[
     "drains",
     "exports",
     "audit-log",
+    "incidents",
 ];
 
 /// One file, as it was decided.
@@ -135,7 +138,7 @@ pub struct Changes {
     batch: Batch,
     lines: Vec<AuditLine>,
     /// What each file that changes adds to the counts from then on.
-    counted: BTreeMap<FileName, Counts>,
+    counted: BTreeMap<FileName, counts::Counted>,
 }
 
 impl Changes {
@@ -238,32 +241,6 @@ impl Admin {
         }
     }
 
-    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows.
-    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), DbError> {
-        let rows = {
-            // What is committed from here on is counted there; what was before is among the rows.
-            let _numbering = self.numbering();
-            self.running().counts = Counts::default();
-            self.files(None)?
-        };
-        let mut counted = Counts::default();
-        for row in rows {
-            let row = row?;
-            counted.add(&Counts::of(&row.record));
-            each(row);
-        }
-        let mut running = self.running();
-        running.counts.add(&counted);
-        running.is_whole = true;
-        Ok(())
-    }
-
-    /// What the admin data amounts to; none before it was counted.
-    pub fn counts(&self) -> Option<Counts> {
-        let running = self.running();
-        running.is_whole.then(|| running.counts.clone())
-    }
-
     fn running(&self) -> MutexGuard<'_, counts::Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -282,15 +259,15 @@ impl Admin {
     /// Sets a row.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
-        changes
-            .counted
-            .insert(name.clone(), Counts::of(&row.record));
+        let counted = counts::Counted::of(&row.record);
+        changes.counted.insert(name.clone(), counted);
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 
     /// Takes away the row of a name that nobody has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
-        changes.counted.insert(name.clone(), Counts::default());
+        let nothing = counts::Counted::default();
+        changes.counted.insert(name.clone(), nothing);
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
@@ -316,11 +293,7 @@ impl Admin {
             }
         }
         batch.commit()?;
-        let mut running = self.running();
-        running.counts.subtract(&before);
-        for after in counted.values() {
-            running.counts.add(after);
-        }
+        self.running().change(&before, &counted);
         Ok(())
     }
 

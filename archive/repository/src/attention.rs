@@ -1,15 +1,17 @@
 //! What people should look at in the replicas: monitors and nodes that are silent, volumes that are offline.
 //!
-//! Only says what is so now; how long it must be so before anybody is told is the notifier's business.
+//! Only says what is so now, and of what nothing is known now; how long it must be so before anybody is told, and what
+//! was told before, is the notifier's business. A monitor that is silent says nothing of its nodes, a node that is
+//! silent nothing of its volumes: what was wrong with them is not over for that.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_daemon::{Clock, Notifier, Step, Worker, WorkerError};
+use archive_daemon::notify::incident::Wrong;
+use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_model::ReplicaId;
 
-use crate::replicas::Replicas;
+use crate::preserver::Preserver;
 
 /// How often the replicas are looked at.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -17,8 +19,14 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How long a monitor may take for its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is wrong with a replica: by the key of the incident, what is told.
-type Wrong = BTreeMap<String, String>;
+/// What is known of a replica.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Known {
+    /// By the key of the incident: what is wrong.
+    wrong: BTreeMap<String, Wrong>,
+    /// The keys of which, and of all that is within them, nothing is known.
+    unclear: BTreeSet<String>,
+}
 
 /// One node, as its monitor sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,74 +39,72 @@ pub(crate) struct NodeSeen {
     pub(crate) offline: Vec<(String, String)>,
 }
 
-/// What is wrong with a replica, from what its monitor said.
-fn wrong(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>) -> Wrong {
+/// The key within which all incidents of a replica are.
+fn scope(replica: &ReplicaId) -> String {
+    format!("replica/{replica}")
+}
+
+/// What is known of a replica, from what its monitor said.
+fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>) -> Known {
+    let mut known = Known::default();
+    let scope = scope(replica);
     let nodes = match said {
         Err(why) => {
             let text = format!("the monitor of replica {replica} does not answer: {why}");
-            return BTreeMap::from([(format!("replica/{replica}"), text)]);
+            known
+                .wrong
+                .insert(format!("{scope}/monitor"), Wrong::now(text));
+            known.unclear.insert(format!("{scope}/node"));
+            return known;
         }
         Ok(nodes) => nodes,
     };
-    let mut wrong = BTreeMap::new();
     for node in nodes {
-        let name = &node.node;
+        let (name, key) = (&node.node, format!("{scope}/node/{}", node.node));
         if !node.is_alive {
             let last = match node.seen.as_str() {
                 "" => "it was not heard of since the monitor started".to_owned(),
                 seen => format!("its last sign of life was at {seen}"),
             };
             let text = format!("node {name} of replica {replica} is silent: {last}");
-            wrong.insert(format!("node/{name}"), text);
-            // What its volumes were is not known to be so now.
+            known.unclear.insert(format!("{key}/volume"));
+            known.wrong.insert(key, Wrong::now(text));
             continue;
         }
         for (volume, why) in &node.offline {
             let text =
                 format!("volume {volume} of node {name}, replica {replica}, is offline: {why}");
-            wrong.insert(format!("volume/{volume}"), text);
+            known
+                .wrong
+                .insert(format!("{key}/volume/{volume}"), Wrong::now(text));
         }
     }
-    wrong
+    known
 }
 
 /// The job that looks.
 pub(crate) struct Attention {
-    replicas: Arc<Replicas>,
-    ids: Vec<ReplicaId>,
+    own: Preserver,
     notifier: Notifier,
-    clock: Clock,
-    /// What was wrong the last time.
-    before: BTreeMap<ReplicaId, Wrong>,
 }
 
 impl Attention {
-    pub(crate) fn new(
-        replicas: Arc<Replicas>,
-        ids: Vec<ReplicaId>,
-        notifier: Notifier,
-        clock: Clock,
-    ) -> Self {
-        Self {
-            replicas,
-            ids,
-            notifier,
-            clock,
-            before: BTreeMap::new(),
-        }
+    pub(crate) const fn new(own: Preserver, notifier: Notifier) -> Self {
+        Self { own, notifier }
     }
 
-    fn tell(&mut self, replica: &ReplicaId, now: &Wrong) {
-        for (key, text) in now {
-            self.notifier.raise(key, text);
+    async fn look(&self, replica: &ReplicaId) -> Known {
+        if self.own.standing.now().is_retired(replica) {
+            // Nobody waits for it any more.
+            return Known::default();
         }
-        let before = self
-            .before
-            .insert(replica.clone(), now.clone())
-            .unwrap_or_default();
-        for key in before.keys().filter(|key| !now.contains_key(*key)) {
-            self.notifier.resolve(key);
-        }
+        let asked = self.own.replicas.nodes_seen(replica);
+        let said = match self.own.clock.timeout(PATIENCE, asked).await {
+            Ok(Ok(nodes)) => Ok(nodes),
+            Ok(Err(status)) => Err(status.message().to_owned()),
+            Err(late) => Err(late.to_string()),
+        };
+        known(replica, &said)
     }
 }
 
@@ -106,15 +112,10 @@ impl Worker for Attention {
     const NAME: &'static str = "attention";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        for replica in self.ids.clone() {
-            let asked = self.replicas.nodes_seen(&replica);
-            let said = match self.clock.timeout(PATIENCE, asked).await {
-                Ok(Ok(nodes)) => Ok(nodes),
-                Ok(Err(status)) => Err(status.message().to_owned()),
-                Err(late) => Err(late.to_string()),
-            };
-            let now = wrong(&replica, &said);
-            self.tell(&replica, &now);
+        for spec in self.own.specs.iter() {
+            let known = self.look(&spec.id).await;
+            self.notifier
+                .declare(&scope(&spec.id), &known.wrong, &known.unclear);
         }
         Ok(Step::Idle(PAUSE))
     }
@@ -137,20 +138,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_once_and_nothing_is_blamed_that_nobody_sees() {
+    fn what_is_wrong_is_named_once_and_of_what_nobody_sees_nothing_is_said() {
         let replica = ReplicaId::new("one").unwrap();
         let keys = |said: Result<Vec<NodeSeen>, String>| {
-            wrong(&replica, &said).into_keys().collect::<Vec<_>>()
+            let Known { wrong, unclear } = known(&replica, &said);
+            assert!(wrong.keys().all(|key| key.starts_with("replica/one/")));
+            let wrong: Vec<_> = wrong.into_keys().collect();
+            (wrong.join(" "), Vec::from_iter(unclear).join(" "))
         };
-        assert_eq!(keys(Err("refused".to_owned())), ["replica/one"]);
-        assert!(keys(Ok(vec![node("n", true, &[])])).is_empty());
+        let both = |wrong: &str, unclear: &str| (wrong.to_owned(), unclear.to_owned());
+        assert_eq!(
+            keys(Err("refused".to_owned())),
+            both("replica/one/monitor", "replica/one/node")
+        );
+        assert_eq!(keys(Ok(vec![node("n", true, &[])])), both("", ""));
         let volumes = [("v-1", "absent"), ("v-2", "foreign")];
         assert_eq!(
             keys(Ok(vec![
                 node("n", true, &volumes),
                 node("m", false, &volumes)
             ])),
-            ["node/m", "volume/v-1", "volume/v-2"]
+            both(
+                "replica/one/node/m replica/one/node/n/volume/v-1 replica/one/node/n/volume/v-2",
+                "replica/one/node/m/volume"
+            )
         );
     }
 }

@@ -263,16 +263,26 @@ pub struct Verified {
     pub head: Hash,
     /// Bytes after the last whole line: an append that is under way, or was cut by a crash.
     pub torn: u64,
+    /// The number of the line whose hash was sought; none: it is not among them.
+    pub sought: Option<u64>,
 }
 
 /// Reads files of a log, in their order, without anything else. They may begin later than with the first; then what is
 /// before them is taken as their first line tells it. For people who hold copies of the log.
 pub fn verify(files: &[PathBuf]) -> Result<Verified, LogError> {
-    let mut walk = Walk::over(files.to_vec());
-    let (mut lines, mut first) = (0, None);
-    for entry in walk.by_ref() {
-        first.get_or_insert(entry?.number);
+    verify_all(Walk::over(files.to_vec()), None)
+}
+
+/// Reads a log to its end, and looks for the line of a hash that an export names.
+pub fn verify_all(mut walk: Walk, sought: Option<Hash>) -> Result<Verified, LogError> {
+    let (mut lines, mut first, mut found) = (0, None, None);
+    while let Some(entry) = walk.next() {
+        let number = entry?.number;
+        first.get_or_insert(number);
         lines += 1;
+        if sought == Some(walk.position().chain.previous()) {
+            found = Some(number);
+        }
     }
     let chain = walk.position().chain;
     Ok(Verified {
@@ -280,5 +290,6 @@ pub fn verify(files: &[PathBuf]) -> Result<Verified, LogError> {
         numbers: first.unwrap_or(0)..chain.next(),
         head: chain.previous(),
         torn: walk.torn().len() as u64,
+        sought: found,
     })
 }

@@ -10,6 +10,7 @@
 //! Not promised by a core: that anything was remembered or done. The shell persists first, then acts.
 
 pub mod admin;
+mod alarm;
 pub mod anomalies;
 mod assemble;
 mod attention;
@@ -25,6 +26,7 @@ mod depositor;
 mod drain;
 mod export;
 mod heal;
+mod incidents;
 mod membership;
 mod mending;
 mod metrics;

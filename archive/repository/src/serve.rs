@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_daemon::metrics::MetricError;
+use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
@@ -15,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::{Admin, AdminError};
+use crate::alarm::Alarm;
 use crate::anomalies::Anomalies;
 use crate::assemble::Assembler;
 use crate::attention::Attention;
@@ -25,6 +27,7 @@ use crate::coordinator::{Coordinator, Mail};
 use crate::drain::{Board, Drain as Draining, Hands, Pace};
 use crate::export::Daily;
 use crate::heal::Healer;
+use crate::incidents::Told;
 use crate::membership::Membership;
 use crate::metrics::Instruments;
 use crate::people::{Expire, People};
@@ -73,6 +76,9 @@ pub enum StartError {
     /// An instrument of that name is taken.
     #[error(transparent)]
     Metric(#[from] MetricError),
+    /// What people were told cannot be read.
+    #[error(transparent)]
+    Notify(#[from] NotifyError),
     /// A second repository in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
@@ -210,7 +216,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
     })?;
     let source = format!("repository {}", own.archive);
-    let notifier = Notifier::start(&source, &settings.notify, &daemon);
+    let told = Arc::new(Told::open(&admin).map_err(AdminError::from)?);
+    let notifier = Notifier::start(&source, &settings.notify, &daemon, told)?;
     let ledger = Ledger {
         admin: &admin,
         own: &own,
@@ -218,13 +225,15 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         mail: &mail,
     };
     ledger.start(&daemon)?;
-    let ids = settings.replicas.iter().map(|replica| replica.id.clone());
-    daemon.workers.spawn(Attention::new(
-        Arc::clone(&replicas),
-        ids.collect(),
-        notifier.clone(),
-        daemon.clock.clone(),
-    ))?;
+    if !notifier.is_silent() {
+        let (own, delay) = (preserver.clone(), settings.notify.delay.duration());
+        daemon
+            .workers
+            .spawn(Attention::new(own.clone(), notifier.clone()))?;
+        daemon
+            .workers
+            .spawn(Alarm::new(own, notifier.clone(), delay))?;
+    }
     let (runtime, stop) = (Handle::current(), daemon.tasks.stop());
     daemon
         .tasks

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use archive_daemon::notify::InvalidNotify;
 use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period};
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
@@ -185,6 +186,9 @@ pub enum InvalidSettings {
         "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true"
     )]
     Single,
+    /// Nobody could be told.
+    #[error(transparent)]
+    Notify(#[from] InvalidNotify),
 }
 
 impl Settings {
@@ -207,6 +211,6 @@ impl Settings {
         if copies < 2 && !self.repository.allow_single {
             return Err(InvalidSettings::Single);
         }
-        Ok(())
+        Ok(self.notify.check()?)
     }
 }

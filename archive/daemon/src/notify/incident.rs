@@ -1,12 +1,20 @@
 //! What is wrong, and what was said about it: one word when it lasts, one when it is over, a reminder now and then.
 //!
 //! Pure: times are arguments. What comes and goes within the delay is never told, and what comes back within it was
-//! never over. Not promised: that anything is remembered over a restart.
+//! never over. Of each incident there is a row ([`Kept`]) that goes on over a restart: that it began, that it was told
+//! once somebody has taken the message, that it is over. A restart therefore changes nothing; a message that was lost
+//! with the process is told again.
+//!
+//! Not promised: that the text and the count of a row are the newest; the next report brings them up to date.
 
-use std::collections::BTreeMap;
+mod kept;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+
+pub use kept::Kept;
 
 /// The most incidents at once. More are told as one, under [`MORE`].
 pub const MOST: usize = 1000;
@@ -31,6 +39,10 @@ pub struct Rhythm {
 pub struct Incidents {
     rhythm: Rhythm,
     open: BTreeMap<String, Incident>,
+    /// Told to be over, in messages that nobody has taken yet.
+    leaving: BTreeMap<String, Incident>,
+    /// Whose rows are not as they should be.
+    changed: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,8 +52,29 @@ struct Incident {
     text: String,
     /// When it was last told; none: never.
     told: Option<Timestamp>,
+    /// When a message about it was last taken; none: never.
+    taken: Option<Timestamp>,
     /// Since when it is over; none: it lasts. Only of what was told.
     over: Option<Timestamp>,
+}
+
+/// One thing that is wrong, as whoever looks after it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// What it is, and what to do.
+    pub text: String,
+    /// Since when, where that is known.
+    pub since: Option<Timestamp>,
+}
+
+impl Wrong {
+    /// Something that is wrong since it is said.
+    pub fn now(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            since: None,
+        }
+    }
 }
 
 /// What is told of an incident.
@@ -92,43 +125,88 @@ impl Incident {
 }
 
 impl Incidents {
-    /// Nothing is wrong yet.
-    pub const fn new(rhythm: Rhythm) -> Self {
-        let open = BTreeMap::new();
-        Self { rhythm, open }
+    /// What was wrong when the last process ended; none of it where there was none.
+    pub fn new(rhythm: Rhythm, kept: impl IntoIterator<Item = (String, Kept)>) -> Self {
+        let mut incidents = Self {
+            rhythm,
+            open: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        };
+        for (key, kept) in kept {
+            // Nobody was told of it, and it is over.
+            if kept.told.is_none() && kept.over.is_some() {
+                incidents.changed.insert(key);
+            } else {
+                incidents.open.insert(key, kept.into());
+            }
+        }
+        incidents
     }
 
     /// Something is wrong, or still is.
-    pub fn raise(&mut self, key: &str, text: &str, now: Timestamp) {
+    pub fn raise(&mut self, key: &str, wrong: &Wrong, now: Timestamp) {
         let is_one_more = !self.open.contains_key(key) && self.open.len() >= MOST;
         let (key, text) = if is_one_more {
             (MORE, "more is wrong at once than is told one by one")
         } else {
-            (key, text)
+            (key, wrong.text.as_str())
         };
-        let incident = self.open.entry(key.to_owned()).or_insert(Incident {
-            since: now,
-            count: 0,
-            text: String::new(),
-            told: None,
-            over: None,
+        let incident = self.open.entry(key.to_owned()).or_insert_with(|| {
+            self.changed.insert(key.to_owned());
+            Incident {
+                since: wrong.since.map_or(now, |since| since.min(now)),
+                count: 0,
+                text: String::new(),
+                told: None,
+                taken: None,
+                over: None,
+            }
         });
         incident.count = incident.count.saturating_add(1);
         incident.text = text.chars().take(LONGEST).collect();
-        incident.over = None;
+        if incident.over.take().is_some() {
+            self.changed.insert(key.to_owned());
+        }
     }
 
     /// It is right again. What nobody was told of is forgotten.
     pub fn resolve(&mut self, key: &str, now: Timestamp) {
-        if let Some(incident) = self.open.get_mut(key) {
+        if let Some(incident) = self.open.get_mut(key)
+            && incident.over.is_none()
+        {
+            self.changed.insert(key.to_owned());
             if incident.told.is_none() {
                 self.open.remove(key);
             } else {
-                incident.over.get_or_insert(now);
+                incident.over = Some(now);
             }
         }
         if key != MORE && self.open.contains_key(MORE) && self.lasting() <= MOST / 2 {
             self.resolve(MORE, now);
+        }
+    }
+
+    /// All that is wrong within a scope. Everything else in it is right again, except what is within one of `unclear`:
+    /// of that nothing is known now.
+    pub fn declare(
+        &mut self,
+        scope: &str,
+        wrong: &BTreeMap<String, Wrong>,
+        unclear: &BTreeSet<String>,
+        now: Timestamp,
+    ) {
+        for (key, wrong) in wrong {
+            self.raise(key, wrong, now);
+        }
+        let is_right = |key: &&String| {
+            is_within(key, scope)
+                && !wrong.contains_key(*key)
+                && !unclear.iter().any(|unclear| is_within(key, unclear))
+        };
+        let right: Vec<String> = self.open.keys().filter(is_right).cloned().collect();
+        for key in right {
+            self.resolve(&key, now);
         }
     }
 
@@ -145,10 +223,11 @@ impl Incidents {
             .min()
     }
 
-    /// What there is to tell now; told with that.
+    /// What there is to tell now; told with that. Once somebody has it, [`Incidents::taken`] is to be called.
     pub fn take(&mut self, now: Timestamp) -> Vec<News> {
         let mut news = Vec::new();
         let rhythm = self.rhythm;
+        let mut leaving = BTreeMap::new();
         self.open.retain(|key, incident| {
             if incident.due(rhythm) > now {
                 return true;
@@ -166,10 +245,51 @@ impl Incidents {
                 count: incident.count,
                 text: incident.text.clone(),
             });
+            if what == What::Over {
+                leaving.insert(key.clone(), incident.clone());
+            }
             what != What::Over
         });
+        self.leaving.extend(leaving);
         news
     }
+
+    /// Somebody has the message that was made of `news` at that time, or it was given up.
+    pub fn taken(&mut self, news: &[News], at: Timestamp) {
+        for news in news {
+            let is_it = |incident: &&mut Incident| incident.since == news.since;
+            let open = self.open.get_mut(&news.key).filter(is_it);
+            let it = open.or_else(|| self.leaving.get_mut(&news.key).filter(is_it));
+            let Some(incident) = it else { continue };
+            incident.taken = Some(at);
+            self.changed.insert(news.key.clone());
+            if news.what == What::Over {
+                self.leaving.remove(&news.key);
+            }
+        }
+    }
+
+    /// The rows that are to be written before anything else is done; none: it is to be taken away.
+    pub fn changes(&mut self) -> Vec<(String, Option<Kept>)> {
+        let changed = std::mem::take(&mut self.changed);
+        let row = |key: String| {
+            let incident = self.open.get(&key).or_else(|| self.leaving.get(&key));
+            let kept = incident.map(Kept::from);
+            (key, kept)
+        };
+        changed.into_iter().map(row).collect()
+    }
+
+    /// The rows of these could not be written.
+    pub fn not_written(&mut self, keys: impl IntoIterator<Item = String>) {
+        self.changed.extend(keys);
+    }
+}
+
+/// Whether a key is a scope, or within it.
+fn is_within(key: &str, scope: &str) -> bool {
+    key.strip_prefix(scope)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn later(time: Timestamp, pause: Duration) -> Timestamp {
@@ -177,157 +297,4 @@ fn later(time: Timestamp, pause: Duration) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MINUTE: Duration = Duration::from_mins(1);
-    const RHYTHM: Rhythm = Rhythm {
-        delay: Duration::from_mins(5),
-        remind: Duration::from_hours(24),
-    };
-
-    #[derive(Clone, Copy, Debug)]
-    enum Act {
-        Raise,
-        Resolve,
-        Wait(u32),
-    }
-
-    const ACTS: [Act; 5] = [
-        Act::Raise,
-        Act::Resolve,
-        Act::Wait(3),
-        Act::Wait(5),
-        Act::Wait(24 * 60),
-    ];
-
-    /// What was told, and what was so.
-    type Told = Vec<(Timestamp, What)>;
-    type Truth = Vec<(Timestamp, bool)>;
-
-    /// Plays `acts` as the task does: whatever is due while time passes is taken when it is due.
-    fn play(acts: &[Act]) -> (Told, Truth) {
-        let (mut incidents, mut now) = (Incidents::new(RHYTHM), Timestamp::UNIX_EPOCH);
-        let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
-        for act in acts {
-            match act {
-                Act::Raise => {
-                    incidents.raise("k", "t", now);
-                    truth.push((now, true));
-                }
-                Act::Resolve => {
-                    incidents.resolve("k", now);
-                    truth.push((now, false));
-                }
-                Act::Wait(minutes) => {
-                    let end = now + MINUTE * *minutes;
-                    while let Some(due) = incidents.due().filter(|due| *due <= end) {
-                        now = now.max(due);
-                        let news = incidents.take(now);
-                        assert_eq!(news.len(), 1, "what is due can be taken, once");
-                        told.extend(news.iter().map(|news| (now, news.what)));
-                        assert!(incidents.due().is_none_or(|due| due > now));
-                    }
-                    now = end;
-                }
-            }
-        }
-        truth.push((now, truth.last().unwrap().1));
-        (told, truth)
-    }
-
-    /// Whether it was `wrong` during all of the time from `from` to `to`.
-    fn was(truth: &[(Timestamp, bool)], wrong: bool, from: Timestamp, to: Timestamp) -> bool {
-        truth.windows(2).all(|pair| {
-            let ((start, state), (end, _)) = (pair[0], pair[1]);
-            end <= from || start >= to || state == wrong || start == end
-        })
-    }
-
-    fn check(acts: &[Act]) {
-        let (told, truth) = play(acts);
-        let mut before: Option<(Timestamp, What)> = None;
-        for (at, what) in &told {
-            match what {
-                What::Began => {
-                    assert!(!matches!(before, Some((_, What::Began | What::Lasts))));
-                    assert!(was(&truth, true, *at - RHYTHM.delay, *at), "{acts:?}");
-                }
-                What::Lasts => {
-                    let (last, _) = before.expect("told before");
-                    assert!(*at - RHYTHM.remind >= last, "{acts:?}");
-                }
-                What::Over => {
-                    assert!(matches!(before, Some((_, What::Began | What::Lasts))));
-                    assert!(was(&truth, false, *at - RHYTHM.delay, *at), "{acts:?}");
-                }
-            }
-            before = Some((*at, *what));
-        }
-        // Where nothing has changed for the delay, what was told last is what is.
-        let (end, wrong) = *truth.last().unwrap();
-        let begin = end - RHYTHM.delay;
-        let then = truth.iter().rfind(|(at, _)| *at <= begin);
-        let is_calm = truth
-            .iter()
-            .all(|(at, state)| *at <= begin || *state == wrong);
-        if is_calm && then.is_some_and(|(_, state)| *state == wrong) {
-            let told = matches!(before, Some((_, What::Began | What::Lasts)));
-            assert_eq!(told, wrong, "{acts:?}");
-        }
-    }
-
-    #[test]
-    fn every_short_life_is_told_as_it_was() {
-        for length in 0..=7_u32 {
-            for number in 0..5_usize.pow(length) {
-                let mut rest = number;
-                let acts: Vec<Act> = (0..length)
-                    .map(|_| {
-                        let act = ACTS[rest % 5];
-                        rest /= 5;
-                        act
-                    })
-                    .collect();
-                check(&acts);
-            }
-        }
-    }
-
-    #[test]
-    fn many_reports_of_one_incident_are_one_message() {
-        let mut incidents = Incidents::new(RHYTHM);
-        let mut now = Timestamp::UNIX_EPOCH;
-        for number in 0..10_000 {
-            incidents.raise("damaged", &format!("{number} files"), now);
-        }
-        incidents.raise("other", &"x".repeat(1_000_000), now);
-        now += RHYTHM.delay;
-        let news = incidents.take(now);
-        assert_eq!(news.len(), 2);
-        assert_eq!(
-            (news[0].count, news[0].text.as_str()),
-            (10_000, "9999 files")
-        );
-        assert_eq!(news[1].text.len(), LONGEST);
-        assert_eq!(incidents.take(now), []);
-    }
-
-    #[test]
-    fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
-        let mut incidents = Incidents::new(RHYTHM);
-        let mut now = Timestamp::UNIX_EPOCH;
-        for number in 0..10 * MOST {
-            incidents.raise(&number.to_string(), "t", now);
-        }
-        assert_eq!(incidents.open.len(), MOST + 1);
-        now += RHYTHM.delay;
-        assert_eq!(incidents.take(now).len(), MOST + 1);
-        for number in 0..10 * MOST {
-            incidents.resolve(&number.to_string(), now);
-        }
-        now += RHYTHM.delay;
-        assert_eq!(incidents.take(now).len(), MOST + 1);
-        assert_eq!((incidents.open.len(), incidents.due()), (0, None));
-    }
-}
+mod tests;

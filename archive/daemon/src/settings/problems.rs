@@ -19,7 +19,7 @@ use super::{Place, SettingsError};
 const MOST: usize = 100;
 
 /// What is tried in the place of a value, until one is accepted.
-const GUESSES: [&str; 14] = [
+const GUESSES: [&str; 16] = [
     "\"x\"",
     "1",
     "true",
@@ -33,6 +33,8 @@ const GUESSES: [&str; 14] = [
     "[]",
     "1.0",
     "\"00000000\"",
+    "\"none\"",
+    "\"x@example.org\"",
     "1979-05-27T07:32:00Z",
 ];
 

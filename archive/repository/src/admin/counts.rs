@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::ReplicaId;
+use archive_db::DbError;
+use archive_model::{FileName, ReplicaId};
+use jiff::Timestamp;
 
+use super::lagging::{Lack, Lagging, Late};
+use super::{Admin, AdminRow};
 use crate::store::FileRecord;
 
 /// What the admin data amounts to.
@@ -68,7 +72,7 @@ impl Counts {
 }
 
 /// The replicas that must have a file and do not.
-fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
+pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
     let lacks = record.replicas.iter().filter(|(_, copy)| {
         copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
     });
@@ -79,5 +83,81 @@ fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
 #[derive(Debug, Default)]
 pub(super) struct Running {
     pub(super) counts: Counts,
+    pub(super) lagging: Lagging,
     pub(super) is_whole: bool,
+}
+
+/// What one file adds to them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    counts: Counts,
+    lack: Option<Lack>,
+}
+
+impl Counted {
+    pub(super) fn of(record: &FileRecord) -> Self {
+        Self {
+            counts: Counts::of(record),
+            lack: Lack::of(record),
+        }
+    }
+}
+
+impl Running {
+    /// Takes in what files that have changed add now; `before` is what they added.
+    pub(super) fn change(&mut self, before: &Counts, after: &BTreeMap<FileName, Counted>) {
+        self.counts.subtract(before);
+        for (name, after) in after {
+            self.counts.add(&after.counts);
+            self.lagging.set(name, after.lack.as_ref());
+        }
+    }
+}
+
+impl Admin {
+    /// Counts every row, once after the start; until then [`Admin::counts`] has no answer. `each` sees the rows.
+    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<(), DbError> {
+        let rows = {
+            // What is committed from here on is counted there; what was before is among the rows.
+            let _numbering = self.numbering();
+            self.running().counts = Counts::default();
+            self.files(None)?
+        };
+        let mut counted = Counts::default();
+        let mut lagging = Lagging::default();
+        for row in rows {
+            let row = row?;
+            counted.add(&Counts::of(&row.record));
+            let lack = Lack::of(&row.record);
+            if lack.is_some() {
+                lagging.set(&row.record.name, lack.as_ref());
+            }
+            each(row);
+        }
+        let mut running = self.running();
+        running.counts.add(&counted);
+        for name in lagging.names() {
+            // It may have changed since it was read; what changes from here on waits for us.
+            let row = self.file(name)?;
+            let lack = row.and_then(|row| Lack::of(&row.record));
+            running.lagging.set(name, lack.as_ref());
+        }
+        running.is_whole = true;
+        Ok(())
+    }
+
+    /// What the admin data amounts to; none before it was counted.
+    pub fn counts(&self) -> Option<Counts> {
+        let running = self.running();
+        running.is_whole.then(|| running.counts.clone())
+    }
+
+    /// The files that have lacked a replica since before `before`, but for those that are excused; none: there is none,
+    /// or they were not counted yet.
+    pub fn late(&self, before: Timestamp, is_excused: impl Fn(&ReplicaId) -> bool) -> Option<Late> {
+        let running = self.running();
+        running
+            .is_whole
+            .then(|| running.lagging.late(before, is_excused))?
+    }
 }

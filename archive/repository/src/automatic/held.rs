@@ -1,7 +1,7 @@
 //! Why something is not repaired yet, for people.
 
 use archive_db::DbError;
-use archive_model::AnomalyKind;
+use archive_model::{AnomalyKind, ReplicaId};
 
 use super::Volumes;
 use crate::anomalies::AnomalyRow;
@@ -33,14 +33,22 @@ impl Preserver {
         if self.policy.automatic == Automatic::Off {
             return Some("automatic repair is off (`repair.automatic`)".to_owned());
         }
+        let held = self.brakes().into_iter();
+        let held = held.map(|(replica, hold)| format!("replica {replica}: {hold}"));
+        let held = held.collect::<Vec<_>>().join("; ");
+        (!held.is_empty()).then_some(held)
+    }
+}
+
+impl Preserver {
+    /// The replicas of which too many files need repair at once, so that nothing is repaired by itself.
+    pub(crate) fn brakes(&self) -> Vec<(ReplicaId, Hold)> {
         let held = self.specs.iter().filter_map(|spec| {
             let found = self.anomalies.found_today(&spec.id);
             let brake = self.policy.brake(self.files_of(&spec.id));
-            let hold = Hold::Brake { found, brake };
-            (found > brake).then(|| format!("replica {}: {hold}", spec.id))
+            (found > brake).then(|| (spec.id.clone(), Hold::Brake { found, brake }))
         });
-        let held = held.collect::<Vec<_>>().join("; ");
-        (!held.is_empty()).then_some(held)
+        held.collect()
     }
 }
 

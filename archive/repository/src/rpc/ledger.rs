@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use archive_daemon::notify::Outcome;
 use archive_model::FileName;
 use archive_rpc::Kind;
 use bytes::Bytes;
@@ -92,16 +93,24 @@ impl Door {
     pub(super) async fn test_notifications(&self) -> wire::NotifyTestResponse {
         let outcomes = self.notifier.test().await;
         if outcomes.is_empty() {
-            let text = "no way is set; set notify.command in the repository's settings";
+            let text =
+                "no way is set: set notify.command or [notify.smtp] in the repository's settings";
             return wire::NotifyTestResponse {
                 outcomes: vec![text.to_owned()],
                 failed: true,
             };
         }
         let failed = outcomes.iter().any(|outcome| outcome.failure.is_some());
-        let outcomes = outcomes.into_iter().map(|outcome| match outcome.failure {
-            None => format!("{}: sent", outcome.way),
-            Some(why) => format!("{}: {why}", outcome.way),
+        let outcomes = outcomes.into_iter().map(|outcome| {
+            let Outcome { way, target, .. } = outcome;
+            match (outcome.is_taken, outcome.failure) {
+                (true, None) => format!("{way} ({target}): sent"),
+                (true, Some(why)) => format!("{way} ({target}): sent, but not to all: {why}"),
+                (false, why) => {
+                    let why = why.unwrap_or_default();
+                    format!("{way} ({target}): not sent: {why}")
+                }
+            }
         });
         wire::NotifyTestResponse {
             outcomes: outcomes.collect(),

@@ -13,10 +13,12 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   holdfast notify test")]
 pub(crate) enum Notify {
-    /// Send a test notification through every way that is set
+    /// Send a test notification through every way that is set: the command, and the mail server
     ///
-    /// Prints what was tried and what came of it. Needs the role operator. The exit code is 1 if a way failed, or if none
-    /// is set: then nobody hears of damage.
+    /// The repository sends it, now, as it sends what it finds wrong: `command` and `[notify.smtp]` in the section
+    /// [notify] of its settings. Prints a line for each way: over what, to whom, and what came of it. A way that hangs is
+    /// left after `notify.limit`. Needs the role operator. The exit code is 1 if a way failed, if one of several people
+    /// was refused, or if no way is set: then nobody hears of damage.
     #[command(after_help = "Examples:
   holdfast notify test")]
     Test {},
@@ -37,7 +39,7 @@ impl Notify {
                 .try_for_each(|line| context.output.line(line))?;
         }
         if outcome.outcomes.is_empty() {
-            tell("no way is set; set one in the section [notify] of the repository's settings");
+            tell("no way is set: set notify.command or [notify.smtp] in the repository's settings");
             return Ok(Exit::Failed);
         }
         Ok(if outcome.failed {

@@ -1,5 +1,6 @@
-//! `holdfast verify`: signed documents, checked without any network.
+//! `holdfast verify`: signed documents and the audit log, checked without any network.
 
+mod audit;
 mod proof;
 
 use std::fs::File;
@@ -18,14 +19,16 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size, tell};
 use crate::session::client_file;
 
-/// Verify signed documents, without any network
+/// Verify signed documents and the audit log, without any network
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast verify receipt one.warc.gz.receipt.json --trust trust.json
-  holdfast verify proof record.proof --trust trust.json")]
+  holdfast verify proof record.proof --trust trust.json
+  holdfast verify audit backup/audit")]
 pub(crate) enum Verify {
     Receipt(VerifyReceipt),
     Proof(proof::VerifyProof),
+    Audit(audit::VerifyAudit),
 }
 
 impl Verify {
@@ -33,6 +36,7 @@ impl Verify {
         match self {
             Self::Receipt(receipt) => receipt.run(context),
             Self::Proof(proof) => proof.run(context),
+            Self::Audit(audit) => audit.run(context),
         }
     }
 }

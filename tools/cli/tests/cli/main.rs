@@ -11,6 +11,7 @@
 
 #[path = "../../../../archive/client/tests/client/archive.rs"]
 mod archive;
+mod audit_log;
 mod checks;
 mod files;
 mod help;

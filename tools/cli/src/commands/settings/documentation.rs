@@ -17,6 +17,7 @@ const SOURCES: [&str; 9] = [
     include_str!("../../../../../archive/daemon/src/run.rs"),
     include_str!("../../../../../archive/rpc/src/settings.rs"),
     include_str!("../../../../../archive/daemon/src/telemetry.rs"),
+    include_str!("../../../../../archive/daemon/src/notify/settings.rs"),
 ];
 
 /// A key, as it is declared.
@@ -31,17 +32,29 @@ pub(super) struct Key {
 /// Structures by name, each with its keys in order.
 type Structures = BTreeMap<String, Vec<Key>>;
 
-/// The TOML text with the comment of each key above it, and the keys that are not set.
+/// The TOML text with the comment of each key above it, and the keys and sections that are not set.
 pub(super) fn document(kind: Kind, toml: &str) -> String {
     let (root, structures) = structures(kind);
+    let sections: Vec<&str> = toml.lines().filter_map(path_of).collect();
+    let absent = |path: &str, section: &str, seen: &[String], out: &mut Vec<String>| {
+        let lines = unset(&structures, (path, section), seen, &sections);
+        // Before the blank line that ends the section.
+        let blank = out.last().is_some_and(String::is_empty);
+        let end = if blank {
+            out.len().saturating_sub(1)
+        } else {
+            out.len()
+        };
+        drop(out.splice(end..end, lines));
+    };
     let mut out = Vec::new();
-    let mut section = root.clone();
+    let (mut path, mut section) = ("", root.clone());
     let mut seen: Vec<String> = Vec::new();
     for line in toml.lines() {
-        if let Some(header) = line.strip_prefix('[') {
-            absent(&structures, &section, &seen, &mut out);
+        if let Some(next) = path_of(line) {
+            absent(path, &section, &seen, &mut out);
             seen.clear();
-            let path = header.trim_matches(|c| c == '[' || c == ']');
+            path = next;
             section = at(&structures, &root, path).unwrap_or_default();
             if let Some(key) = key_at(&structures, &root, path) {
                 out.extend(key.comment.iter().map(|line| format!("# {line}")));
@@ -55,28 +68,52 @@ pub(super) fn document(kind: Kind, toml: &str) -> String {
         // A blank line before a section stands before its comment as well.
         out.push(line.to_owned());
     }
-    absent(&structures, &section, &seen, &mut out);
+    absent(path, &section, &seen, &mut out);
     out.join("\n") + "\n"
 }
 
-/// The keys of a section that are not set.
-fn absent(structures: &Structures, section: &str, seen: &[String], out: &mut Vec<String>) {
-    let keys = structures.get(section).into_iter().flatten();
-    let keys = keys.filter(|key| !seen.contains(&key.name) && !structures.contains_key(&key.kind));
+/// The dotted path of the section that a line opens.
+fn path_of(line: &str) -> Option<&str> {
+    let header = line.strip_prefix('[')?;
+    Some(header.trim_matches(|c| c == '[' || c == ']'))
+}
+
+/// The keys of a section that are not set, and the sections within it that are not there, with all of their keys.
+fn unset(
+    structures: &Structures,
+    (path, section): (&str, &str),
+    seen: &[String],
+    sections: &[&str],
+) -> Vec<String> {
     let mut lines = Vec::new();
-    for key in keys {
-        lines.extend(key.comment.iter().map(|line| format!("# {line}")));
-        lines.push(format!("# {} is not set", key.name));
+    for key in structures.get(section).into_iter().flatten() {
+        let comment = key.comment.iter().map(|line| format!("# {line}"));
+        let own = match path {
+            "" => key.name.clone(),
+            _ => format!("{path}.{}", key.name),
+        };
+        match structures.get(&key.kind) {
+            None if !seen.contains(&key.name) => {
+                lines.extend(comment);
+                lines.push(format!("# {} is not set", key.name));
+            }
+            Some(keys) if !sections.iter().any(|section| is_within(section, &own)) => {
+                lines.extend(comment);
+                lines.push(format!("# [{own}] is not set; its keys:"));
+                for key in keys {
+                    let comment = key.comment.join(" ");
+                    lines.push(format!("#   {}: {comment}", key.name));
+                }
+            }
+            None | Some(_) => {}
+        }
     }
-    if lines.is_empty() {
-        return;
-    }
-    // Before the blank line that ends the section.
-    let blank = out.last().is_some_and(String::is_empty).then(|| out.pop());
-    out.extend(lines);
-    if blank.is_some() {
-        out.push(String::new());
-    }
+    lines
+}
+
+fn is_within(section: &str, path: &str) -> bool {
+    let rest = section.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The structure of the section at a dotted path.
@@ -237,6 +274,34 @@ mod tests {
             toml,
             "nothing but comments is added"
         );
+    }
+
+    #[test]
+    fn a_section_that_is_not_there_is_documented_all_the_same() {
+        let toml = "[notify]\ncommand = []\n\n[repair]\nautomatic = \"all\"\n";
+        let text = document(Kind::Repository, toml);
+        let (_, own) = text
+            .split_once("# [notify.smtp] is not set; its keys:\n")
+            .unwrap();
+        let (own, _) = own.split_once("\n\n").unwrap();
+        assert!(
+            own.contains("#   password_file: The file whose first line"),
+            "{text}"
+        );
+        assert_eq!(text.matches("[notify.smtp]").count(), 1, "{text}");
+        let set = document(
+            Kind::Repository,
+            "[notify]\n\n[notify.smtp]\nserver = \"m\"\n",
+        );
+        assert!(
+            !set.contains("its keys:") || !set.contains("[notify.smtp] is not set"),
+            "{set}"
+        );
+        assert!(
+            set.contains("# The name of the mail server, as in its certificate.\nserver"),
+            "{set}"
+        );
+        assert!(set.contains("# port is not set"), "{set}");
     }
 
     #[test]

@@ -1,0 +1,46 @@
+//! What is remembered of an incident over a restart: one row for each key.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Incident;
+
+/// The row of an incident.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Since when it is, or was, wrong.
+    pub since: Timestamp,
+    /// How often it was said to be wrong.
+    pub count: u64,
+    /// What was said of it.
+    pub text: String,
+    /// When somebody last took a message about it; none: never.
+    pub told: Option<Timestamp>,
+    /// Since when it is over; none: it lasts.
+    pub over: Option<Timestamp>,
+}
+
+impl From<&Incident> for Kept {
+    fn from(incident: &Incident) -> Self {
+        Self {
+            since: incident.since,
+            count: incident.count,
+            text: incident.text.clone(),
+            told: incident.taken,
+            over: incident.over,
+        }
+    }
+}
+
+impl From<Kept> for Incident {
+    fn from(kept: Kept) -> Self {
+        Self {
+            since: kept.since,
+            count: kept.count,
+            text: kept.text,
+            told: kept.told,
+            taken: kept.told,
+            over: kept.over,
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Every short life of an incident, with restarts at any point, and what floods and liars do.
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_mins(1);
+const RHYTHM: Rhythm = Rhythm {
+    delay: Duration::from_mins(5),
+    remind: Duration::from_hours(24),
+};
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Raise,
+    Resolve,
+    Wait(u32),
+}
+
+const ACTS: [Act; 5] = [
+    Act::Raise,
+    Act::Resolve,
+    Act::Wait(3),
+    Act::Wait(5),
+    Act::Wait(24 * 60),
+];
+
+/// What was told, and what was so.
+type Told = Vec<(Timestamp, What)>;
+type Truth = Vec<(Timestamp, bool)>;
+
+/// Writes what changed, as the task does.
+fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, Kept>) {
+    for (key, row) in incidents.changes() {
+        match row {
+            Some(row) => drop(rows.insert(key, row)),
+            None => drop(rows.remove(&key)),
+        }
+    }
+}
+
+/// Plays `acts` as the task does: whatever is due while time passes is taken when it is due. After each act whose bit is
+/// set in `restarts` there is a restart, from nothing but the rows.
+fn play(acts: &[Act], restarts: u32) -> (Told, Truth) {
+    let (mut incidents, mut now) = (Incidents::new(RHYTHM, []), Timestamp::UNIX_EPOCH);
+    let (mut told, mut truth) = (Vec::new(), vec![(now, false)]);
+    let mut rows = BTreeMap::new();
+    for (index, act) in acts.iter().enumerate() {
+        match act {
+            Act::Raise => {
+                incidents.raise("k", &Wrong::now("t"), now);
+                truth.push((now, true));
+            }
+            Act::Resolve => {
+                incidents.resolve("k", now);
+                truth.push((now, false));
+            }
+            Act::Wait(minutes) => {
+                let end = now + MINUTE * *minutes;
+                while let Some(due) = incidents.due().filter(|due| *due <= end) {
+                    now = now.max(due);
+                    let news = incidents.take(now);
+                    assert_eq!(news.len(), 1, "what is due can be taken, once");
+                    told.extend(news.iter().map(|news| (now, news.what)));
+                    incidents.taken(&news, now);
+                    assert!(incidents.due().is_none_or(|due| due > now));
+                }
+                now = end;
+            }
+        }
+        write(&mut incidents, &mut rows);
+        assert!(incidents.leaving.is_empty(), "all of it was taken");
+        if restarts & (1 << index) != 0 {
+            incidents = Incidents::new(RHYTHM, rows.clone());
+        }
+    }
+    truth.push((now, truth.last().unwrap().1));
+    (told, truth)
+}
+
+/// Whether it was `wrong` during all of the time from `from` to `to`.
+fn was(truth: &[(Timestamp, bool)], wrong: bool, from: Timestamp, to: Timestamp) -> bool {
+    truth.windows(2).all(|pair| {
+        let ((start, state), (end, _)) = (pair[0], pair[1]);
+        end <= from || start >= to || state == wrong || start == end
+    })
+}
+
+fn check(acts: &[Act]) {
+    let (told, truth) = play(acts, 0);
+    for restarts in [u32::MAX, 0b010_1010, 0b101_0101] {
+        assert_eq!(
+            play(acts, restarts).0,
+            told,
+            "a restart was noticed: {acts:?}"
+        );
+    }
+    let mut before: Option<(Timestamp, What)> = None;
+    for (at, what) in &told {
+        match what {
+            What::Began => {
+                assert!(!matches!(before, Some((_, What::Began | What::Lasts))));
+                assert!(was(&truth, true, *at - RHYTHM.delay, *at), "{acts:?}");
+            }
+            What::Lasts => {
+                let (last, _) = before.expect("told before");
+                assert!(*at - RHYTHM.remind >= last, "{acts:?}");
+            }
+            What::Over => {
+                assert!(matches!(before, Some((_, What::Began | What::Lasts))));
+                assert!(was(&truth, false, *at - RHYTHM.delay, *at), "{acts:?}");
+            }
+        }
+        before = Some((*at, *what));
+    }
+    // Where nothing has changed for the delay, what was told last is what is.
+    let (end, wrong) = *truth.last().unwrap();
+    let begin = end - RHYTHM.delay;
+    let then = truth.iter().rfind(|(at, _)| *at <= begin);
+    let is_calm = truth
+        .iter()
+        .all(|(at, state)| *at <= begin || *state == wrong);
+    if is_calm && then.is_some_and(|(_, state)| *state == wrong) {
+        let told = matches!(before, Some((_, What::Began | What::Lasts)));
+        assert_eq!(told, wrong, "{acts:?}");
+    }
+}
+
+#[test]
+fn every_short_life_is_told_as_it_was() {
+    for length in 0..=7_u32 {
+        for number in 0..5_usize.pow(length) {
+            let mut rest = number;
+            let acts: Vec<Act> = (0..length)
+                .map(|_| {
+                    let act = ACTS[rest % 5];
+                    rest /= 5;
+                    act
+                })
+                .collect();
+            check(&acts);
+        }
+    }
+}
+
+#[test]
+fn many_reports_of_one_incident_are_one_message() {
+    let mut incidents = Incidents::new(RHYTHM, []);
+    let mut now = Timestamp::UNIX_EPOCH;
+    for number in 0..10_000 {
+        incidents.raise("damaged", &Wrong::now(format!("{number} files")), now);
+    }
+    incidents.raise("other", &Wrong::now("x".repeat(1_000_000)), now);
+    now += RHYTHM.delay;
+    let news = incidents.take(now);
+    assert_eq!(news.len(), 2);
+    assert_eq!(
+        (news[0].count, news[0].text.as_str()),
+        (10_000, "9999 files")
+    );
+    assert_eq!(news[1].text.len(), LONGEST);
+    assert_eq!(incidents.take(now), []);
+}
+
+#[test]
+fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
+    let mut incidents = Incidents::new(RHYTHM, []);
+    let mut now = Timestamp::UNIX_EPOCH;
+    for number in 0..10 * MOST {
+        incidents.raise(&number.to_string(), &Wrong::now("t"), now);
+    }
+    assert_eq!(incidents.open.len(), MOST + 1);
+    now += RHYTHM.delay;
+    assert_eq!(incidents.take(now).len(), MOST + 1);
+    for number in 0..10 * MOST {
+        incidents.resolve(&number.to_string(), now);
+    }
+    now += RHYTHM.delay;
+    let news = incidents.take(now);
+    assert_eq!(news.len(), MOST + 1);
+    assert_eq!((incidents.open.len(), incidents.due()), (0, None));
+    incidents.taken(&news, now);
+    assert!(incidents.leaving.is_empty());
+    assert!(incidents.changes().iter().all(|(_, row)| row.is_none()));
+}
+
+/// Kills: a message that is thought to be told because it was made; one that is told twice although it was taken.
+#[test]
+fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
+    let mut now = Timestamp::UNIX_EPOCH;
+    let mut rows = BTreeMap::new();
+    let mut incidents = Incidents::new(RHYTHM, []);
+    incidents.raise("lost", &Wrong::now("a"), now);
+    incidents.raise("told", &Wrong::now("b"), now);
+    write(&mut incidents, &mut rows);
+    now += RHYTHM.delay;
+    let news = incidents.take(now);
+    assert_eq!(news.len(), 2);
+    let told: Vec<News> = news.into_iter().filter(|news| news.key == "told").collect();
+    incidents.taken(&told, now);
+    write(&mut incidents, &mut rows);
+    let mut incidents = Incidents::new(RHYTHM, rows.clone());
+    let news = incidents.take(now);
+    assert_eq!((news.len(), news[0].key.as_str()), (1, "lost"));
+    // The same of what is over: the row stays until somebody has the message.
+    incidents.taken(&news, now);
+    for key in ["lost", "told"] {
+        incidents.resolve(key, now);
+    }
+    now += RHYTHM.delay;
+    let news = incidents.take(now);
+    assert!(news.iter().all(|news| news.what == What::Over) && news.len() == 2);
+    incidents.taken(&news[..1], now);
+    write(&mut incidents, &mut rows);
+    assert_eq!(rows.keys().collect::<Vec<_>>(), ["told"]);
+    let mut incidents = Incidents::new(RHYTHM, rows.clone());
+    let news = incidents.take(now);
+    assert_eq!((news.len(), news[0].what), (1, What::Over));
+    incidents.taken(&news, now);
+    write(&mut incidents, &mut rows);
+    assert!(rows.is_empty());
+}
+
+/// A message waits for long, and meanwhile it is over and begins anew: what comes late is about the old one.
+#[test]
+fn a_message_that_is_taken_late_says_nothing_of_the_next_incident() {
+    let mut now = Timestamp::UNIX_EPOCH;
+    let mut incidents = Incidents::new(RHYTHM, []);
+    let mut lives = Vec::new();
+    for _ in 0..2 {
+        incidents.raise("k", &Wrong::now("t"), now);
+        now += RHYTHM.delay;
+        lives.push(incidents.take(now));
+        incidents.resolve("k", now);
+        now += RHYTHM.delay;
+        lives.push(incidents.take(now));
+    }
+    incidents.raise("k", &Wrong::now("t"), now);
+    for news in &lives {
+        assert_eq!(news.len(), 1);
+        incidents.taken(news, now);
+    }
+    let rows = incidents.changes();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        rows[0].1.as_ref().unwrap().told,
+        None,
+        "nobody was told of it"
+    );
+    assert!(incidents.leaving.is_empty());
+}
+
+#[test]
+fn what_is_declared_is_all_that_is_wrong_there_but_for_what_nobody_can_see() {
+    let mut now = Timestamp::UNIX_EPOCH;
+    let declare = |incidents: &mut Incidents, wrong: &[&str], unclear: &[&str], now| {
+        let wrong = wrong.iter().map(|key| ((*key).to_owned(), Wrong::now("t")));
+        let unclear = unclear.iter().map(|key| (*key).to_owned()).collect();
+        incidents.declare("r/one", &wrong.collect(), &unclear, now);
+    };
+    let lasting = |incidents: &Incidents| {
+        let lasting = incidents.open.iter().filter(|(_, it)| it.over.is_none());
+        lasting.map(|(key, _)| key.clone()).collect::<Vec<_>>()
+    };
+    let mut incidents = Incidents::new(RHYTHM, []);
+    incidents.raise("r/other", &Wrong::now("t"), now);
+    incidents.raise("r/one-more", &Wrong::now("t"), now);
+    declare(
+        &mut incidents,
+        &["r/one/n/a", "r/one/n/ab", "r/one"],
+        &[],
+        now,
+    );
+    now += RHYTHM.delay;
+    assert_eq!(incidents.take(now).len(), 5);
+    declare(&mut incidents, &[], &["r/one/n/a"], now);
+    assert_eq!(lasting(&incidents), ["r/one-more", "r/one/n/a", "r/other"]);
+    // What a restart leaves is declared right as well.
+    let rows: Vec<_> = incidents
+        .changes()
+        .into_iter()
+        .filter_map(|(key, row)| Some((key, row?)))
+        .collect();
+    let mut incidents = Incidents::new(RHYTHM, rows);
+    declare(&mut incidents, &[], &[], now);
+    assert_eq!(lasting(&incidents), ["r/one-more", "r/other"]);
+}
+
+#[test]
+fn what_has_been_wrong_for_long_is_told_at_once() {
+    let now = Timestamp::UNIX_EPOCH + Duration::from_hours(9);
+    let mut incidents = Incidents::new(RHYTHM, []);
+    let wrong = |since| Wrong {
+        since: Some(since),
+        ..Wrong::now("t")
+    };
+    incidents.raise("old", &wrong(Timestamp::UNIX_EPOCH), now);
+    incidents.raise("future", &wrong(Timestamp::MAX), now);
+    let news = incidents.take(now);
+    assert_eq!((news.len(), news[0].key.as_str()), (1, "old"));
+    assert_eq!(incidents.due(), Some(now + RHYTHM.delay));
+}

@@ -1,0 +1,212 @@
+//! A message as the ways get it: JSON for a command, a letter for people.
+//!
+//! Whatever a node, a disk or a file name says is repeated without its control characters, and never at any length.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::incident::{News, What};
+
+/// The version of a message.
+pub(super) const VERSION: &str = "holdfast-notification/1";
+
+/// The longest subject, in characters.
+const SUBJECT: usize = 200;
+
+/// The longest letter, in bytes; what does not go into it is counted.
+const LETTER: usize = 64 << 10;
+
+/// One message; the same one when it is sent again.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Message {
+    version: &'static str,
+    /// Names it for ever.
+    pub(super) id: String,
+    /// `digest` or `test`.
+    kind: &'static str,
+    source: String,
+    pub(super) at: Timestamp,
+    /// In one line.
+    pub(super) subject: String,
+    items: Vec<Item>,
+    #[serde(skip)]
+    pub(super) news: Vec<News>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Item {
+    key: String,
+    /// `began`, `lasts` or `over`.
+    what: &'static str,
+    since: Timestamp,
+    count: u64,
+    text: String,
+}
+
+impl Message {
+    /// What there is to tell.
+    pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<News>) -> Self {
+        let subject = subject(&news);
+        Self::new("digest", source, id, at, &subject, news)
+    }
+
+    /// A test.
+    pub(super) fn test(source: &str, id: String, at: Timestamp) -> Self {
+        let subject = "a test; nothing is wrong";
+        Self::new("test", source, id, at, subject, Vec::new())
+    }
+
+    fn new(
+        kind: &'static str,
+        source: &str,
+        id: String,
+        at: Timestamp,
+        subject: &str,
+        news: Vec<News>,
+    ) -> Self {
+        let items = news.iter().map(|news| Item {
+            key: news.key.clone(),
+            what: news.what.word(),
+            since: news.since,
+            count: news.count,
+            text: news.text.clone(),
+        });
+        Self {
+            version: VERSION,
+            id,
+            kind,
+            source: source.to_owned(),
+            at,
+            subject: plain(&format!("{source}: {subject}"))
+                .chars()
+                .take(SUBJECT)
+                .collect(),
+            items: items.collect(),
+            news,
+        }
+    }
+
+    /// The letter, in lines that end with a line feed.
+    pub(super) fn letter(&self) -> String {
+        let mut letter = format!("{} says at {}:\n", self.source, second(self.at));
+        if self.items.is_empty() {
+            letter.push_str("\nThis is a test. Nothing is wrong, and nothing is to be done.\n");
+            return letter;
+        }
+        for (index, item) in self.items.iter().enumerate() {
+            let said = item.said();
+            if letter.len().saturating_add(said.len()) > LETTER {
+                let left = self.items.len().saturating_sub(index);
+                let more = format!("\nAnd {left} more; `holdfast status` tells all.\n");
+                letter.push_str(&more);
+                break;
+            }
+            letter.push_str(&said);
+        }
+        letter.push_str("\nLook further with `holdfast status` and `holdfast anomalies`.\n");
+        letter
+    }
+}
+
+impl Item {
+    fn said(&self) -> String {
+        let (key, since) = (plain(&self.key), second(self.since));
+        let mut said = match self.what {
+            "over" => format!("\n{key} is over; it was wrong since {since}\n"),
+            "lasts" => format!("\n{key} lasts, since {since}\n"),
+            _ => format!("\n{key} began, {since}\n"),
+        };
+        for line in self.text.lines() {
+            said.push_str("  ");
+            said.push_str(&plain(line));
+            said.push('\n');
+        }
+        said
+    }
+}
+
+/// Without what a terminal or a mail programme might obey.
+pub(super) fn plain(text: &str) -> String {
+    let is_direction = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let plain = |c: char| {
+        if c.is_control() || is_direction(c) {
+            ' '
+        } else {
+            c
+        }
+    };
+    text.chars().map(plain).collect()
+}
+
+fn second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+fn subject(news: &[News]) -> String {
+    let count = |what| news.iter().filter(|news| news.what == what).count();
+    if let [one] = news {
+        return format!("{} {}", one.key, one.what.word());
+    }
+    let parts = [What::Began, What::Lasts, What::Over]
+        .into_iter()
+        .map(|what| (what, count(what)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{count} {}", what.word()));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn news(key: &str, what: What, text: &str) -> News {
+        News {
+            key: key.to_owned(),
+            what,
+            since: Timestamp::UNIX_EPOCH,
+            count: 3,
+            text: text.to_owned(),
+        }
+    }
+
+    fn digest(news: Vec<News>) -> Message {
+        let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
+        Message::digest("repository kb", "id".to_owned(), at, news)
+    }
+
+    #[test]
+    fn a_letter_says_what_is_wrong_since_when_and_where_to_look() {
+        let message = digest(vec![
+            news(
+                "replica/one/node/n",
+                What::Began,
+                "it is silent\nlook at it",
+            ),
+            news("export", What::Over, "no room"),
+        ]);
+        assert_eq!(message.subject, "repository kb: 1 began, 1 over");
+        assert_eq!(
+            message.letter(),
+            "repository kb says at 2026-01-02T03:04:05Z:\n\
+             \nreplica/one/node/n began, 1970-01-01T00:00:00Z\n  it is silent\n  look at it\n\
+             \nexport is over; it was wrong since 1970-01-01T00:00:00Z\n  no room\n\
+             \nLook further with `holdfast status` and `holdfast anomalies`.\n"
+        );
+    }
+
+    #[test]
+    fn what_liars_say_neither_commands_nor_floods() {
+        let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\0";
+        let message = digest(vec![news(evil, What::Lasts, evil)]);
+        let allowed = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+        assert!(message.letter().chars().all(allowed));
+        assert!(!message.subject.contains(['\r', '\n', '\u{1b}']));
+        let many = (0..5000).map(|n| news(&n.to_string(), What::Began, &"x".repeat(2000)));
+        let message = digest(many.collect());
+        let letter = message.letter();
+        assert!(letter.len() < LETTER + 1000, "{}", letter.len());
+        assert!(letter.contains(" more; `holdfast status` tells all."));
+        let long = digest(vec![news(&"ä".repeat(9999), What::Began, "")]);
+        assert_eq!(long.subject.chars().count(), SUBJECT);
+    }
+}

@@ -1,0 +1,206 @@
+//! One way, with what waits for it: sent in order, tried again for ever more slowly, never more than a few.
+//!
+//! Ways do not wait for each other. A way that fails is logged when it begins to fail and when it is well again, and is
+//! a metric all the time. Not promised: that a message which was cut off came only once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::message::Message;
+use super::settings::SmtpSettings;
+use super::{hook, lock, smtp};
+use crate::clock::Clock;
+use crate::metrics::{Counter, Gauge, MetricError, Metrics};
+
+/// Messages that wait for one way. The oldest go first.
+const WAITING: usize = 64;
+
+/// The pause after a message that was not taken; doubled each time.
+const PAUSE: Duration = Duration::from_mins(1);
+
+/// The longest such pause.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+
+/// Over which way.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// A command.
+    Command(Vec<String>),
+    /// A mail server.
+    Smtp(Box<SmtpSettings>),
+}
+
+/// What came of a message in one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The way: `command` or `smtp`.
+    pub way: &'static str,
+    /// The command, or the server and whom it tells.
+    pub target: String,
+    /// Whether somebody has it.
+    pub is_taken: bool,
+    /// Why somebody has it not.
+    pub failure: Option<String>,
+}
+
+/// One way and its messages.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    way: Way,
+    limit: Duration,
+    waiting: Mutex<VecDeque<Arc<Message>>>,
+    filled: Notify,
+    sent: Counter,
+    failed: Counter,
+    is_failing: Gauge,
+}
+
+impl Way {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "command",
+            Self::Smtp(_) => "smtp",
+        }
+    }
+
+    fn target(&self) -> String {
+        match self {
+            Self::Command(words) => words.first().cloned().unwrap_or_default(),
+            Self::Smtp(settings) => {
+                let to: Vec<String> = settings.to.iter().map(ToString::to_string).collect();
+                format!(
+                    "{}:{} to {}",
+                    settings.server,
+                    settings.port(),
+                    to.join(", ")
+                )
+            }
+        }
+    }
+}
+
+impl Outbox {
+    pub(super) fn new(way: Way, limit: Duration, metrics: &Metrics) -> Result<Self, MetricError> {
+        let labels = [("way", way.word())];
+        let messages = |outcome| {
+            let labels = [("way", way.word()), ("outcome", outcome)];
+            let help = "Notifications that were sent, or tried in vain";
+            metrics.counter("notify_messages_total", help, &labels)
+        };
+        let (sent, failed) = (messages("sent")?, messages("failed")?);
+        let help = "Whether the last notification did not get to everybody";
+        let is_failing = metrics.gauge("notify_failing", help, &labels)?;
+        Ok(Self {
+            way,
+            limit,
+            waiting: Mutex::default(),
+            filled: Notify::new(),
+            sent,
+            failed,
+            is_failing,
+        })
+    }
+
+    /// Adds a message, and gives back those that are given up for it.
+    pub(super) fn put(&self, message: &Arc<Message>) -> Vec<Arc<Message>> {
+        let mut waiting = self.waiting();
+        waiting.push_back(Arc::clone(message));
+        let excess = waiting.len().saturating_sub(WAITING);
+        let given_up = waiting.drain(..excess).collect();
+        self.filled.notify_one();
+        given_up
+    }
+
+    /// Sends what waits until the stop; `taken` is told of each message that somebody has.
+    pub(super) async fn run(
+        &self,
+        clock: &Clock,
+        stop: &CancellationToken,
+        taken: impl Fn(&Message),
+    ) {
+        let mut failures = 0_u32;
+        loop {
+            let first = self.waiting().front().cloned();
+            let Some(message) = first else {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = self.filled.notified() => continue,
+                }
+            };
+            let outcome = tokio::select! {
+                () = stop.cancelled() => return,
+                outcome = self.send(&message) => outcome,
+            };
+            if outcome.is_taken {
+                failures = 0;
+                // It may have been given up meanwhile.
+                self.waiting().retain(|waiting| waiting.id != message.id);
+                taken(&message);
+                continue;
+            }
+            let pause = PAUSE.saturating_mul(2_u32.saturating_pow(failures));
+            failures = failures.saturating_add(1);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(pause.min(LONGEST_PAUSE)) => {}
+            }
+        }
+    }
+
+    /// Sends one message now, and remembers what came of it.
+    pub(super) async fn send(&self, message: &Message) -> Outcome {
+        let (is_taken, failure) = match &self.way {
+            Way::Command(words) => match serde_json::to_vec(message) {
+                Err(error) => (false, Some(error.to_string())),
+                Ok(mut text) => {
+                    text.push(b'\n');
+                    let ran = hook::run(words, &text, self.limit).await;
+                    (ran.is_ok(), ran.err())
+                }
+            },
+            Way::Smtp(settings) => smtp::send(settings, message, self.limit).await,
+        };
+        let outcome = Outcome {
+            way: self.way.word(),
+            target: self.way.target(),
+            is_taken,
+            failure,
+        };
+        self.remember(&outcome);
+        outcome
+    }
+
+    fn remember(&self, outcome: &Outcome) {
+        let (way, target) = (outcome.way, &outcome.target);
+        if outcome.is_taken {
+            self.sent.inc();
+        }
+        match &outcome.failure {
+            None => {
+                if self.is_failing.set(0) != 0 {
+                    tracing::info!(way, target, "notifications get through again");
+                }
+            }
+            Some(why) => {
+                self.failed.inc();
+                if self.is_failing.set(1) == 0 {
+                    tracing::warn!(way, target, why, "a notification did not get through");
+                }
+            }
+        }
+    }
+
+    /// Whether the last message did not get to everybody.
+    #[cfg(test)]
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.get() != 0
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Message>>> {
+        lock(&self.waiting)
+    }
+}

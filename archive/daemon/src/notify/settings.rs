@@ -1,0 +1,248 @@
+//! The section `[notify]`: who is told, in which way, and when.
+//!
+//! Owns what of it goes together. No password stands in settings: they are printed, copied and sent around.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use lettre::message::Mailbox;
+use serde::{Deserialize, Serialize};
+
+use crate::settings::Period;
+
+/// The section `[notify]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NotifySettings {
+    /// A command that is told: its words, run without a shell; it reads the message, a JSON document, on its standard
+    /// input. Empty: none.
+    pub command: Vec<String>,
+    /// How long something must be wrong before it is told, and right before it is told to be over.
+    pub delay: Period,
+    /// How often it is told again while it lasts.
+    pub remind: Period,
+    /// How long one way may take for one message. A command that takes longer is killed, a mail server is left.
+    pub limit: Period,
+    /// A mail server, and whom it tells. Without it: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smtp: Option<SmtpSettings>,
+}
+
+/// The section `[notify.smtp]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmtpSettings {
+    /// The name of the mail server, as in its certificate.
+    pub server: String,
+    /// Its port. Without it: 465 for `wrapper`, 587 for `starttls`, 25 for `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// How the connection is encrypted: `wrapper` (from its first byte on), `starttls` (after a few words, or not at all
+    /// used), or `none`, for a mail server on this machine only.
+    #[serde(default)]
+    pub tls: SmtpTls,
+    /// Who must have signed its certificate, PEM. Without it: whom this machine trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorities: Option<PathBuf>,
+    /// Who logs in. Without it: nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The file whose first line is the password; read for each message, and by nobody else on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<PathBuf>,
+    /// In whose name mail is sent: `holdfast@example.org` or `Holdfast <holdfast@example.org>`.
+    pub from: MailAddress,
+    /// Who gets it.
+    pub to: Vec<MailAddress>,
+}
+
+/// How the connection to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmtpTls {
+    /// From the first byte on.
+    #[default]
+    Wrapper,
+    /// After a few words in the clear; without it nothing is sent.
+    Starttls,
+    /// Not at all.
+    None,
+}
+
+/// A mail address, with or without a name before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MailAddress(pub(super) Mailbox);
+
+/// Why a text is no mail address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAddress {
+    /// It has no form that mail has.
+    #[error("`{0}` is no mail address: write `name@example.org` or `Name <name@example.org>`")]
+    Form(String),
+    /// Not every mail server takes such.
+    #[error(
+        "`{0}` has other than ASCII characters in the address itself: write its domain as `xn--…`"
+    )]
+    Ascii(String),
+}
+
+/// Settings that cannot work together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidNotify {
+    /// Mail to nobody.
+    #[error("notify.smtp.to names nobody: name at least one address")]
+    Nobody,
+    /// Mail, and perhaps a password, for everyone on the way to read.
+    #[error(
+        "notify.smtp.tls = \"none\" is for a mail server on this machine only (localhost), and {0} is not: set \
+         \"wrapper\" or \"starttls\""
+    )]
+    Clear(String),
+    /// Half of what a login needs.
+    #[error("notify.smtp.user and notify.smtp.password_file go together: set both or none")]
+    Login,
+}
+
+impl Default for NotifySettings {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            delay: Period::from_secs(5 * 60),
+            remind: Period::from_secs(24 * 60 * 60),
+            limit: Period::from_secs(30),
+            smtp: None,
+        }
+    }
+}
+
+impl NotifySettings {
+    /// Whether they can work together.
+    pub fn check(&self) -> Result<(), InvalidNotify> {
+        let Some(smtp) = &self.smtp else {
+            return Ok(());
+        };
+        if smtp.to.is_empty() {
+            return Err(InvalidNotify::Nobody);
+        }
+        if smtp.tls == SmtpTls::None && !smtp.is_local() {
+            return Err(InvalidNotify::Clear(smtp.server.clone()));
+        }
+        if smtp.user.is_some() != smtp.password_file.is_some() {
+            return Err(InvalidNotify::Login);
+        }
+        Ok(())
+    }
+}
+
+impl SmtpSettings {
+    /// The port that is dialled.
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(match self.tls {
+            SmtpTls::Wrapper => 465,
+            SmtpTls::Starttls => 587,
+            SmtpTls::None => 25,
+        })
+    }
+
+    /// Whether the server is this machine by its name; what the name leads to is looked at when it is dialled.
+    fn is_local(&self) -> bool {
+        let address = self.server.parse::<IpAddr>();
+        address.is_ok_and(|address| address.is_loopback())
+            || self.server.eq_ignore_ascii_case("localhost")
+    }
+}
+
+impl TryFrom<String> for MailAddress {
+    type Error = InvalidAddress;
+
+    fn try_from(text: String) -> Result<Self, InvalidAddress> {
+        match text.parse::<Mailbox>() {
+            Ok(mailbox) if mailbox.email.to_string().is_ascii() => Ok(Self(mailbox)),
+            Ok(_) => Err(InvalidAddress::Ascii(text)),
+            Err(_) => Err(InvalidAddress::Form(text)),
+        }
+    }
+}
+
+impl From<MailAddress> for String {
+    fn from(address: MailAddress) -> Self {
+        address.to_string()
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::print;
+
+    const TOML: &str = "command = []\ndelay = \"5 min\"\nremind = \"1 d\"\nlimit = \"30 s\"\n\n[smtp]\nserver = \"mail.example.org\"\n\
+                        from = \"Archivwächter <holdfast@example.org>\"\nto = [\"a@example.org\"]\n";
+
+    fn read(text: &str) -> Result<NotifySettings, String> {
+        toml::from_str(text).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn what_is_read_is_printed_and_read_again() {
+        let settings = read(TOML).unwrap();
+        let smtp = settings.smtp.as_ref().unwrap();
+        assert_eq!((smtp.tls, smtp.port()), (SmtpTls::Wrapper, 465));
+        assert_eq!(settings.check(), Ok(()));
+        assert_eq!(read(&print(&settings).unwrap()), Ok(settings));
+        let old = read("command = [\"/bin/tell\"]").unwrap();
+        assert!(!print(&old).unwrap().contains("smtp"));
+    }
+
+    #[test]
+    fn addresses_that_no_mail_server_takes_are_refused_where_they_stand() {
+        for (address, says) in [
+            ("nobody", "is no mail address"),
+            ("a@b\\r\\nBcc: c@d", "is no mail address"),
+            ("", "is no mail address"),
+            ("wächter@example.org", "ASCII"),
+            ("a@bücher.example", "xn--"),
+        ] {
+            let error = read(&TOML.replace("a@example.org", address)).unwrap_err();
+            assert!(error.contains(says), "{address}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let with = |lines: &str| read(&format!("{TOML}{lines}")).unwrap().check();
+        assert_eq!(with("user = \"u\"\n"), Err(InvalidNotify::Login));
+        assert_eq!(with("password_file = \"/p\"\n"), Err(InvalidNotify::Login));
+        assert_eq!(with("user = \"u\"\npassword_file = \"/p\"\n"), Ok(()));
+        assert!(matches!(
+            with("tls = \"none\"\n"),
+            Err(InvalidNotify::Clear(_))
+        ));
+        let nobody = read(&TOML.replace("[\"a@example.org\"]", "[]")).unwrap();
+        assert_eq!(nobody.check(), Err(InvalidNotify::Nobody));
+        for (server, is_local) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("::1", true),
+            ("localhost.example.org", false),
+            ("10.0.0.1", false),
+        ] {
+            let text = format!("{TOML}tls = \"none\"\n").replace("mail.example.org", server);
+            assert_eq!(read(&text).unwrap().check().is_ok(), is_local, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_password_has_no_place_in_settings() {
+        let error = read(&format!("{TOML}password = \"secret\"\n")).unwrap_err();
+        assert!(error.contains("password_file"), "{error}");
+    }
+}

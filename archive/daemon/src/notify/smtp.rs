@@ -1,0 +1,86 @@
+//! Mail: one letter over one connection, within one limit.
+//!
+//! The conversation is `lettre`'s; what a server may do to us is bounded here: it is read line by line and never more
+//! than [`stream::MOST`] bytes, so that nothing said in the clear counts after `STARTTLS`, and a flood ends. One
+//! recipient that is refused does not keep the letter from the others. Not promised: that a letter which was taken is
+//! read by anybody, or came only once where the answer got lost.
+
+mod letter;
+mod stream;
+mod talk;
+#[cfg(test)]
+mod tests;
+
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use tokio::task::spawn_blocking;
+
+use super::lock;
+use super::message::{Message, plain};
+use super::settings::SmtpSettings;
+
+/// The longest password or list of authorities, in bytes.
+const FILE: u64 = 1 << 20;
+
+/// How much of what went wrong is repeated, in characters.
+const SAID: usize = 500;
+
+/// Sends a message; whether somebody has it, and why somebody has it not.
+pub(super) async fn send(
+    settings: &SmtpSettings,
+    message: &Message,
+    limit: Duration,
+) -> (bool, Option<String>) {
+    // What is being done, for when the time is up.
+    let step = Mutex::new("looking up its address");
+    let whole = async {
+        let letter = letter::write(settings, message)?;
+        talk::send(settings, &letter, &step).await
+    };
+    let (is_taken, failure) = match tokio::time::timeout(limit, whole).await {
+        Ok(Ok(refused)) if refused.is_empty() => (true, None),
+        Ok(Ok(refused)) => (true, Some(refused.join("; "))),
+        Ok(Err(why)) => (false, Some(why)),
+        Err(_late) => {
+            let (step, seconds) = (*lock(&step), limit.as_secs());
+            let why = format!("{step} had not come to an end after {seconds} s; it was left");
+            (false, Some(why))
+        }
+    };
+    let failure = failure.map(|why| {
+        let why: String = plain(&why).chars().take(SAID).collect();
+        format!("{}:{}: {why}", settings.server, settings.port())
+    });
+    (is_taken, failure)
+}
+
+/// A small file, whole; one that is secret must not be readable by everyone.
+async fn read(setting: &'static str, path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
+    let (own, shown) = (path.to_owned(), path.display().to_string());
+    let read = move || {
+        // A pipe that nobody writes must not hold this up.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(own)?;
+        if is_secret && file.metadata()?.mode() & 0o007 != 0 {
+            let why = "everyone on this machine may read it; take that away with `chmod o=`";
+            return Err(io::Error::other(why));
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > FILE {
+            return Err(io::Error::other("it is far too long"));
+        }
+        Ok(bytes)
+    };
+    let read = spawn_blocking(read).await.map_err(|bug| bug.to_string())?;
+    read.map_err(|error| format!("{setting}: {shown}: {error}"))
+}

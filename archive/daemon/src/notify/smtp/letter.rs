@@ -1,0 +1,43 @@
+//! A message as a letter: headers and text as mail has them, in ASCII whatever they say.
+
+use std::time::SystemTime;
+
+use lettre::address::Envelope;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue, MIME_VERSION_1_0};
+
+use crate::notify::message::Message;
+use crate::notify::settings::SmtpSettings;
+
+/// A letter and its envelope.
+pub(super) struct Letter {
+    pub(super) envelope: Envelope,
+    pub(super) bytes: Vec<u8>,
+}
+
+pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<Letter, String> {
+    let from = &settings.from.0;
+    let id = format!("<{}@{}>", message.id, from.email.domain());
+    let mut letter = lettre::Message::builder()
+        .from(from.clone())
+        .subject(message.subject.as_str())
+        .date(SystemTime::from(message.at))
+        .message_id(Some(id))
+        // Nobody's holiday answers to it (RFC 3834).
+        .raw_header(HeaderValue::new(
+            HeaderName::new_from_ascii_str("Auto-Submitted"),
+            "auto-generated".to_owned(),
+        ))
+        .header(MIME_VERSION_1_0)
+        .header(ContentType::TEXT_PLAIN);
+    for to in &settings.to {
+        letter = letter.to(to.0.clone());
+    }
+    let text = message.letter().replace('\n', "\r\n");
+    let letter = letter
+        .body(text)
+        .map_err(|error| format!("the letter cannot be written: {error}"))?;
+    Ok(Letter {
+        envelope: letter.envelope().clone(),
+        bytes: letter.formatted(),
+    })
+}

@@ -1,0 +1,462 @@
+//! Letters to a mail server of our own: honest, rude, lying, hanging.
+
+mod server;
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+use self::server::{Manner, Server, certified};
+use super::super::incident::{News, What};
+use super::super::settings::{MailAddress, SmtpTls};
+use super::*;
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn address(text: &str) -> MailAddress {
+    text.to_owned().try_into().unwrap()
+}
+
+fn settings(port: u16, tls: SmtpTls) -> SmtpSettings {
+    SmtpSettings {
+        server: "localhost".to_owned(),
+        port: Some(port),
+        tls,
+        authorities: None,
+        user: None,
+        password_file: None,
+        from: address("Archivwächter <holdfast@example.org>"),
+        to: vec![address("a@example.org"), address("Bé <b@example.org>")],
+    }
+}
+
+fn message(source: &str, text: &str) -> Message {
+    let news = News {
+        key: "export".to_owned(),
+        what: What::Began,
+        since: Timestamp::UNIX_EPOCH,
+        count: 1,
+        text: text.to_owned(),
+    };
+    let at = "2026-01-02T03:04:05Z".parse().unwrap();
+    Message::digest(source, "77ab".to_owned(), at, vec![news])
+}
+
+/// A file with these rights.
+fn file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
+    let path = directory.join(format!("{mode:o}-{}", text.len()));
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+        .unwrap();
+    path
+}
+
+/// Headers by name, and the text, both decoded.
+fn decoded(raw: &str) -> (Vec<(String, String)>, String) {
+    let (headers, body) = raw.split_once("\r\n\r\n").unwrap();
+    let headers: Vec<(String, String)> = headers
+        .replace("\r\n ", " ")
+        .lines()
+        .map(|line| line.split_once(": ").unwrap())
+        .map(|(name, value)| (name.to_owned(), words(value)))
+        .collect();
+    let encoding = headers
+        .iter()
+        .find(|(name, _)| name == "Content-Transfer-Encoding");
+    let body = match encoding.unwrap().1.as_str() {
+        "7bit" => body.replace("\r\n..", "\r\n."),
+        "base64" => {
+            let text = STANDARD.decode(body.replace("\r\n", "")).unwrap();
+            String::from_utf8(text).unwrap()
+        }
+        "quoted-printable" => quoted(&body.replace("=\r\n", "")),
+        other => panic!("{other}"),
+    };
+    (headers, body)
+}
+
+/// RFC 2047, base64 only.
+fn words(value: &str) -> String {
+    let mut text = String::new();
+    for word in value.replace("?= =?", "?==?").split_inclusive("?=") {
+        match word.split_once("=?utf-8?b?") {
+            None => text.push_str(word),
+            Some((before, word)) => {
+                text.push_str(before);
+                let word = STANDARD.decode(word.trim_end_matches("?=")).unwrap();
+                text.push_str(std::str::from_utf8(&word).unwrap());
+            }
+        }
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'=' {
+            let digits = [rest.next().unwrap(), rest.next().unwrap()];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_letter_arrives_as_it_was_written() {
+    let server = Server::start(Manner::default()).await;
+    let settings = settings(server.port, SmtpTls::None);
+    let text = "Größe: 5 Dateien, 日本語\n.\n..dots\n".to_owned() + &"lang ".repeat(300);
+    let sent = message("repository köb", &text);
+    assert_eq!(send(&settings, &sent, SOON).await, (true, None));
+    let mail = server.mail().pop().unwrap();
+    assert_eq!(mail.from, "MAIL FROM:<holdfast@example.org>");
+    assert_eq!(
+        mail.to,
+        ["RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>"]
+    );
+    assert!(!mail.is_encrypted && mail.raw.is_ascii());
+    let lines = mail.raw.split("\r\n");
+    assert!(
+        lines
+            .clone()
+            .all(|line| line.len() <= 998 && !line.contains(['\r', '\n']))
+    );
+    let (headers, body) = decoded(&mail.raw);
+    let header = |name: &str| {
+        let mut found = headers.iter().filter(|(own, _)| own == name);
+        let value = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} stands twice");
+        value.unwrap_or_else(|| panic!("no {name}: {headers:?}"))
+    };
+    assert_eq!(header("Subject"), "repository köb: export began");
+    assert_eq!(header("Date"), "Fri, 02 Jan 2026 03:04:05 +0000");
+    assert_eq!(header("Message-ID"), "<77ab@example.org>");
+    assert_eq!(header("Auto-Submitted"), "auto-generated");
+    assert_eq!(header("MIME-Version"), "1.0");
+    assert_eq!(header("Content-Type"), "text/plain; charset=utf-8");
+    assert!(header("From").contains("Archivwächter") && header("To").contains("Bé"));
+    assert_eq!(
+        body.replace("\r\n", "\n").trim_end(),
+        sent.letter().trim_end()
+    );
+}
+
+/// Kills: a line that begins with a dot and ends the letter, or loses its dot.
+#[tokio::test]
+async fn a_dot_at_the_beginning_of_a_line_is_doubled_on_the_wire() {
+    let server = Server::start(Manner::default()).await;
+    let settings = settings(server.port, SmtpTls::None);
+    let sent = message(".dot\n.\n", "plain");
+    assert_eq!(send(&settings, &sent, SOON).await, (true, None));
+    let mail = server.mail().pop().unwrap();
+    assert!(mail.raw.contains("\r\n\r\n..dot\r\n..\r\n"), "{}", mail.raw);
+    let (_, body) = decoded(&mail.raw);
+    assert_eq!(
+        body.replace("\r\n", "\n").trim_matches(['.', '\n']),
+        sent.letter().trim_matches(['.', '\n'])
+    );
+}
+
+#[tokio::test]
+async fn both_ways_of_encryption_with_a_login() {
+    let directory = tempfile::tempdir().unwrap();
+    let (authority, tls) = certified("localhost");
+    let authorities = file(directory.path(), &authority, 0o644);
+    let password = file(directory.path(), "pass wörd\nnot this\n", 0o600);
+    let login = STANDARD.encode("\0officer\0pass wörd");
+    for (kind, wraps) in [(SmtpTls::Wrapper, true), (SmtpTls::Starttls, false)] {
+        let manner = Manner {
+            tls: Some(Arc::clone(&tls)),
+            wraps,
+            login: Some(login.clone()),
+            ..Manner::default()
+        };
+        let server = Server::start(manner).await;
+        let mut settings = SmtpSettings {
+            authorities: Some(authorities.clone()),
+            user: Some("officer".to_owned()),
+            password_file: Some(password.clone()),
+            ..settings(server.port, kind)
+        };
+        let sent = message("repository kb", "text");
+        assert_eq!(send(&settings, &sent, SOON).await, (true, None), "{kind:?}");
+        let mail = server.mail().pop().unwrap();
+        assert!(mail.is_encrypted && mail.login == login, "{mail:?}");
+        // Somebody else's certificate, or one for another name: nothing is said to it.
+        let (other, _) = certified("localhost");
+        let wrong = file(directory.path(), &format!("{other}\n{kind:?}"), 0o644);
+        for (server_name, path) in [("localhost", &wrong), ("127.0.0.1", &authorities)] {
+            settings.server = server_name.to_owned();
+            settings.authorities = Some(path.clone());
+            let (is_taken, why) = send(&settings, &sent, SOON).await;
+            assert!(
+                !is_taken && why.as_ref().unwrap().contains("certificate"),
+                "{why:?}"
+            );
+        }
+        // The machine's own authorities do not know it either.
+        settings.authorities = None;
+        settings.server = "localhost".to_owned();
+        assert!(!send(&settings, &sent, SOON).await.0);
+        // A wrong password is told, and not repeated.
+        settings.authorities = Some(authorities.clone());
+        let secret = file(
+            directory.path(),
+            &format!("hunter2{}", "x".repeat(kind as usize)),
+            0o600,
+        );
+        settings.password_file = Some(secret);
+        let (is_taken, why) = send(&settings, &sent, SOON).await;
+        let why = why.unwrap();
+        assert!(
+            !is_taken && why.contains("the login") && why.contains("535"),
+            "{why}"
+        );
+        assert!(!why.contains("hunter2"), "{why}");
+        assert_eq!(server.mail().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_everyone_may_read_is_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(Manner::default()).await;
+    for (text, mode, says) in [
+        ("open", 0o644, "chmod o="),
+        (&*"x".repeat(2 << 20), 0o600, "too long"),
+    ] {
+        let settings = SmtpSettings {
+            user: Some("u".to_owned()),
+            password_file: Some(file(directory.path(), text, mode)),
+            ..settings(server.port, SmtpTls::None)
+        };
+        let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+        assert!(!is_taken && why.as_ref().unwrap().contains(says), "{why:?}");
+    }
+    let settings = SmtpSettings {
+        user: Some("u".to_owned()),
+        password_file: Some("/nowhere/password".into()),
+        ..settings(server.port, SmtpTls::None)
+    };
+    let (_, why) = send(&settings, &message("r", "t"), SOON).await;
+    assert!(
+        why.unwrap()
+            .contains("notify.smtp.password_file: /nowhere/password")
+    );
+    assert!(server.mail().is_empty());
+}
+
+#[tokio::test]
+async fn one_who_is_refused_does_not_keep_it_from_the_others() {
+    let manner = Manner {
+        refuses: vec!["b@example.org"],
+        ..Manner::default()
+    };
+    let server = Server::start(manner).await;
+    let settings = settings(server.port, SmtpTls::None);
+    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    let why = why.unwrap();
+    assert!(
+        is_taken && why.contains("it refuses b@example.org") && why.contains("550"),
+        "{why}"
+    );
+    assert_eq!(server.mail()[0].to, ["RCPT TO:<a@example.org>"]);
+    let all = Manner {
+        refuses: vec!["example.org"],
+        ..Manner::default()
+    };
+    let server = Server::start(all).await;
+    let settings = SmtpSettings {
+        port: Some(server.port),
+        ..settings
+    };
+    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    assert!(!is_taken && why.unwrap().contains("it refuses a@example.org"));
+}
+
+/// Each answer of a server once refused, cut off, and out of place.
+#[tokio::test]
+async fn a_server_that_refuses_cuts_or_lies_is_told_and_nothing_counts_as_taken() {
+    for command in ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "TEXT"] {
+        for answer in [
+            "",
+            "2",
+            "421 4.3.2 closing\r\n",
+            "554 5.7.1 go away\u{1b}[2J\r\n",
+            "250-never ending\r\n",
+            "250-one\r\n251 other\r\n",
+            "hello\r\n",
+            "999 x\r\n",
+            "\r\n",
+            "354 what?\r\n",
+            "\u{fffd}\0\r\n",
+        ] {
+            let manner = Manner {
+                instead: Some((command, answer)),
+                ..Manner::default()
+            };
+            let server = Server::start(manner).await;
+            let settings = settings(server.port, SmtpTls::None);
+            // What is only begun, and never ended, looks like silence.
+            let limit = Duration::from_millis(200);
+            let (is_taken, why) = send(&settings, &message("r", "t"), limit).await;
+            let is_harmless = answer.starts_with("354") && !["DATA", "TEXT"].contains(&command);
+            if command == "DATA" && answer.starts_with("354") || is_harmless {
+                continue;
+            }
+            let why = why.unwrap_or_default();
+            assert!(!is_taken && !why.is_empty(), "{command} {answer:?}");
+            assert!(!why.contains('\u{1b}') && why.len() < 2 * SAID, "{why}");
+            assert!(why.starts_with("localhost:"), "{why}");
+            assert!(server.mail().is_empty(), "{command} {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_is_left_and_it_is_told_where() {
+    for (command, step) in [
+        ("GREETING", "its greeting"),
+        ("EHLO", "its greeting"),
+        ("MAIL", "the sender"),
+        ("RCPT", "the recipients"),
+        ("DATA", "the letter"),
+        ("TEXT", "the letter"),
+    ] {
+        let manner = Manner {
+            hangs: Some(command),
+            ..Manner::default()
+        };
+        let server = Server::start(manner).await;
+        let settings = settings(server.port, SmtpTls::None);
+        let begin = Instant::now();
+        let (is_taken, why) = send(&settings, &message("r", "t"), Duration::from_millis(300)).await;
+        let why = why.unwrap();
+        assert!(
+            !is_taken && why.contains(step) && why.contains("it was left"),
+            "{why}"
+        );
+        assert!(begin.elapsed() < SOON);
+    }
+    // In the middle of the encryption, too.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let settings = settings(port, SmtpTls::Wrapper);
+    let (_, why) = send(&settings, &message("r", "t"), Duration::from_millis(300)).await;
+    assert!(
+        why.unwrap()
+            .contains("the encryption had not come to an end")
+    );
+}
+
+/// One that has taken the letter and does not say good-bye: the letter is taken all the same.
+#[tokio::test]
+async fn who_is_rude_at_the_end_has_taken_it_all_the_same() {
+    let manner = Manner {
+        instead: Some(("QUIT", "")),
+        ..Manner::default()
+    };
+    let server = Server::start(manner).await;
+    let settings = settings(server.port, SmtpTls::None);
+    assert_eq!(
+        send(&settings, &message("r", "t"), SOON).await,
+        (true, None)
+    );
+}
+
+/// Kills: memory that grows with what a server says; a line that never ends.
+#[tokio::test]
+async fn a_flood_ends() {
+    for flood in [
+        &b"220-again\r\n"[..],
+        b"220 no end of line ",
+        b"\0\xff\xfe",
+        b"\n",
+    ] {
+        for tls in [SmtpTls::None, SmtpTls::Starttls, SmtpTls::Wrapper] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let flooding = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let piece = flood.repeat(1000);
+                let mut sent = 0_usize;
+                while stream.write_all(&piece).await.is_ok() {
+                    sent += piece.len();
+                }
+                sent
+            };
+            let (settings, message) = (settings(port, tls), message("r", "t"));
+            let sending = async {
+                let (is_taken, why) = send(&settings, &message, SOON).await;
+                assert!(!is_taken && why.is_some());
+            };
+            let begin = Instant::now();
+            let (sent, ()) = tokio::join!(flooding, sending);
+            // What the system keeps in between is not ours.
+            assert!(sent < 64 << 20, "{sent} bytes were read of {flood:?}");
+            assert!(begin.elapsed() < SOON, "{flood:?} {tls:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_starttls_or_with_words_pushed_in_before_it_nothing_is_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = Server::start(Manner::default()).await;
+    let settings = settings(plain.port, SmtpTls::Starttls);
+    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    assert!(!is_taken && why.unwrap().contains("offers no STARTTLS"));
+    // Somebody between us and the server adds an answer in the clear: it must not be taken for one behind the encryption.
+    let (authority, tls) = certified("localhost");
+    let manner = Manner {
+        tls: Some(tls),
+        instead: Some(("STARTTLS", "220 go ahead\r\n250-evil\r\n250 AUTH PLAIN\r\n")),
+        ..Manner::default()
+    };
+    let server = Server::start(manner).await;
+    let settings = SmtpSettings {
+        port: Some(server.port),
+        authorities: Some(file(directory.path(), &authority, 0o644)),
+        ..settings
+    };
+    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    assert!(
+        !is_taken && why.as_ref().unwrap().contains("the encryption"),
+        "{why:?}"
+    );
+    assert!(server.mail().is_empty() && plain.mail().is_empty());
+}
+
+#[tokio::test]
+async fn nobody_at_home_is_told() {
+    let free = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let (is_taken, why) = send(&settings(free, SmtpTls::None), &message("r", "t"), SOON).await;
+    assert!(!is_taken && why.unwrap().contains("refused"));
+    let settings = SmtpSettings {
+        server: "no-such-host.invalid".to_owned(),
+        ..settings(25, SmtpTls::Wrapper)
+    };
+    let (_, why) = send(&settings, &message("r", "t"), SOON).await;
+    assert!(why.unwrap().contains("its address is not known"));
+}

@@ -1,0 +1,284 @@
+//! The notifier with a command, by the hand of a clock.
+
+use std::path::Path;
+
+use super::*;
+use crate::clock::{Chance, ManualClock};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn settings(script: &str) -> NotifySettings {
+    NotifySettings {
+        command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+        ..NotifySettings::default()
+    }
+}
+
+fn started(settings: &NotifySettings) -> (Notifier, ManualClock, Daemon) {
+    let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
+    (
+        Notifier::start("repository kb", settings, &daemon, Arc::new(Forgetful)).unwrap(),
+        hand,
+        daemon,
+    )
+}
+
+async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
+    let reading = async {
+        loop {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            if text.lines().count() >= count && text.ends_with('\n') {
+                return text
+                    .lines()
+                    .map(|line| serde_json::from_str(line).unwrap())
+                    .collect();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, reading)
+        .await
+        .expect("a message")
+}
+
+#[tokio::test]
+async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("said");
+    let (notifier, hand, daemon) = started(&settings(&format!("cat >> {}", path.display())));
+    for number in 0..1000 {
+        notifier.raise("node/one-1", format!("silent {number}\n\"quoted\""));
+        notifier.raise("volume/v", "offline");
+    }
+    notifier.resolve("volume/v");
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    let said = lines(&path, 1).await;
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0]["version"], message::VERSION);
+    assert_eq!(said[0]["subject"], "repository kb: node/one-1 began");
+    assert_eq!(said[0]["items"].as_array().unwrap().len(), 1);
+    assert_eq!(said[0]["items"][0]["count"], 1000);
+    assert_eq!(said[0]["items"][0]["text"], "silent 999\n\"quoted\"");
+    notifier.resolve("node/one-1");
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    let said = lines(&path, 2).await;
+    assert_eq!(said[1]["items"][0]["what"], "over");
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_that_did_not_get_through_is_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, open) = (directory.path().join("said"), directory.path().join("open"));
+    let script = format!("test -e {} && cat >> {}", open.display(), path.display());
+    let (notifier, hand, daemon) = started(&settings(&script));
+    notifier.raise("k", "t");
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    let failing = async {
+        while !notifier
+            .0
+            .as_ref()
+            .unwrap()
+            .command
+            .as_ref()
+            .unwrap()
+            .is_failing()
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, failing)
+        .await
+        .expect("a failure");
+    #[expect(clippy::disallowed_methods, reason = "only a mark")]
+    std::fs::write(&open, "").unwrap();
+    // The way waits to try again, and the reminder is not due.
+    hand.sleepers(2).await;
+    hand.advance(outbox::LONGEST_PAUSE);
+    let said = lines(&path, 1).await;
+    assert_eq!(said[0]["items"][0]["what"], "began");
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_hook_that_hangs() {
+    let (notifier, hand, daemon) = started(&settings("sleep 1000"));
+    notifier.raise("k", "t");
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_test_says_what_came_of_it() {
+    let (notifier, _hand, daemon) = started(&settings("echo closed >&2; exit 9"));
+    let outcomes = notifier.test().await;
+    assert!(outcomes[0].failure.as_ref().unwrap().contains("closed"));
+    assert_eq!(Notifier::silent().test().await, []);
+    Notifier::silent().raise("k", "t");
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}
+
+/// What outlives a notifier, or fails.
+#[derive(Debug, Default)]
+struct Rows {
+    rows: Mutex<BTreeMap<String, incident::Kept>>,
+    fails: bool,
+}
+
+impl Memory for Rows {
+    fn load(&self) -> Result<Vec<(String, incident::Kept)>, crate::tasks::AnyError> {
+        Ok(lock(&self.rows).clone().into_iter().collect())
+    }
+
+    fn keep(
+        &self,
+        rows: &[(String, Option<incident::Kept>)],
+    ) -> Result<(), crate::tasks::AnyError> {
+        if self.fails {
+            return Err("no room".into());
+        }
+        for (key, kept) in rows {
+            match kept {
+                Some(kept) => drop(lock(&self.rows).insert(key.clone(), kept.clone())),
+                None => drop(lock(&self.rows).remove(key)),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, waiting).await.expect(what);
+}
+
+/// Kills: a message that comes again because the process was restarted; one that is over and is never told to be.
+#[tokio::test]
+async fn a_restart_repeats_nothing_and_forgets_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("said");
+    let settings = settings(&format!("cat >> {}", path.display()));
+    let memory = Arc::new(Rows::default());
+    let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let begin = || {
+        let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
+        let memory = Arc::clone(&memory) as Arc<dyn Memory>;
+        let notifier = Notifier::start("repository kb", &settings, &daemon, memory).unwrap();
+        (notifier, daemon)
+    };
+    let wrong = |keys: &[&str]| {
+        let wrong = keys.iter().map(|key| ((*key).to_owned(), Wrong::now("t")));
+        wrong.collect::<BTreeMap<_, _>>()
+    };
+    let (notifier, daemon) = begin();
+    notifier.declare("a", &wrong(&["a/1", "a/2"]), &BTreeSet::new());
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    lines(&path, 1).await;
+    let is_told = |kept: &incident::Kept| kept.told.is_some();
+    until("told", || {
+        lock(&memory.rows)
+            .values()
+            .filter(|kept| is_told(kept))
+            .count()
+            == 2
+    })
+    .await;
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+    // One of them has ended meanwhile, and one is new.
+    let (notifier, daemon) = begin();
+    notifier.declare("a", &wrong(&["a/2", "a/3"]), &BTreeSet::new());
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    let said = lines(&path, 2).await;
+    let items = said[1]["items"].as_array().unwrap().iter();
+    let items: Vec<_> = items
+        .map(|item| format!("{} {}", item["key"], item["what"]))
+        .collect();
+    assert_eq!(items, ["\"a/1\" \"over\"", "\"a/3\" \"began\""]);
+    until("gone", || lock(&memory.rows).keys().eq(["a/2", "a/3"])).await;
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn people_are_told_also_where_nothing_can_be_remembered() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("said");
+    let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
+    let memory = Arc::new(Rows {
+        fails: true,
+        ..Rows::default()
+    });
+    let settings = settings(&format!("cat >> {}", path.display()));
+    let notifier = Notifier::start("r", &settings, &daemon, memory).unwrap();
+    notifier.raise("k", "t");
+    let told = lines(&path, 1);
+    let passing = async {
+        loop {
+            hand.sleepers(1).await;
+            hand.advance(Duration::from_mins(1));
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        said = told => assert_eq!(said[0]["items"][0]["key"], "k"),
+        () = passing => {}
+    }
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}
+
+/// Kills: a mail server that hangs and holds up the command, or the stop.
+#[tokio::test]
+async fn ways_do_not_wait_for_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("said");
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let smtp = format!(
+        "[smtp]\nserver = 'localhost'\nport = {port}\ntls = 'none'\nfrom = 'a@b.c'\nto = ['d@e.f']\n"
+    );
+    let smtp: NotifySettings = toml::from_str(&smtp).unwrap();
+    let settings = NotifySettings {
+        smtp: smtp.smtp,
+        limit: crate::settings::Period::from_secs(1000),
+        ..settings(&format!("cat >> {}", path.display()))
+    };
+    let (notifier, hand, daemon) = started(&settings);
+    notifier.raise("k", "t");
+    hand.sleepers(1).await;
+    hand.advance(Duration::from_mins(5));
+    assert_eq!(lines(&path, 1).await[0]["items"][0]["what"], "began");
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+    // A test says of each what came of it.
+    let settings = NotifySettings {
+        limit: crate::settings::Period::from_secs(1),
+        ..settings
+    };
+    let (notifier, _hand, daemon) = started(&settings);
+    let outcomes = notifier.test().await;
+    assert_eq!((outcomes[0].way, outcomes[0].is_taken), ("command", true));
+    assert_eq!((outcomes[1].way, outcomes[1].is_taken), ("smtp", false));
+    assert_eq!(outcomes[1].target, format!("localhost:{port} to d@e.f"));
+    assert!(outcomes[1].failure.as_ref().unwrap().contains("after 1 s"));
+    daemon.tasks.stop_all();
+    daemon.tasks.join(SOON).await.unwrap();
+}

@@ -1,0 +1,157 @@
+//! Which files are not in every replica that must have them, and since when: kept while they change, never many.
+//!
+//! A few of each kind of lack are known by name, those first that began to lack first. Not promised: an age from before
+//! the start of the process; from then on it is the last change of the copy that is lacking.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archive_model::{FileName, ReplicaId};
+use jiff::Timestamp;
+
+use crate::store::FileRecord;
+
+/// The most files of one kind of lack that are known by name.
+const MOST: usize = 1000;
+
+/// How many names are given.
+const NAMES: usize = 5;
+
+/// What a file lacks, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lack {
+    of: BTreeSet<ReplicaId>,
+    since: Timestamp,
+}
+
+/// Files by what they lack, with since when.
+#[derive(Debug, Default)]
+pub(super) struct Lagging(BTreeMap<BTreeSet<ReplicaId>, BTreeMap<FileName, Timestamp>>);
+
+/// Files that have lacked a replica for long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// How many are known.
+    pub files: usize,
+    /// The first few of them.
+    pub first: Vec<FileName>,
+    /// Since when the oldest has.
+    pub since: Timestamp,
+}
+
+impl Lack {
+    /// What a file lacks; none: nothing, or not all of its bytes have passed yet.
+    pub(super) fn of(record: &FileRecord) -> Option<Self> {
+        record.content.as_ref()?;
+        let of = super::counts::lacking(record);
+        let since = of.iter().filter_map(|id| record.replicas.get(id));
+        let since = since.map(|copy| copy.since).max()?;
+        Some(Self { of, since })
+    }
+}
+
+impl Lagging {
+    /// How a file is now.
+    pub(super) fn set(&mut self, name: &FileName, lack: Option<&Lack>) {
+        let known: Vec<Timestamp> = self
+            .0
+            .values_mut()
+            .filter_map(|files| files.remove(name))
+            .collect();
+        if let Some(lack) = lack {
+            let files = self.0.entry(lack.of.clone()).or_default();
+            if files.len() < MOST {
+                let since = known.into_iter().fold(lack.since, Timestamp::min);
+                files.insert(name.clone(), since);
+            }
+        }
+        self.0.retain(|_, files| !files.is_empty());
+    }
+
+    /// All files that lack something and are known.
+    pub(super) fn names(&self) -> impl Iterator<Item = &FileName> {
+        self.0.values().flat_map(BTreeMap::keys)
+    }
+
+    /// The files that have lacked a replica since before `before`, but for those that are excused.
+    pub(super) fn late(
+        &self,
+        before: Timestamp,
+        is_excused: impl Fn(&ReplicaId) -> bool,
+    ) -> Option<Late> {
+        let counted = self
+            .0
+            .iter()
+            .filter(|(of, _)| of.iter().any(|id| !is_excused(id)));
+        let files = counted.flat_map(|(_, files)| files);
+        let mut late: Vec<(Timestamp, &FileName)> = files
+            .filter(|(_, since)| **since <= before)
+            .map(|(name, since)| (*since, name))
+            .collect();
+        late.sort_unstable();
+        let (since, _) = *late.first()?;
+        let first = late.iter().take(NAMES).map(|(_, name)| (*name).clone());
+        Some(Late {
+            files: late.len(),
+            first: first.collect(),
+            since,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(60 * minute).unwrap()
+    }
+
+    fn name(number: usize) -> FileName {
+        FileName::new(&format!("f-{number:05}")).unwrap()
+    }
+
+    fn lack(of: &[&str], minute: i64) -> Lack {
+        Lack {
+            of: of.iter().map(|id| ReplicaId::new(id).unwrap()).collect(),
+            since: at(minute),
+        }
+    }
+
+    /// Kills: an age that begins anew with each attempt, an excused replica that counts, names without end.
+    #[test]
+    fn a_file_is_as_late_as_its_first_lack_and_only_what_is_not_excused_counts() {
+        let mut lagging = Lagging::default();
+        let late = |lagging: &Lagging, minute| {
+            let late = lagging.late(at(minute), |id| id.as_str() == "new");
+            late.map(|late| (late.files, late.since, late.first))
+        };
+        lagging.set(&name(1), Some(&lack(&["two"], 1)));
+        lagging.set(&name(1), Some(&lack(&["one", "two"], 7)));
+        lagging.set(&name(2), Some(&lack(&["two"], 5)));
+        lagging.set(&name(3), Some(&lack(&["new"], 0)));
+        assert_eq!(late(&lagging, 0), None);
+        assert_eq!(late(&lagging, 4), Some((1, at(1), vec![name(1)])));
+        assert_eq!(late(&lagging, 5), Some((2, at(1), vec![name(1), name(2)])));
+        lagging.set(&name(1), None);
+        lagging.set(&name(9), None);
+        assert_eq!(late(&lagging, 9), Some((1, at(5), vec![name(2)])));
+        lagging.set(&name(2), None);
+        lagging.set(&name(3), None);
+        assert!(lagging.0.is_empty());
+    }
+
+    #[test]
+    fn however_many_lag_memory_is_bounded() {
+        let mut lagging = Lagging::default();
+        for number in 0..10 * MOST {
+            lagging.set(&name(number), Some(&lack(&["two"], 0)));
+        }
+        let late = lagging.late(at(0), |_| false).unwrap();
+        assert_eq!((late.files, late.first.len()), (MOST, NAMES));
+        assert_eq!(late.first[0], name(0));
+        for number in 0..10 * MOST {
+            lagging.set(&name(number), None);
+        }
+        assert!(lagging.0.is_empty());
+    }
+}

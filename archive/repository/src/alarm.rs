@@ -1,0 +1,190 @@
+//! What people should hear of the files: damage, loss, what waits for them, a brake that holds, files that lag behind.
+//!
+//! Pure: from what is filed, counted and held comes all that is wrong now, an incident for each replica and kind of
+//! trouble, never one for each file. The kinds are kept apart, so that a loss is not drowned in damage that mends itself.
+//! What has been said of it before, and for how long it must last, is the notifier's business.
+
+mod watch;
+
+use std::collections::BTreeMap;
+
+use archive_daemon::notify::incident::Wrong;
+use archive_model::{AnomalyKind, FileName, ReplicaId};
+use jiff::Timestamp;
+
+use crate::admin::Late;
+use crate::anomalies::AnomalyRow;
+use crate::repair::policy::Hold;
+
+pub(crate) use watch::Alarm;
+
+/// How many names are given.
+const NAMES: usize = 5;
+
+/// The keys within which all incidents of the files are.
+const FILED: &str = "anomalies";
+const HELD: &str = "repair";
+const LATE: &str = "files";
+
+/// What is to be done about an anomaly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Trouble {
+    /// It is mended, by itself or by an officer.
+    Damaged,
+    /// Nothing can mend it.
+    Lost,
+    /// People must say what is right.
+    Unclear,
+}
+
+/// What is filed of one replica and kind of trouble.
+#[derive(Debug, Default)]
+struct Tally {
+    files: u64,
+    kinds: BTreeMap<&'static str, u64>,
+    first: Vec<FileName>,
+    /// The file that was counted last: one that has several anomalies is one file.
+    last: Option<FileName>,
+    since: Option<Timestamp>,
+}
+
+/// What is filed, added up.
+#[derive(Debug, Default)]
+struct Tallies(BTreeMap<(ReplicaId, Trouble), Tally>);
+
+impl Trouble {
+    /// What kind of trouble an anomaly is; none: nothing that people need hear of.
+    const fn of(kind: &AnomalyKind) -> Option<Self> {
+        use AnomalyKind as K;
+        match kind {
+            K::Missing | K::Corrupt(_) | K::Unreadable(_) => Some(Self::Damaged),
+            K::Lost(_) => Some(Self::Lost),
+            K::Unexpected
+            | K::Duplicate(_)
+            | K::Conflicting(_)
+            | K::Disputed(_)
+            | K::Unverified { .. } => Some(Self::Unclear),
+            K::Transient => None,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged",
+            Self::Lost => "lost",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+impl Tallies {
+    /// Adds what is filed of one file in one replica; files in their order.
+    fn add(&mut self, row: &AnomalyRow) {
+        let filed = &row.filed;
+        if row.closed.is_some() || filed.accepted.is_some() {
+            return;
+        }
+        let Some(trouble) = Trouble::of(&filed.kind) else {
+            return;
+        };
+        let tally = self.0.entry((row.replica.clone(), trouble)).or_default();
+        *tally.kinds.entry(filed.kind.word()).or_default() += 1;
+        tally.since = Some(tally.since.map_or(filed.since, |at| at.min(filed.since)));
+        if tally.last.as_ref() != Some(&row.file) {
+            tally.files = tally.files.saturating_add(1);
+            tally.last = Some(row.file.clone());
+            if tally.first.len() < NAMES {
+                tally.first.push(row.file.clone());
+            }
+        }
+    }
+
+    /// By the key of the incident: what is wrong.
+    fn wrong(&self) -> BTreeMap<String, Wrong> {
+        let wrong = self.0.iter().map(|((replica, trouble), tally)| {
+            let key = format!("{FILED}/{replica}/{}", trouble.word());
+            (key, tally.wrong(replica, *trouble))
+        });
+        wrong.collect()
+    }
+}
+
+impl Tally {
+    fn wrong(&self, replica: &ReplicaId, trouble: Trouble) -> Wrong {
+        let kinds = self
+            .kinds
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let of = files(self.files);
+        let what = match trouble {
+            Trouble::Damaged => format!("{of} of replica {replica} must be repaired: {kinds}"),
+            Trouble::Lost => format!(
+                "{of} of replica {replica} have lost bytes that are good in no replica: {kinds}"
+            ),
+            Trouble::Unclear => format!("{of} of replica {replica} wait for people: {kinds}"),
+        };
+        let advice = match trouble {
+            Trouble::Damaged => "`holdfast anomalies` says what is done about each",
+            Trouble::Lost => "find another copy, or accept the loss: `holdfast anomalies`",
+            Trouble::Unclear => "`holdfast anomalies` says what each waits for",
+        };
+        Wrong {
+            text: format!("{what}\n{}\n{advice}", names(&self.first, self.files)),
+            since: self.since,
+        }
+    }
+}
+
+/// What is wrong where the brake holds repairs.
+fn held(brakes: &[(ReplicaId, Hold)]) -> BTreeMap<String, Wrong> {
+    let held = brakes.iter().map(|(replica, hold)| {
+        let text = format!("nothing of replica {replica} is repaired by itself any more: {hold}");
+        (format!("{HELD}/{replica}"), Wrong::now(text))
+    });
+    held.collect()
+}
+
+/// What is wrong where files are not in every replica that must have them; `below` is how many there are now.
+fn late(late: Option<&Late>, below: u64) -> BTreeMap<String, Wrong> {
+    let Some(late) = late else {
+        return BTreeMap::new();
+    };
+    // Those that have just come in are among them, and as many as are known by name surely are.
+    let known = u64::try_from(late.files).unwrap_or(u64::MAX);
+    let count = below.max(known);
+    let text = format!(
+        "{} not in every replica that must have them; {known} of them for longer than it may take\n{}\n\
+         `holdfast status` says what is offline, `holdfast stat NAME` why a copy failed",
+        if count == 1 {
+            "1 file is".to_owned()
+        } else {
+            format!("{count} files are")
+        },
+        names(&late.first, known),
+    );
+    let wrong = Wrong {
+        text,
+        since: Some(late.since),
+    };
+    BTreeMap::from([(format!("{LATE}/below-required"), wrong)])
+}
+
+fn files(count: u64) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        _ => format!("{count} files"),
+    }
+}
+
+fn names(first: &[FileName], of: u64) -> String {
+    let names: Vec<String> = first.iter().map(ToString::to_string).collect();
+    let shown = u64::try_from(first.len()).unwrap_or(u64::MAX);
+    match of.saturating_sub(shown) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

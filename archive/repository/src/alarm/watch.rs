@@ -1,0 +1,109 @@
+//! Looks at what is filed, counted and held, and tells the notifier.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archive_daemon::{Notifier, Step, Worker, WorkerError};
+use archive_db::DbError;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+use super::{FILED, HELD, LATE, Tallies, held, late};
+use crate::anomalies::Anomalies;
+use crate::preserver::Preserver;
+use crate::repair::policy::Automatic;
+
+/// How often is looked.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The job that looks.
+pub(crate) struct Alarm {
+    own: Preserver,
+    notifier: Notifier,
+    changes: watch::Receiver<u64>,
+    /// How long a file may be on its way into every replica.
+    delay: Duration,
+    started: Instant,
+}
+
+impl Alarm {
+    pub(crate) fn new(own: Preserver, notifier: Notifier, delay: Duration) -> Self {
+        let mut changes = own.anomalies.changes();
+        // What was filed before the start is looked at, too.
+        changes.mark_changed();
+        Self {
+            changes,
+            started: own.clock.instant(),
+            own,
+            notifier,
+            delay,
+        }
+    }
+
+    /// What is filed, added up, where that has changed.
+    async fn look_at_files(&mut self) -> Result<(), WorkerError> {
+        if !self.changes.has_changed()? {
+            return Ok(());
+        }
+        self.changes.mark_unchanged();
+        let anomalies = Arc::clone(&self.own.anomalies);
+        let tallies = spawn_blocking(move || read(&anomalies)).await?;
+        let tallies = tallies.inspect_err(|_unread| self.changes.mark_changed())?;
+        let known = BTreeSet::new();
+        self.notifier.declare(FILED, &tallies.wrong(), &known);
+        Ok(())
+    }
+
+    fn look_at_brakes(&self) {
+        let mut wrong = held(&self.own.brakes());
+        if self.own.policy.automatic == Automatic::Off || self.own.admin.counts().is_none() {
+            // Nothing would be repaired by itself anyway, or it is not known yet how many files there are.
+            wrong.clear();
+        }
+        self.notifier.declare(HELD, &wrong, &BTreeSet::new());
+    }
+
+    fn look_at_late(&self) {
+        let standing = self.own.standing.now();
+        let Some(counts) = self.own.admin.counts() else {
+            return;
+        };
+        let now = self.own.clock.now();
+        let before = now.checked_sub(self.delay).unwrap_or(now);
+        let lag = self.own.admin.late(before, |id| standing.is_excused(id));
+        let below = counts.below_required(|id| standing.is_excused(id));
+        // Since when a file lags is known from the start on only: until then nothing is over.
+        let since = self
+            .own
+            .clock
+            .instant()
+            .saturating_duration_since(self.started);
+        let unclear = (since <= self.delay).then(|| LATE.to_owned());
+        let unclear = unclear.into_iter().collect();
+        self.notifier
+            .declare(LATE, &late(lag.as_ref(), below), &unclear);
+    }
+}
+
+fn read(anomalies: &Anomalies) -> Result<Tallies, DbError> {
+    let mut tallies = Tallies::default();
+    for row in anomalies.rows()? {
+        tallies.add(&row?);
+    }
+    Ok(tallies)
+}
+
+impl Worker for Alarm {
+    const NAME: &'static str = "alarm";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let begin = self.own.clock.instant();
+        self.look_at_files().await?;
+        self.look_at_brakes();
+        self.look_at_late();
+        // With very many anomalies a round takes long: most of the time is for others.
+        let took = self.own.clock.instant().saturating_duration_since(begin);
+        Ok(Step::Idle(PAUSE.max(took.saturating_mul(4))))
+    }
+}

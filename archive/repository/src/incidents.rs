@@ -1,0 +1,77 @@
+//! What people were told, in the admin data: one row for each incident, so that a restart tells nothing twice.
+
+use archive_daemon::notify::Memory;
+use archive_daemon::notify::incident::Kept;
+use archive_daemon::tasks::AnyError;
+use archive_db::{DbError, Table, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::admin::Admin;
+
+/// An incident, by its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Row(Kept);
+
+impl Value for Row {}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Told {
+    admin: Admin,
+    table: Table<String, Row>,
+}
+
+impl Told {
+    pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
+        Ok(Self {
+            admin: admin.clone(),
+            table: admin.table("incidents")?,
+        })
+    }
+}
+
+impl Memory for Told {
+    fn load(&self) -> Result<Vec<(String, Kept)>, AnyError> {
+        let rows = self.table.scan()?;
+        let rows = rows.map(|row| row.map(|(key, Row(kept))| (key, kept)));
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn keep(&self, rows: &[(String, Option<Kept>)]) -> Result<(), AnyError> {
+        let mut changes = self.admin.change();
+        for (key, kept) in rows {
+            match kept {
+                Some(kept) => changes.batch().put(&self.table, key, &Row(kept.clone()))?,
+                None => changes.batch().delete(&self.table, key)?,
+            }
+        }
+        Ok(self.admin.commit(changes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_there_after_a_restart_until_they_are_taken_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept {
+            since: Timestamp::UNIX_EPOCH,
+            count: 7,
+            text: "ü\n".to_owned(),
+            told: Some(Timestamp::MAX),
+            over: None,
+        };
+        let opened = || Told::open(&Admin::open(directory.path()).unwrap()).unwrap();
+        let rows = ["a/b", "c"].map(|key| (key.to_owned(), Some(kept.clone())));
+        opened().keep(&rows).unwrap();
+        let table = opened();
+        assert_eq!(table.load().unwrap().len(), 2);
+        table.keep(&[("a/b".to_owned(), None)]).unwrap();
+        drop(table);
+        assert_eq!(opened().load().unwrap(), [("c".to_owned(), kept)]);
+    }
+}

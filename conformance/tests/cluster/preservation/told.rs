@@ -1,0 +1,83 @@
+//! What people are told: damage once, also over a restart of the repository, and once that it is over.
+
+use serde_json::Value;
+
+use super::*;
+
+/// What was told of `key`, in order.
+fn told(cluster: &Cluster, key: &str) -> Vec<(String, String)> {
+    let said = std::fs::read_to_string(cluster.path("told")).unwrap_or_default();
+    let messages = said.lines().map(|line| serde_json::from_str(line).unwrap());
+    let items = messages.flat_map(|message: Value| message["items"].as_array().unwrap().clone());
+    let text = |item: &Value, field: &str| item[field].as_str().unwrap().to_owned();
+    items
+        .filter(|item| item["key"] == key)
+        .map(|item| (text(&item, "what"), text(&item, "text")))
+        .collect()
+}
+
+async fn until_told(cluster: &Cluster, key: &str, what: &str) -> String {
+    eventually(&format!("{key} {what}"), LONG, async || {
+        let (last, text) = told(cluster, key).pop()?;
+        (last == what).then_some(text)
+    })
+    .await
+}
+
+fn whats(cluster: &Cluster, key: &str) -> Vec<String> {
+    told(cluster, key)
+        .into_iter()
+        .map(|(what, _)| what)
+        .collect()
+}
+
+/// Kills: a message for each file, one that comes again after a restart, an incident that is forgotten by a restart.
+#[test]
+fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        cluster.stop(REPOSITORY).await;
+        let path = cluster.path("told");
+        cluster.repository_settings = format!(
+            "[repair]\nautomatic = 'off'\n[notify]\ndelay = '1 s'\ncommand = ['/bin/sh', '-c', 'cat >> {}']\n",
+            path.display()
+        );
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        let names: Vec<FileName> = (0..7).map(|n| name(&format!("f-{n}"))).collect();
+        let bytes = noise(SIZE, 9);
+        for name in &names {
+            store(cluster, name, &bytes).await.unwrap();
+            flip(&cluster.copy("one", name), 5);
+        }
+        let checked = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!(checked.found().len(), 7);
+        let text = until_told(cluster, "anomalies/one/damaged", "began").await;
+        // How many, depends on how far the check had come.
+        assert!(
+            text.contains(" of replica one must be repaired: "),
+            "{text}"
+        );
+        assert!(text.contains(" corrupt\nf-"), "{text}");
+
+        // The repository and a node restart; what was told stays told, and what is new is told.
+        cluster.stop(REPOSITORY).await;
+        cluster.stop(NODES[0]).await;
+        cluster.start(REPOSITORY).await;
+        let node = "replica/one/node/one-1";
+        let text = until_told(cluster, node, "began").await;
+        assert!(text.contains("is silent"), "{text}");
+        assert_eq!(whats(cluster, "anomalies/one/damaged"), ["began"]);
+
+        // Repaired while nobody is told: the repository stops before it could say so.
+        cluster.start(NODES[0]).await;
+        cluster.until_all_nodes_live().await;
+        let repaired = repair(cluster, everything()).await.unwrap();
+        assert_eq!(outcomes(&repaired), ["repaired"; 7]);
+        cluster.stop(REPOSITORY).await;
+        cluster.start(REPOSITORY).await;
+        until_told(cluster, "anomalies/one/damaged", "over").await;
+        until_told(cluster, node, "over").await;
+        assert_eq!(whats(cluster, "anomalies/one/damaged"), ["began", "over"]);
+        assert_eq!(whats(cluster, node), ["began", "over"]);
+    });
+}

@@ -1,0 +1,155 @@
+//! The audit log checked offline: whole, changed, cut, out of order, written anew.
+
+use std::path::{Path, PathBuf};
+
+use archive_repository::admin::AuditLine;
+use archive_repository::audit_log::Chain;
+use jiff::Timestamp;
+
+use crate::holdfast::{Ran, executable, run};
+
+fn verify(words: &[&str], files: &[&Path]) -> Ran {
+    run(executable()
+        .args(["verify", "audit"])
+        .args(words)
+        .args(files))
+}
+
+/// Two files of ten lines, and the hash after each line.
+fn log(said: &str) -> ([String; 2], Vec<String>) {
+    let (mut files, mut hashes) = ([String::new(), String::new()], Vec::new());
+    let mut chain = Chain::start();
+    for number in 0..10_u64 {
+        let line = AuditLine {
+            at: Timestamp::UNIX_EPOCH,
+            who: "officer/o".to_owned(),
+            file: None,
+            what: format!("{said} {number}"),
+        };
+        let text =
+            String::from_utf8(chain.line(number, &line).expect("the next line")).expect("text");
+        files[usize::from(number >= 6)].push_str(&text);
+        hashes.push(chain.previous().to_string());
+    }
+    (files, hashes)
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+fn put(at: &Path, files: &[String]) -> Vec<PathBuf> {
+    drop(std::fs::remove_dir_all(at));
+    std::fs::create_dir(at).expect("mkdir");
+    let named = files.iter().enumerate().map(|(number, text)| {
+        let path = at.join(format!("audit-{number:06}.jsonl"));
+        std::fs::write(&path, text).expect("write");
+        path
+    });
+    named.collect()
+}
+
+#[test]
+fn a_whole_log_is_good_and_its_hashes_are_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (files, hashes) = log("did");
+    let paths = put(&at, &files);
+    let ran = verify(&[], &[&at]).expect(0);
+    assert!(
+        ran.out.contains("good") && ran.out.contains("10 lines, number 0 to 9"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.out.contains(&hashes[9]) && ran.err.is_empty(),
+        "{ran:?}"
+    );
+    let said = verify(&["--json", "--head", &hashes[4]], &[&at])
+        .expect(0)
+        .json();
+    assert_eq!(said["valid"], true);
+    assert_eq!(
+        (said["lines"].as_u64(), said["last"].as_u64()),
+        (Some(10), Some(9))
+    );
+    assert_eq!(said["sought"], 4);
+    let both = verify(&[], &[&paths[0], &paths[1]]).expect(0);
+    assert!(both.out.contains("2 files: good"), "{both:?}");
+    let rest = verify(&[], &[&paths[1]]).expect(0);
+    assert!(
+        rest.err.contains("before line number 6 was not looked at"),
+        "{rest:?}"
+    );
+    // What is being written just now.
+    let torn = [files[0].clone(), files[1].clone() + "{\"number\":10,"];
+    put(&at, &torn);
+    let ran = verify(&[], &[&at]).expect(0);
+    assert!(ran.err.contains("13 bytes after the last line"), "{ran:?}");
+}
+
+#[test]
+fn a_log_that_was_changed_is_named_with_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (files, hashes) = log("did");
+    let broken = |files: &[String], place: &str| {
+        put(&at, files);
+        let ran = verify(&[], &[&at]).expect(1);
+        assert!(ran.err.contains(place), "{place}: {ran:?}");
+        assert!(
+            ran.err.contains("restore the log from a copy") && ran.out.is_empty(),
+            "{ran:?}"
+        );
+        let said = verify(&["--json"], &[&at]).expect(1).json();
+        assert_eq!(said["valid"], false);
+        (
+            said["file"].as_str().unwrap().to_owned(),
+            said["line"].as_u64().unwrap(),
+        )
+    };
+    // One word of the third line: the fourth says so.
+    let edited = [files[0].replacen("did 2", "hid 2", 1), files[1].clone()];
+    let (file, line) = broken(&edited, "audit-000000.jsonl line 4");
+    assert!(file.ends_with("audit-000000.jsonl") && line == 4);
+    // The last line of a file: the first of the next says so.
+    let edited = [files[0].replacen("did 5", "hid 5", 1), files[1].clone()];
+    broken(&edited, "audit-000001.jsonl line 1");
+    let gone = files[0].split_inclusive('\n');
+    let gone = gone.filter(|line| !line.contains("did 3")).collect();
+    broken(&[gone, files[1].clone()], "audit-000000.jsonl line 4");
+    broken(
+        &[files[1].clone(), files[0].clone()],
+        "audit-000000.jsonl line 1",
+    );
+    broken(
+        &["\0\u{1}\n".to_owned(), files[1].clone()],
+        "audit-000000.jsonl line 1",
+    );
+    // Without its last line, or written anew as a whole: only a hash that was kept elsewhere tells.
+    for other in [log("made up").0, [files[0].clone(), String::new()]] {
+        put(&at, &other);
+        verify(&[], &[&at]).expect(0);
+        let ran = verify(&["--head", &hashes[9]], &[&at]).expect(1);
+        assert!(ran.err.contains("no line of it has the hash"), "{ran:?}");
+    }
+    // A file of the middle is gone.
+    let paths = put(&at, &files);
+    std::fs::remove_file(&paths[0]).unwrap();
+    let ran = verify(&[], &[&at]).expect(1);
+    assert!(
+        ran.err
+            .contains("audit-000000.jsonl line 1: the file is gone"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn what_is_no_log_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    put(&at, &[]);
+    let ran = verify(&[], &[&at]).expect(1);
+    assert!(ran.err.contains("no line of an audit log"), "{ran:?}");
+    let absent = directory.path().join("nothing");
+    let ran = verify(&[], &[&absent]).expect(2);
+    assert!(ran.err.contains("there is no such file"), "{ran:?}");
+    verify(&["--head", "abc"], &[&at]).usage();
+    verify(&[], &[]).usage();
+}
