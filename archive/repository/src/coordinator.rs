@@ -4,6 +4,7 @@
 //! and only then starts what was decided. Nothing here waits for a replica or a depositor.
 
 mod act;
+mod doubt;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{Admin, AdminError, AdminRow};
+use crate::anomalies::Anomalies;
 use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::standing::Standing;
@@ -106,6 +108,7 @@ pub(crate) struct Coordinator {
     pub(crate) standing: Arc<Standing>,
     pub(crate) limits: Limits,
     pub(crate) admin: Admin,
+    pub(crate) anomalies: Arc<Anomalies>,
     pub(crate) transfers: Transfers,
     pub(crate) healer: Healer,
     pub(crate) clock: Clock,
@@ -117,6 +120,8 @@ pub(crate) struct Coordinator {
     pub(crate) last_requester: u64,
     /// Who waits until what they decided is remembered.
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
+    /// Copies that count from this round on.
+    pub(crate) back: Vec<doubt::Back>,
 }
 
 /// A file that is on its way.
@@ -262,6 +267,9 @@ impl Coordinator {
                 None => return Ok(()),
             }
         }
+        if matches!(event, Event::Asked { .. }) {
+            self.reopen(&name, now, effects)?;
+        }
         let Some(active) = self.files.get_mut(&name) else {
             return Ok(());
         };
@@ -327,7 +335,10 @@ impl Coordinator {
             | Event::Readmitted { .. } => false,
         };
         let is_readmission = matches!(event, Event::Readmitted { .. });
+        let back = doubt::Back::of(active.state.record(), &event);
         let decided = active.state.apply(event, now, &self.limits);
+        self.back
+            .extend(back.filter(|back| back.is_so(active.state.record())));
         let is_persisted = decided.first() == Some(&Effect::Persist);
         if let (true, Some(who)) = (is_readmission && is_persisted, by) {
             // Signed anew, in the name of those who decided.

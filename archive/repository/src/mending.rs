@@ -20,6 +20,7 @@ use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
 use crate::repair::{Patient, Plan, plan};
+use crate::store::Event;
 
 pub(crate) use orders::Which;
 
@@ -305,8 +306,15 @@ impl Preserver {
             size: case.patient.size,
             place: case.place.clone(),
         };
-        self.file(&case.patient.replica, &case.patient.file, look, &errand)
-            .await?;
+        let (replica, file) = (&case.patient.replica, &case.patient.file);
+        self.file(replica, file, look, &errand).await?;
+        if case.patient.kind == AnomalyKind::Missing {
+            // It counts no more: whoever still has the bytes can store them again.
+            let event = Event::Gone {
+                replica: replica.clone(),
+            };
+            self.mail.happened(file.clone(), event).await;
+        }
         Ok(Done::of(Outcome::Lost, what))
     }
 }

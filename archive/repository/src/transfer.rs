@@ -190,7 +190,7 @@ impl Transfers {
             )
             .await;
         let mut upload = match opened {
-            Opened::Stored(copy) => return Ok(Some(completed(replica, copy)?)),
+            Opened::Stored(copy) => return Ok(Some(completed(replica, copy, false)?)),
             Opened::Ready(upload) => upload,
         };
         let mut told = self.clock.instant();
@@ -242,7 +242,7 @@ impl Transfers {
         let (least, rate) = VERIFY;
         let limit = least.saturating_add(Duration::from_secs(size / rate));
         match self.clock.timeout(limit, upload.close(admission)).await {
-            Ok(copy) => completed(replica, copy?),
+            Ok(copy) => completed(replica, copy?, true),
             Err(_late) => Err(Kind::TimedOut.status("the node did not answer after the last byte")),
         }
     }
@@ -281,7 +281,11 @@ impl Transfers {
     }
 }
 
-fn completed(replica: &ReplicaId, copy: crate::replicas::Copy) -> Result<Event, Status> {
+fn completed(
+    replica: &ReplicaId,
+    copy: crate::replicas::Copy,
+    read_back: bool,
+) -> Result<Event, Status> {
     let root = copy
         .root
         .ok_or_else(|| Kind::Internal.status("a node stored a file without a root"))?;
@@ -292,6 +296,7 @@ fn completed(replica: &ReplicaId, copy: crate::replicas::Copy) -> Result<Event, 
         volume: copy.volume,
         root,
         at: copy.stored,
+        read_back,
     })
 }
 
