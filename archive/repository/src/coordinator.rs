@@ -4,6 +4,7 @@
 //! and only then starts what was decided. Nothing here waits for a replica or a depositor.
 
 mod act;
+mod admit;
 mod doubt;
 
 use std::collections::{BTreeSet, HashMap};
@@ -53,6 +54,14 @@ pub(crate) enum Letter {
         who: String,
         /// Told once it is remembered.
         done: oneshot::Sender<()>,
+    },
+    /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
+    Admit {
+        row: Box<AdminRow>,
+        /// Who, as `role/name`.
+        who: String,
+        /// Told once it is remembered; `false`: somebody has that name.
+        done: oneshot::Sender<bool>,
     },
     /// Somebody wants to know when all that was said before is remembered.
     Settle(oneshot::Sender<()>),
@@ -251,6 +260,12 @@ impl Coordinator {
                 self.waiting.push(done);
                 by = Some(who);
                 (name, event)
+            }
+            Wake::Letter(Letter::Admit { row, who, done }) => {
+                let is_in = self.admit(*row, who, now, effects)?;
+                // One that does not wait any more need not know.
+                done.send(is_in).unwrap_or_default();
+                return Ok(());
             }
             Wake::Letter(Letter::Settle(settle)) => {
                 self.waiting.push(settle);

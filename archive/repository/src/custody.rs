@@ -66,6 +66,12 @@ impl<'a> Vouched<'a> {
         copies.filter(|(id, copy)| self.doubt(id, copy).is_none())
     }
 
+    /// Whether good bytes are anywhere.
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.good()
+            .any(|(_, copy)| copy.kind == ReplicaKind::Bitarchive)
+    }
+
     /// How many replicas besides `replica` have good bytes of it.
     pub(crate) fn others(&self, replica: &ReplicaId) -> usize {
         let bytes = |copy: &ReplicaRecord| copy.kind == ReplicaKind::Bitarchive;
@@ -77,19 +83,14 @@ impl<'a> Vouched<'a> {
     /// Which required replicas have no copy that counts, and why; none: the archive vouches for the file. What people
     /// have withdrawn, retired or accepted is not waited for; but good bytes must be left somewhere.
     pub(crate) fn lacking(&self) -> Vec<(&'a ReplicaId, Doubt<'a>)> {
-        let has_bytes = self
-            .good()
-            .any(|(_, copy)| copy.kind == ReplicaKind::Bitarchive);
+        let has_bytes = self.has_bytes();
         let is_waited_for = |id: &ReplicaId, copy: &ReplicaRecord, doubt: &Doubt<'_>| {
-            if copy.state.is_withdrawn() || self.now.is_retired(id) {
-                return false;
-            }
-            let keeps_bytes = copy.kind == ReplicaKind::Bitarchive;
-            match doubt {
-                Doubt::State(_) | Doubt::Retired => copy.required || (!has_bytes && keeps_bytes),
-                Doubt::Filed(filed) if filed.accepted.is_some() => !has_bytes && keeps_bytes,
-                Doubt::Filed(_) => copy.required || (!has_bytes && keeps_bytes),
-            }
+            let is_last_hope = !has_bytes && copy.kind == ReplicaKind::Bitarchive;
+            let is_lived_with = match doubt {
+                Doubt::State(_) | Doubt::Retired => self.now.is_retired(id),
+                Doubt::Filed(filed) => filed.accepted.is_some(),
+            };
+            !copy.state.is_withdrawn() && (is_last_hope || (copy.required && !is_lived_with))
         };
         let copies = self.record.replicas.iter();
         copies
@@ -105,7 +106,7 @@ impl<'a> Vouched<'a> {
             return Some("its content is not known yet".to_owned());
         }
         let lacking = self.lacking();
-        if lacking.is_empty() && self.record.is_acknowledged() {
+        if lacking.is_empty() && self.has_bytes() {
             return None;
         }
         let said = lacking.iter().map(|(id, doubt)| format!("{id}: {doubt}"));

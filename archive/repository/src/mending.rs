@@ -9,6 +9,7 @@
 mod carry;
 mod known;
 mod orders;
+mod sidecar;
 
 use std::sync::Arc;
 
@@ -199,7 +200,7 @@ impl Preserver {
         let Some(content) = self.row(&row.file).await?.and_then(|record| record.content) else {
             return done(
                 Outcome::Officer,
-                "nobody stored this file; `adopt` or `remove` it",
+                "the archive does not know this file; `adopt` or `remove` it",
             );
         };
         let wanted = Wanted {
@@ -225,8 +226,11 @@ impl Preserver {
             | AnomalyKind::Corrupt(_)
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {}
-            other @ (AnomalyKind::Unexpected
-            | AnomalyKind::Duplicate(_)
+            AnomalyKind::Unexpected => {
+                let admitted = self.give_admission(row, &content, mandate).await?;
+                return Ok(Again::Done(admitted));
+            }
+            other @ (AnomalyKind::Duplicate(_)
             | AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)
             | AnomalyKind::Unverified { .. }

@@ -267,7 +267,9 @@ impl FileState {
                 .get(id)
                 .is_some_and(|replica| replica.required)
         };
-        let is_worth_it = targets.iter().any(is_required);
+        // Where no required one is left open, and nobody has the bytes, any replica will do.
+        let any_will_do = !self.record.open().any(|(_, replica)| replica.required);
+        let is_worth_it = targets.iter().any(|id| any_will_do || is_required(id));
         let Some(waiting) = self
             .waiting
             .iter_mut()

@@ -257,8 +257,7 @@ impl Coordinator {
                 filed: &filed,
             };
             // The record says that it is everywhere; what is known beside it may say otherwise.
-            let lacking = vouched.lacking();
-            if lacking.is_empty() {
+            if vouched.missing().is_none() {
                 let receipt = vouched
                     .receipt(admission, now, &self.key)
                     .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
@@ -269,7 +268,7 @@ impl Coordinator {
                     record,
                 }))
             } else {
-                let lacking = lacking.into_iter();
+                let lacking = vouched.lacking().into_iter();
                 Reply::Failed(ArchiveError::NotEnoughReplicas {
                     name: name.clone(),
                     failures: lacking

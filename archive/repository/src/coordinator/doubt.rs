@@ -1,7 +1,7 @@
 //! What is filed of a file, and what the coordinator makes of it: a copy that is known to be gone is asked for again when
 //! somebody brings the bytes, and what says that it is gone is closed when it is there.
 
-use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 
 use super::{Coordinator, Step};
@@ -139,9 +139,7 @@ impl Coordinator {
 /// Which copies are known not to be there, as the store core is told. Pure.
 fn given_up(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<Event> {
     let vouched = Vouched { record, now, filed };
-    let has_bytes = vouched
-        .good()
-        .any(|(_, copy)| copy.kind == ReplicaKind::Bitarchive);
+    let has_bytes = vouched.has_bytes();
     let mut events = Vec::new();
     for (id, copy) in &record.replicas {
         if !copy.state.is_completed() || now.is_retired(id) {

@@ -54,7 +54,11 @@ type Case = (ReplicaState, Option<(AnomalyKind, bool)>, u8, [bool; 3]);
 fn cases() -> Vec<Case> {
     let done = || ReplicaState::UploadCompleted;
     let root = Root::from_bytes([2; 32]);
-    let (good, waits, left) = ([true, false, false], [false, true, true], [false, false, true]);
+    let (good, waits, left) = (
+        [true, false, false],
+        [false, true, true],
+        [false, false, true],
+    );
     let mut cases = vec![
         (done(), None, 0, good),
         (ReplicaState::UploadStarted, None, 0, waits),
@@ -71,7 +75,7 @@ fn cases() -> Vec<Case> {
             [false, false, false],
         ),
         // The replica, the node, the volume was retired.
-        (done(), None, 1, [false, false, false]),
+        (done(), None, 1, left),
         (done(), None, 2, waits),
         (done(), None, 3, waits),
         (done(), Some((AnomalyKind::Transient, false)), 0, good),
@@ -176,7 +180,11 @@ fn hold(cases: [Case; 3]) {
     };
     let says = |what: usize| IDS.iter().zip(&cases).filter(move |(_, case)| case.3[what]);
     let good: Vec<&str> = vouched.good().map(|(id, _)| id.as_str()).collect();
-    assert_eq!(good, says(0).map(|(id, _)| *id).collect::<Vec<_>>(), "{cases:?}");
+    assert_eq!(
+        good,
+        says(0).map(|(id, _)| *id).collect::<Vec<_>>(),
+        "{cases:?}"
+    );
     let has_bytes = good.iter().any(|id| *id != "three");
     for replica in IDS {
         let others = good.iter().filter(|id| **id != "three" && **id != replica);
@@ -230,7 +238,10 @@ fn an_open_anomaly_is_said_before_an_accepted_one() {
         now: &now,
         filed: &rows,
     };
-    assert_eq!(vouched.doubt(&one, &copy), Some(Doubt::Filed(&rows[1].filed)));
+    assert_eq!(
+        vouched.doubt(&one, &copy),
+        Some(Doubt::Filed(&rows[1].filed))
+    );
     assert_eq!(
         vouched.missing().as_deref(),
         Some("its content is not known yet")

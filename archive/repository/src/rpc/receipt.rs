@@ -26,7 +26,9 @@ impl Door {
             .filter(|row| may_know(&identity, &row.depositor))
             .ok_or_else(|| fields::to_status(&ArchiveError::NotFound(asked.clone())))?;
         let anomalies = &self.preserver.anomalies;
-        let filed = anomalies.rows_of(&name).map_err(|error| admin_failed(&error))?;
+        let filed = anomalies
+            .rows_of(&name)
+            .map_err(|error| admin_failed(&error))?;
         let vouched = Vouched {
             record: &row.record,
             now: &self.preserver.standing.now(),

@@ -7,7 +7,10 @@ use super::*;
 
 async fn refusal(cluster: &Cluster, name: &FileName) -> String {
     let error = cluster.reader().receipt(name).await.unwrap_err();
-    assert!(matches!(error, ClientError::NotEnoughReplicas(_)), "{error}");
+    assert!(
+        matches!(error, ClientError::NotEnoughReplicas(_)),
+        "{error}"
+    );
     error.to_string()
 }
 
@@ -64,7 +67,10 @@ fn a_damaged_copy_is_not_vouched_for_until_it_is_whole() {
         let said = refusal(cluster, &name).await;
         assert!(said.contains("one: corrupt groups 2"), "{said}");
         let error = store(cluster, &name, &bytes).await.unwrap_err();
-        assert!(matches!(error, ClientError::NotEnoughReplicas(_)), "{error}");
+        assert!(
+            matches!(error, ClientError::NotEnoughReplicas(_)),
+            "{error}"
+        );
         assert!(error.to_string().contains("corrupt groups 2"), "{error}");
         let done = repair(cluster, everything()).await.unwrap();
         assert_eq!(outcomes(&done), ["repaired"], "{done:?}");

@@ -1,6 +1,6 @@
 //! Which copies are given up when a depositor asks.
 
-use archive_model::{Digests, ReplicaState, Root};
+use archive_model::{Digests, ReplicaKind, ReplicaState, Root};
 
 use super::*;
 use crate::anomalies::{Ended, Filed};

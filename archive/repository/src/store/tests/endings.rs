@@ -98,7 +98,13 @@ impl World {
 #[test]
 fn what_is_gone_everywhere_is_taken_from_a_depositor_again() {
     use Step::{Absent, AskOther, AskSame, Completed, DataUploaded, Gone, ReceivedSame, Restart};
-    let all = [AskSame, ReceivedSame, Completed(0), Completed(1), Completed(2)];
+    let all = [
+        AskSame,
+        ReceivedSame,
+        Completed(0),
+        Completed(1),
+        Completed(2),
+    ];
     for (gone, restart) in [(2, false), (2, true), (3, false)] {
         let mut world = after("BBC", &all);
         assert!(world.state.record.is_acknowledged() && world.state.is_idle());
@@ -119,7 +125,11 @@ fn what_is_gone_everywhere_is_taken_from_a_depositor_again() {
         for replica in 0..gone {
             world.step(Absent([0, 2, 1][replica]));
         }
-        assert!(world.state.source.is_some(), "it may send: {:?}", world.state);
+        assert!(
+            world.state.source.is_some(),
+            "it may send: {:?}",
+            world.state
+        );
         world.step(ReceivedSame);
         for replica in 0..gone {
             let replica = [0, 2, 1][replica];
