@@ -264,6 +264,11 @@ pub const fn needs_repair(kind: &AnomalyKind) -> bool {
     )
 }
 
+/// Whether `now` is no more than `then`: of the same kind, and no worse.
+pub fn is_within(now: &AnomalyKind, then: &AnomalyKind) -> bool {
+    now.word() == then.word() && !is_worse(now, then)
+}
+
 /// Whether `new` is more than what was accepted as `old`, which is of the same kind.
 fn is_worse(new: &AnomalyKind, old: &AnomalyKind) -> bool {
     use AnomalyKind as K;
@@ -281,6 +286,13 @@ fn is_worse(new: &AnomalyKind, old: &AnomalyKind) -> bool {
         (K::Conflicting(new) | K::Disputed(new), K::Conflicting(old) | K::Disputed(old)) => {
             new != old
         }
+        (
+            K::Unverified { node, volume },
+            K::Unverified {
+                node: old_node,
+                volume: old_volume,
+            },
+        ) => node != old_node || (old_volume.is_some() && volume != old_volume),
         (
             K::Missing
             | K::Unexpected

@@ -229,6 +229,8 @@ impl Preserver {
             found_by: filed.found_by.for_policy(),
             found: filed.since,
             confirmed: filed.confirmed,
+            is_wanted: filed.kind != AnomalyKind::Unexpected
+                || self.is_wanted(&row.file, &row.replica)?,
         };
         let around = Surroundings {
             files: self.files_of(&row.replica),

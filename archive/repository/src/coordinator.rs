@@ -4,6 +4,8 @@
 //! and only then starts what was decided. Nothing here waits for a replica or a depositor.
 
 mod act;
+mod admit;
+mod doubt;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{Admin, AdminError, AdminRow};
+use crate::anomalies::Anomalies;
 use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::standing::Standing;
@@ -51,6 +54,14 @@ pub(crate) enum Letter {
         who: String,
         /// Told once it is remembered.
         done: oneshot::Sender<()>,
+    },
+    /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
+    Admit {
+        row: Box<AdminRow>,
+        /// Who, as `role/name`.
+        who: String,
+        /// Told once it is remembered; `false`: somebody has that name.
+        done: oneshot::Sender<bool>,
     },
     /// Somebody wants to know when all that was said before is remembered.
     Settle(oneshot::Sender<()>),
@@ -106,6 +117,7 @@ pub(crate) struct Coordinator {
     pub(crate) standing: Arc<Standing>,
     pub(crate) limits: Limits,
     pub(crate) admin: Admin,
+    pub(crate) anomalies: Arc<Anomalies>,
     pub(crate) transfers: Transfers,
     pub(crate) healer: Healer,
     pub(crate) clock: Clock,
@@ -117,6 +129,8 @@ pub(crate) struct Coordinator {
     pub(crate) last_requester: u64,
     /// Who waits until what they decided is remembered.
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
+    /// Copies that count from this round on.
+    pub(crate) back: Vec<doubt::Back>,
 }
 
 /// A file that is on its way.
@@ -247,6 +261,12 @@ impl Coordinator {
                 by = Some(who);
                 (name, event)
             }
+            Wake::Letter(Letter::Admit { row, who, done }) => {
+                let is_in = self.admit(*row, who, now, effects)?;
+                // One that does not wait any more need not know.
+                done.send(is_in).unwrap_or_default();
+                return Ok(());
+            }
             Wake::Letter(Letter::Settle(settle)) => {
                 self.waiting.push(settle);
                 return Ok(());
@@ -261,6 +281,9 @@ impl Coordinator {
                 }
                 None => return Ok(()),
             }
+        }
+        if matches!(event, Event::Asked { .. }) {
+            self.reopen(&name, now, effects)?;
         }
         let Some(active) = self.files.get_mut(&name) else {
             return Ok(());
@@ -327,7 +350,10 @@ impl Coordinator {
             | Event::Readmitted { .. } => false,
         };
         let is_readmission = matches!(event, Event::Readmitted { .. });
+        let back = doubt::Back::of(active.state.record(), &event);
         let decided = active.state.apply(event, now, &self.limits);
+        self.back
+            .extend(back.filter(|back| back.is_so(active.state.record())));
         let is_persisted = decided.first() == Some(&Effect::Persist);
         if let (true, Some(who)) = (is_readmission && is_persisted, by) {
             // Signed anew, in the name of those who decided.

@@ -53,6 +53,7 @@ impl Healer {
                             volume: copy.volume,
                             root: copy.root.unwrap_or(Root::from_bytes([0; 32])),
                             at: copy.stored,
+                            read_back: false,
                         },
                         (None, Some(silent)) => Event::Failed {
                             replica,

@@ -9,6 +9,7 @@
 mod carry;
 mod known;
 mod orders;
+mod sidecar;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
 use crate::repair::{Patient, Plan, plan};
+use crate::store::Event;
 
 pub(crate) use orders::Which;
 
@@ -198,7 +200,7 @@ impl Preserver {
         let Some(content) = self.row(&row.file).await?.and_then(|record| record.content) else {
             return done(
                 Outcome::Officer,
-                "nobody stored this file; `adopt` or `remove` it",
+                "the archive does not know this file; `adopt` or `remove` it",
             );
         };
         let wanted = Wanted {
@@ -224,8 +226,11 @@ impl Preserver {
             | AnomalyKind::Corrupt(_)
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {}
-            other @ (AnomalyKind::Unexpected
-            | AnomalyKind::Duplicate(_)
+            AnomalyKind::Unexpected => {
+                let admitted = self.give_admission(row, &content, mandate).await?;
+                return Ok(Again::Done(admitted));
+            }
+            other @ (AnomalyKind::Duplicate(_)
             | AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)
             | AnomalyKind::Unverified { .. }
@@ -305,8 +310,15 @@ impl Preserver {
             size: case.patient.size,
             place: case.place.clone(),
         };
-        self.file(&case.patient.replica, &case.patient.file, look, &errand)
-            .await?;
+        let (replica, file) = (&case.patient.replica, &case.patient.file);
+        self.file(replica, file, look, &errand).await?;
+        if case.patient.kind == AnomalyKind::Missing {
+            // It counts no more: whoever still has the bytes can store them again.
+            let event = Event::Gone {
+                replica: replica.clone(),
+            };
+            self.mail.happened(file.clone(), event).await;
+        }
         Ok(Done::of(Outcome::Lost, what))
     }
 }

@@ -7,8 +7,11 @@
 
 mod accept;
 mod acts;
+mod last;
 pub(crate) mod replace;
 mod retire;
+mod stranger;
+mod wrong;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,6 +101,7 @@ impl People {
         // Who may not ask is not told what there is.
         let now = self.now();
         Request::ask(0, act.clone(), &reason, &person, now).map_err(not_allowed)?;
+        let act = self.bound(act).await?;
         if let Err(status) = self.possible(&act).await {
             if Kind::of(&status) == Kind::Mismatch {
                 tracing::warn!(%act, %status, "an act was refused");

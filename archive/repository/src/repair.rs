@@ -108,7 +108,9 @@ pub enum Idle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Question {
     /// A file that nobody stored.
-    #[error("nobody stored this file here; `adopt` or `remove` it")]
+    #[error(
+        "nothing vouches for this file; `repair` it if the archive knows it, else `adopt` it, or `remove` it by its own checksum"
+    )]
     Unexpected,
     /// Other content under the name.
     #[error("the replica holds other content; look at it, then `replace` it")]

@@ -6,69 +6,22 @@
 //! Not promised: that the world is still as it was when somebody asked. Whoever does the act compares, and reports what
 //! came of it: a changed world makes it fail.
 
+mod act;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
-use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{Identity, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+pub use act::{Accepted, Act};
 
 /// How long a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The longest reason, in bytes: a node keeps it beside what it puts aside, with the request's id.
 pub const LONGEST_REASON: usize = 3900;
-
-/// What is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Act {
-    /// Moves the copy of one replica into the attic; it is withdrawn from then on.
-    Remove {
-        /// The file.
-        name: FileName,
-        /// The replica.
-        replica: ReplicaId,
-        /// The root of the copy.
-        checksum: Root,
-        /// Whether the caller knows that this leaves no copy.
-        last_copies: bool,
-    },
-    /// Destroys what lies in an attic.
-    Purge {
-        /// The replica.
-        replica: ReplicaId,
-        /// The node.
-        node: NodeId,
-        /// The volume.
-        volume: VolumeId,
-        /// The directory in its attic.
-        id: String,
-    },
-    /// Takes a disk out of service for good.
-    RetireVolume(VolumeId),
-    /// Takes a node out of service for good.
-    RetireNode(NodeId),
-    /// Takes a replica out of service for good.
-    RetireReplica(ReplicaId),
-    /// Lives with an anomaly.
-    Accept {
-        /// Its id.
-        anomaly: String,
-    },
-    /// Takes content of another root under a name that has no good copy left.
-    NewRoot {
-        /// The file.
-        name: FileName,
-        /// The replica that has the content.
-        replica: ReplicaId,
-        /// Its root.
-        root: Root,
-    },
-}
 
 /// One request, from when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,97 +143,6 @@ impl Person {
             .iter()
             .find(|role| self.roles.iter().any(|own| own.includes(**role)))?;
         Some(format!("{role}/{}", self.name))
-    }
-}
-
-impl Act {
-    /// The act in one word.
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Remove { .. } => "remove",
-            Self::Purge { .. } => "purge",
-            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => "retire",
-            Self::Accept { .. } => "accept",
-            Self::NewRoot { .. } => "new-root",
-        }
-    }
-
-    /// Which roles may ask for it.
-    pub const fn askers(&self) -> &'static [Role] {
-        match self {
-            Self::Remove { .. } | Self::Purge { .. } => &[Role::Custodian],
-            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => {
-                &[Role::Operator, Role::Custodian]
-            }
-            Self::Accept { .. } | Self::NewRoot { .. } => &[Role::Custodian, Role::Officer],
-        }
-    }
-
-    /// Which roles may approve it.
-    pub const fn approvers(&self) -> &'static [Role] {
-        match self {
-            Self::Remove { .. }
-            | Self::Purge { .. }
-            | Self::Accept { .. }
-            | Self::NewRoot { .. } => &[Role::Custodian],
-            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => {
-                &[Role::Custodian, Role::Officer]
-            }
-        }
-    }
-
-    /// The file that it is about.
-    pub const fn file(&self) -> Option<&FileName> {
-        match self {
-            Self::Remove { name, .. } | Self::NewRoot { name, .. } => Some(name),
-            Self::Purge { .. }
-            | Self::RetireVolume(_)
-            | Self::RetireNode(_)
-            | Self::RetireReplica(_)
-            | Self::Accept { .. } => None,
-        }
-    }
-}
-
-/// What exactly, for people.
-impl fmt::Display for Act {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Remove {
-                name,
-                replica,
-                checksum,
-                last_copies,
-            } => {
-                let last = if *last_copies {
-                    ", also the last copy"
-                } else {
-                    ""
-                };
-                write!(
-                    f,
-                    "remove {name} from replica {replica}, checksum {checksum}{last}"
-                )
-            }
-            Self::Purge {
-                replica,
-                node,
-                volume,
-                id,
-            } => write!(
-                f,
-                "destroy {id} in the attic of volume {volume} of node {node}, replica {replica}"
-            ),
-            Self::RetireVolume(volume) => write!(f, "retire volume {volume}"),
-            Self::RetireNode(node) => write!(f, "retire node {node}"),
-            Self::RetireReplica(replica) => write!(f, "retire replica {replica}"),
-            Self::Accept { anomaly } => write!(f, "accept anomaly {anomaly}"),
-            Self::NewRoot {
-                name,
-                replica,
-                root,
-            } => write!(f, "let {name} mean what replica {replica} has, root {root}"),
-        }
     }
 }
 

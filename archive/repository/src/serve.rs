@@ -141,6 +141,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
     };
+    let (of, clock) = (admin.clone(), daemon.clock.clone());
+    let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
+    let anomalies = Arc::new(anomalies.map_err(AdminError::from)?);
     let coordinator = Coordinator {
         archive: own.archive.clone(),
         key: key.clone(),
@@ -161,6 +164,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         depositors: HashMap::new(),
         last_requester: 0,
         waiting: Vec::new(),
+        anomalies: Arc::clone(&anomalies),
+        back: Vec::new(),
     };
     let membership = Membership::new(
         admin.clone(),
@@ -169,11 +174,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         &settings.replicas,
     );
     daemon.workers.spawn(membership)?;
-    let (of, clock) = (admin.clone(), daemon.clock.clone());
-    let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
     let preserver = Preserver {
         admin: admin.clone(),
-        anomalies: Arc::new(anomalies.map_err(AdminError::from)?),
+        anomalies,
         replicas: Arc::clone(&replicas),
         assembler: assembler.clone(),
         specs: Arc::new(settings.replicas.clone()),

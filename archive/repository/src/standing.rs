@@ -156,14 +156,6 @@ impl Now {
             && !is_retired_volume()
     }
 
-    /// The replicas besides `replica` that have the bytes of a file.
-    pub fn other_copies(&self, record: &FileRecord, replica: &ReplicaId) -> usize {
-        let others = record.replicas.iter().filter(|(id, copy)| {
-            *id != replica && copy.kind == ReplicaKind::Bitarchive && self.counts(id, copy)
-        });
-        others.count()
-    }
-
     /// Whether a file is not in every replica that must have it. What was withdrawn is not waited for, nor is a
     /// replica that is being filled.
     pub fn is_below_required(&self, record: &FileRecord) -> bool {

@@ -148,6 +148,7 @@ impl FileState {
                 volume,
                 root,
                 at,
+                read_back: _,
             } => {
                 self.completed(
                     &replica,

@@ -172,13 +172,14 @@ impl Transfers {
         let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
         match filled.await {
             Ok(None) => {}
-            Ok(Some(copy)) if let Some(root) = copy.root => {
+            Ok(Some(Carried { copy, read_back })) if let Some(root) = copy.root => {
                 let event = Event::Completed {
                     replica,
                     node: copy.node,
                     volume: copy.volume,
                     root,
                     at: copy.stored,
+                    read_back,
                 };
                 self.mail.happened(item.name, event).await;
             }
@@ -207,7 +208,7 @@ impl Transfers {
         chunks: &mut mpsc::Receiver<Bytes>,
         mut sealed: watch::Receiver<Option<Arc<str>>>,
         route: Route,
-    ) -> Result<Option<Copy>, Status> {
+    ) -> Result<Option<Carried>, Status> {
         let tell = async |event| {
             if !route.is_quiet {
                 self.mail.happened(item.name.clone(), event).await;
@@ -220,7 +221,12 @@ impl Transfers {
         };
         tell(placed).await;
         let mut upload = match opened {
-            Opened::Stored(copy) => return Ok(Some(copy)),
+            Opened::Stored(copy) => {
+                return Ok(Some(Carried {
+                    copy,
+                    read_back: false,
+                }));
+            }
             Opened::Ready(upload) => upload,
         };
         let mut told = self.clock.instant();
@@ -250,11 +256,14 @@ impl Transfers {
         self.commit(upload, &admission, item.size).await.map(Some)
     }
 
-    async fn commit(&self, upload: Upload, admission: &str, size: u64) -> Result<Copy, Status> {
+    async fn commit(&self, upload: Upload, admission: &str, size: u64) -> Result<Carried, Status> {
         let (least, rate) = VERIFY;
         let limit = least.saturating_add(Duration::from_secs(size / rate));
         match self.clock.timeout(limit, upload.close(admission)).await {
-            Ok(copy) => copy,
+            Ok(copy) => Ok(Carried {
+                copy: copy?,
+                read_back: true,
+            }),
             Err(_late) => Err(Kind::TimedOut.status("the node did not answer after the last byte")),
         }
     }
@@ -304,6 +313,13 @@ impl Transfers {
             avoid.push(place.node);
         }
     }
+}
+
+/// A copy that a replica has now.
+pub(crate) struct Carried {
+    pub(crate) copy: Copy,
+    /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
+    read_back: bool,
 }
 
 /// All that is computed while the bytes pass.

@@ -1,5 +1,7 @@
 //! What officers see: damage is found where it is, repaired from what is good, and never invented out of silence.
 
+mod gone;
+mod strangers;
 mod told;
 
 use std::time::Duration;

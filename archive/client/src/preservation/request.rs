@@ -65,9 +65,19 @@ pub enum Act {
     /// Destroy what lies in an attic.
     Purge(AtticPlace),
     /// Take a volume out of service for good.
-    RetireVolume(VolumeId),
+    RetireVolume {
+        /// The volume.
+        volume: VolumeId,
+        /// The caller knows that this takes the last good copies of files.
+        last_copies: bool,
+    },
     /// Take a node out of service for good.
-    RetireNode(NodeId),
+    RetireNode {
+        /// The node.
+        node: NodeId,
+        /// The caller knows that this takes the last good copies of files.
+        last_copies: bool,
+    },
     /// Take a replica out of service for good.
     RetireReplica(ReplicaId),
     /// Live with an anomaly.
@@ -124,7 +134,9 @@ impl Act {
         match self {
             Self::Remove { .. } => ActWord::Remove,
             Self::Purge(_) => ActWord::Purge,
-            Self::RetireVolume(_) | Self::RetireNode(_) | Self::RetireReplica(_) => ActWord::Retire,
+            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
+                ActWord::Retire
+            }
             Self::Accept { .. } => ActWord::Accept,
             Self::NewRoot { .. } => ActWord::NewRoot,
         }
@@ -145,11 +157,16 @@ impl Act {
                 last_copies: *last_copies,
             }),
             Self::Purge(place) => Asked::Purge(place.reference(reason)),
-            Self::RetireVolume(volume) => Asked::RetireVolume(RetireVolume {
+            Self::RetireVolume {
+                volume,
+                last_copies,
+            } => Asked::RetireVolume(RetireVolume {
                 volume: volume.to_string(),
+                last_copies: *last_copies,
             }),
-            Self::RetireNode(node) => Asked::RetireNode(RetireNode {
+            Self::RetireNode { node, last_copies } => Asked::RetireNode(RetireNode {
                 node: node.to_string(),
+                last_copies: *last_copies,
             }),
             Self::RetireReplica(replica) => Asked::RetireReplica(RetireReplica {
                 replica: replica.to_string(),
@@ -249,8 +266,20 @@ mod tests {
         let root = Root::from_bytes([7; 32]);
         let acts = [
             (Act::Purge("one/n/v/x".parse().unwrap()), "purge"),
-            (Act::RetireVolume("v".parse().unwrap()), "retire"),
-            (Act::RetireNode("n".parse().unwrap()), "retire"),
+            (
+                Act::RetireVolume {
+                    volume: "v".parse().unwrap(),
+                    last_copies: false,
+                },
+                "retire",
+            ),
+            (
+                Act::RetireNode {
+                    node: "n".parse().unwrap(),
+                    last_copies: true,
+                },
+                "retire",
+            ),
             (Act::RetireReplica(replica()), "retire"),
             (
                 Act::Accept {

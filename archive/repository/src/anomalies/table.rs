@@ -1,8 +1,9 @@
 //! Where anomalies are filed: the open ones by file, replica and kind, the closed ones by id.
 //!
-//! Filing and closing are one synced batch with their line of the audit trail. How many are open, and how many files of
-//! a replica needed repair within the last day, is kept beside the tables, so that nobody has to read them for it.
+//! Filing and closing are one synced batch with their line of the audit trail. How many are open, and in how many files
+//! of a replica, is kept beside the tables, so that nobody has to read them for it.
 
+mod running;
 #[cfg(test)]
 mod tests;
 
@@ -11,16 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_daemon::Clock;
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::{FileName, Groups, ReplicaId};
-use jiff::{SignedDuration, Timestamp};
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::{Change, Ended, Filed, Look, compare, found_again};
+use self::running::{Running, waits};
+use super::{Change, Ended, Filed, Look, compare, found_again, is_within};
 use crate::admin::{Admin, AuditLine};
-
-/// How far back the brake counts.
-const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
@@ -83,16 +81,6 @@ pub struct Anomalies {
     changed: watch::Sender<u64>,
 }
 
-/// What is known without reading the tables.
-#[derive(Debug, Default)]
-struct Running {
-    next_id: u64,
-    /// Open, and not accepted, by kind.
-    kinds: BTreeMap<&'static str, u64>,
-    /// Files of a replica that began to need repair, by the minute.
-    recent: BTreeMap<(i64, ReplicaId), u64>,
-}
-
 impl Anomalies {
     /// Reads what is filed.
     pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
@@ -102,16 +90,21 @@ impl Anomalies {
             next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
             ..Running::default()
         };
-        let now = clock.now();
+        let (now, mut last) = (clock.now(), None);
         for row in open.scan()? {
-            let ((_, Text(replica), _), filed) = row?;
+            let ((Text(file), Text(replica), _), filed) = row?;
             running.next_id = running.next_id.max(filed.id.saturating_add(1));
             running.add(&filed);
-            running.began(&replica, &filed, now);
+            // Sorted: what is filed of one copy comes together.
+            let of = Some((file, replica.clone()));
+            if waits(&filed) && last != of {
+                *running.waiting.entry(replica).or_default() += 1;
+                last = of;
+            }
         }
         for row in log.scan()? {
             let (_, closed) = row?;
-            running.began(&closed.replica, &closed.filed, now);
+            running.ended(&closed.replica, &closed.filed, closed.ended.at, now);
         }
         Ok(Self {
             admin: admin.clone(),
@@ -164,11 +157,17 @@ impl Anomalies {
         Ok(())
     }
 
-    /// Lives with one from now on; `false`: it is not open any more.
-    pub fn accept(&self, row: &AnomalyRow, why: &str, who: &str) -> Result<bool, DbError> {
+    /// Lives with one from now on; `false`: it is not open any more, or more than `most`.
+    pub fn accept(
+        &self,
+        row: &AnomalyRow,
+        most: &AnomalyKind,
+        (why, who): (&str, &str),
+    ) -> Result<bool, DbError> {
         let mut running = self.running();
         let still = self.open.get(&key(row))?;
-        let Some(old) = still.filter(|still| still.id == row.filed.id) else {
+        let is_it = |still: &Filed| still.id == row.filed.id && is_within(&still.kind, most);
+        let Some(old) = still.filter(is_it) else {
             return Ok(false);
         };
         let ended = Ended {
@@ -183,9 +182,11 @@ impl Anomalies {
         changes.batch().put(&self.open, &key(row), &new)?;
         let what = format!("a{}: {} accepted: {why}", new.id, new.kind);
         changes.note(self.line(filing(row, who), what));
+        let before = self.filed(&row.file, &row.replica)?;
         self.admin.commit(changes)?;
         running.subtract(&old);
         running.add(&new);
+        running.count(&row.replica, &before, &self.filed(&row.file, &row.replica)?);
         self.tell();
         Ok(true)
     }
@@ -253,13 +254,10 @@ impl Anomalies {
         self.running().kinds.clone()
     }
 
-    /// In how many files of a replica damage or absence was found within the last day.
+    /// How many files of a replica are damaged or absent, however long ago that was found, or were until within the last
+    /// day. What people live with does not count.
     pub fn found_today(&self, replica: &ReplicaId) -> u64 {
-        let since = minute(self.clock.now().checked_sub(DAY).unwrap_or(Timestamp::MIN));
-        let mut running = self.running();
-        running.recent.retain(|(minute, _), _| *minute >= since);
-        let of = running.recent.iter().filter(|((_, of), _)| of == replica);
-        of.map(|(_, count)| count).sum()
+        self.running().found_today(replica, self.clock.now())
     }
 
     /// Changes whenever something is filed or closed.
@@ -340,7 +338,6 @@ impl Anomalies {
                 Change::File(new) => {
                     running.next_id = running.next_id.max(new.id.saturating_add(1));
                     running.add(new);
-                    running.began(filing.replica, new, now);
                 }
                 Change::Update(new) | Change::Reopen(new) => {
                     if let Some(old) = before.iter().find(|old| old.id == new.id) {
@@ -348,9 +345,14 @@ impl Anomalies {
                     }
                     running.add(new);
                 }
-                Change::Close(old, _) => running.subtract(old),
+                Change::Close(old, _) => {
+                    running.subtract(old);
+                    running.ended(filing.replica, old, now, now);
+                }
             }
         }
+        let after = self.filed(filing.file, filing.replica)?;
+        running.count(filing.replica, &before, &after);
         self.tell();
         Ok(())
     }
@@ -372,34 +374,6 @@ impl Anomalies {
     fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Running {
-    fn add(&mut self, filed: &Filed) {
-        if filed.accepted.is_none() {
-            *self.kinds.entry(filed.kind.word()).or_default() += 1;
-        }
-    }
-
-    fn subtract(&mut self, filed: &Filed) {
-        if filed.accepted.is_none()
-            && let Some(count) = self.kinds.get_mut(filed.kind.word())
-        {
-            *count = count.saturating_sub(1);
-        }
-    }
-
-    fn began(&mut self, replica: &ReplicaId, filed: &Filed, now: Timestamp) {
-        let is_recent = now.duration_since(filed.since) <= DAY;
-        if filed.is_first && is_recent {
-            let when = (minute(filed.since), replica.clone());
-            *self.recent.entry(when).or_default() += 1;
-        }
-    }
-}
-
-fn minute(time: Timestamp) -> i64 {
-    time.as_second().div_euclid(60)
 }
 
 fn key(row: &AnomalyRow) -> Key {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{Coordinator, CoordinatorError, Step};
 use crate::admin::{AdminError, AdminRow, AuditLine};
 use crate::assemble::Donor;
-use crate::custody::receipt;
+use crate::custody::Vouched;
 use crate::depositor::{Custody, Reply, Source};
 use crate::store::{Effect, Requester};
 use crate::transfer::Item;
@@ -52,6 +52,7 @@ impl Coordinator {
         if is_changed {
             self.admin.commit(changes).map_err(AdminError::from)?;
         }
+        self.close_what_is_back()?;
         let names: Vec<FileName> = effects.iter().map(|(name, _)| name.clone()).collect();
         for (name, decided) in effects {
             self.perform(&name, decided, now)?;
@@ -249,14 +250,32 @@ impl Coordinator {
             };
             let record = active.state.record().clone();
             let admission = active.admission.as_deref().unwrap_or_default();
-            let receipt = receipt(&record, admission, now, &self.key)
-                .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
-            let already = !depositor.sent;
-            Reply::Stored(Box::new(Custody {
-                receipt,
-                already,
-                record,
-            }))
+            let filed = self.anomalies.rows_of(name).map_err(AdminError::from)?;
+            let vouched = Vouched {
+                record: &record,
+                now: &self.standing.now(),
+                filed: &filed,
+            };
+            // The record says that it is everywhere; what is known beside it may say otherwise.
+            if vouched.missing().is_none() {
+                let receipt = vouched
+                    .receipt(admission, now, &self.key)
+                    .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
+                let already = !depositor.sent;
+                Reply::Stored(Box::new(Custody {
+                    receipt,
+                    already,
+                    record,
+                }))
+            } else {
+                let lacking = vouched.lacking().into_iter();
+                Reply::Failed(ArchiveError::NotEnoughReplicas {
+                    name: name.clone(),
+                    failures: lacking
+                        .map(|(id, doubt)| (id.clone(), doubt.failure()))
+                        .collect(),
+                })
+            }
         };
         // A depositor that does not read is waited for there, not here.
         self.transfers.tasks.spawn_once("answer", async move {

@@ -266,7 +266,7 @@ impl Hands {
         }
         poured.map_err(|reason| Kind::Unavailable.status(reason.to_string()))?;
         let ended = || Kind::Unavailable.status("the transfer ended without an answer");
-        let copy = filled?.ok_or_else(ended)?;
+        let copy = filled?.ok_or_else(ended)?.copy;
         let is_elsewhere = self.side(source, &copy.node, &copy.volume) == Side::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; it is tried again";

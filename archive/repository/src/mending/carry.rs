@@ -345,7 +345,7 @@ impl Preserver {
         })
     }
 
-    fn errand(&self, mandate: &Mandate) -> Errand {
+    pub(super) fn errand(&self, mandate: &Mandate) -> Errand {
         let is_own = mandate.who == self.own;
         Errand {
             who: Arc::clone(&mandate.who),

@@ -98,7 +98,12 @@ impl Preserver {
                 for row in anomalies.rows()? {
                     let row = row?;
                     let kind = &row.filed.kind;
-                    let can = needs_repair(kind) || matches!(kind, AnomalyKind::Lost(_));
+                    // Of what nobody knows nothing can be repaired.
+                    let can = match kind {
+                        AnomalyKind::Unexpected => self.is_wanted(&row.file, &row.replica)?,
+                        AnomalyKind::Lost(_) => true,
+                        other => needs_repair(other),
+                    };
                     if can && row.filed.accepted.is_none() && !take(row) {
                         break;
                     }

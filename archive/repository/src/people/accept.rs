@@ -1,32 +1,79 @@
-//! Anomalies that are lived with: found by the id that people have read, accepted when two persons have said so.
+//! Anomalies that are lived with: bound to what they are when somebody asks, accepted when two persons have said so.
 //!
-//! Both block: for a thread that may.
+//! Owns the binding. An approver reads the file, the replica and what is wrong; if it is more than that by then, nothing
+//! is accepted.
+
+use std::sync::Arc;
 
 use archive_rpc::Kind;
 use tonic::Status;
 
-use crate::anomalies::{Anomalies, AnomalyRow};
+use super::acts::changed;
+use super::{People, blocking};
+use crate::anomalies::{Anomalies, AnomalyRow, is_within};
 use crate::replicas::Cause;
+use crate::requests::{Accepted, Act};
 
-/// Whether there is an open anomaly of that id; else why not.
-pub(super) fn acceptable(anomalies: &Anomalies, id: &str) -> Result<(), Status> {
-    let row = find(anomalies, id)?;
-    match row.filed.accepted {
-        None => Ok(()),
-        Some(_) => Err(Kind::Exists.status(format!("anomaly `{id}` is accepted already"))),
+impl People {
+    /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now.
+    pub(super) async fn bound(&self, act: Act) -> Result<Act, Status> {
+        let Act::Accept { anomaly, .. } = act else {
+            return Ok(act);
+        };
+        let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+        let of = Some(blocking(move || acceptable(&anomalies, &id)).await??);
+        Ok(Act::Accept { anomaly, of })
     }
 }
 
-/// Makes an open anomaly an accepted one, and says what it is. One that is accepted stays so: the act is done again
-/// after a restart.
-pub(super) fn accept(anomalies: &Anomalies, id: &str, cause: &Cause) -> Result<String, Status> {
+/// What an open anomaly of that id is; else why it cannot be accepted.
+fn acceptable(anomalies: &Anomalies, id: &str) -> Result<Accepted, Status> {
+    let AnomalyRow {
+        file,
+        replica,
+        filed,
+        ..
+    } = find(anomalies, id)?;
+    if filed.accepted.is_some() {
+        return Err(Kind::Exists.status(format!("anomaly `{id}` is accepted already")));
+    }
+    Ok(Accepted {
+        file,
+        replica,
+        kind: filed.kind,
+    })
+}
+
+/// Makes an open anomaly an accepted one, if it is no more than what was asked for. One that is accepted stays so: the
+/// act is done again after a restart. Blocks.
+pub(super) fn accept(
+    anomalies: &Anomalies,
+    id: &str,
+    of: Option<Accepted>,
+    cause: &Cause,
+) -> Result<String, Status> {
+    let of = of.ok_or_else(|| changed("the request does not say what it is about".to_owned()))?;
     let row = find(anomalies, id)?;
+    let worse = |now: &str| {
+        changed(format!(
+            "anomaly `{id}` is not what was asked for ({} of {} in replica {}) but {now}; look at it, and ask again",
+            of.kind, of.file, of.replica
+        ))
+    };
+    let is_it = (&row.file, &row.replica) == (&of.file, &of.replica);
+    if !is_it || !is_within(&row.filed.kind, &of.kind) {
+        return Err(worse(&format!(
+            "{} of {} in replica {}",
+            row.filed.kind, row.file, row.replica
+        )));
+    }
     if row.filed.accepted.is_none() {
         let is_accepted = anomalies
-            .accept(&row, &cause.why, &cause.who)
+            .accept(&row, &of.kind, (&cause.why, &cause.who))
             .map_err(|error| super::failed_db(&error))?;
         if !is_accepted {
-            return Err(unknown(id));
+            // It changed just now.
+            return Err(worse("something else by now"));
         }
     }
     Ok(format!(
@@ -51,4 +98,107 @@ fn unknown(id: &str) -> Status {
     Kind::NotFound.status(format!(
         "there is no open anomaly `{id}`; `holdfast anomalies` lists them"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::Clock;
+    use archive_model::{AnomalyKind, FileName, Groups, ReplicaId};
+
+    use super::*;
+    use crate::admin::Admin;
+    use crate::anomalies::{Eye, Filing, Finder, Look};
+
+    fn groups(of: &[u64]) -> Groups {
+        let mut groups = Groups::none();
+        for group in of {
+            groups.insert_one(*group);
+        }
+        groups
+    }
+
+    fn found(anomalies: &Anomalies, of: &[u64]) {
+        let (file, replica) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+        let filing = Filing {
+            file: &file,
+            replica: &replica,
+            who: "node/one-1",
+        };
+        let look = Look {
+            found: vec![AnomalyKind::Corrupt(groups(of))],
+            eye: Eye::Bytes,
+            by: Finder::Scrub,
+            is_second: false,
+            size: 65536,
+            place: None,
+        };
+        anomalies.look(filing, &look).unwrap();
+    }
+
+    /// Kills: accepting by the id alone what has become worse; an accepted anomaly that grows and stays accepted;
+    /// refusing what has become less.
+    #[test]
+    fn what_is_accepted_is_what_was_asked_for_and_no_more() {
+        let cause = Cause {
+            who: "officer/olga, approved by custodian/c".to_owned(),
+            why: "r1: old paper".to_owned(),
+        };
+        for (at_approval, is_accepted) in [
+            (&[1][..], true),
+            (&[1, 2], true),
+            (&[2], true),
+            (&[1, 2, 3], false),
+            (&[3], false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let admin = Admin::open(directory.path()).unwrap();
+            let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+            found(&anomalies, &[1, 2]);
+            let asked = acceptable(&anomalies, "a1").unwrap();
+            assert_eq!(asked.kind, AnomalyKind::Corrupt(groups(&[1, 2])));
+            found(&anomalies, at_approval);
+            let accepted = accept(&anomalies, "a1", Some(asked.clone()), &cause);
+            assert_eq!(accepted.is_ok(), is_accepted, "{accepted:?}");
+            let row = || anomalies.by_id(1).unwrap().unwrap().filed;
+            assert_eq!(row().accepted.is_some(), is_accepted);
+            if !is_accepted {
+                let said = accepted.unwrap_err().message().to_owned();
+                assert!(
+                    said.contains("groups 1-2") && said.contains("ask again"),
+                    "{said}"
+                );
+                continue;
+            }
+            assert!(
+                accept(&anomalies, "a1", Some(asked), &cause).is_ok(),
+                "after a restart"
+            );
+            assert!(acceptable(&anomalies, "a1").is_err(), "twice");
+            found(&anomalies, at_approval);
+            assert!(row().accepted.is_some(), "no worse");
+            found(&anomalies, &[1, 2, 3]);
+            assert!(row().accepted.is_none(), "worse: it is open again");
+            assert!(row().confirmed.is_none());
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+        found(&anomalies, &[1]);
+        assert!(
+            accept(&anomalies, "a1", None, &cause).is_err(),
+            "bound to nothing"
+        );
+        let other = Accepted {
+            file: FileName::new("b").unwrap(),
+            replica: ReplicaId::new("one").unwrap(),
+            kind: AnomalyKind::Corrupt(groups(&[1])),
+        };
+        assert!(
+            accept(&anomalies, "a1", Some(other), &cause).is_err(),
+            "another file"
+        );
+        for unknown in ["", "a", "1", "a01", "a2", "b1"] {
+            assert!(acceptable(&anomalies, unknown).is_err(), "{unknown}");
+        }
+    }
 }

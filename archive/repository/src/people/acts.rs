@@ -10,7 +10,8 @@ use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, Volume
 use archive_rpc::Kind;
 use tonic::Status;
 
-use super::accept::{accept, acceptable};
+use super::accept::accept;
+use super::last::Part;
 use super::{People, blocking};
 use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
@@ -31,28 +32,33 @@ impl People {
                 checksum,
                 last_copies,
             } => {
-                let row = self.known(name).await?;
-                self.removable(&row, replica, checksum, *last_copies)
+                let row = self.row_of(name).await?;
+                self.removable(row.as_ref(), (name, replica), checksum, *last_copies)
+                    .await
                     .map(drop)
             }
             Act::Purge { replica, .. } => self.configured(replica),
-            Act::RetireVolume(volume) => {
+            Act::RetireVolume {
+                volume,
+                last_copies,
+            } => {
                 if self.standing.now().volumes.contains_key(volume) {
                     return Err(changed(format!("volume {volume} is retired already")));
                 }
-                self.place_of(volume).await.map(drop)
+                self.place_of(volume).await?;
+                let part = Part::Volume(volume.clone());
+                self.dispensable(part, *last_copies).await
             }
-            Act::RetireNode(node) => {
+            Act::RetireNode { node, last_copies } => {
                 if self.standing.now().nodes.keys().any(|(_, id)| id == node) {
                     return Err(changed(format!("node {node} is retired already")));
                 }
-                self.replica_of(node).await.map(drop)
+                let replica = self.replica_of(node).await?;
+                let part = Part::Node(replica, node.clone());
+                self.dispensable(part, *last_copies).await
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
-            Act::Accept { anomaly } => {
-                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
-                blocking(move || acceptable(&anomalies, &id)).await?
-            }
+            Act::Accept { .. } => Ok(()),
             Act::NewRoot {
                 name,
                 replica,
@@ -101,12 +107,22 @@ impl People {
                 let bytes = self.within(0, purging).await?;
                 Ok(format!("{bytes} bytes were destroyed"))
             }
-            Act::RetireVolume(volume) => self.retire_volume(volume, request, &cause).await,
-            Act::RetireNode(node) => self.retire_node(node, request, &cause).await,
+            Act::RetireVolume {
+                volume,
+                last_copies,
+            } => {
+                self.retire_volume((volume, *last_copies), request, &cause)
+                    .await
+            }
+            Act::RetireNode { node, last_copies } => {
+                self.retire_node((node, *last_copies), request, &cause)
+                    .await
+            }
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
-            Act::Accept { anomaly } => {
-                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
-                blocking(move || accept(&anomalies, &id, &cause)).await?
+            Act::Accept { anomaly, of } => {
+                let (anomalies, id, of) =
+                    (Arc::clone(&self.anomalies), anomaly.clone(), of.clone());
+                blocking(move || accept(&anomalies, &id, of, &cause)).await?
             }
             Act::NewRoot {
                 name,
@@ -123,16 +139,32 @@ impl People {
         (name, replica): (&FileName, &ReplicaId),
         (checksum, last_copies): (&Root, bool),
     ) -> Result<String, Status> {
-        let row = self.known(name).await?;
+        let row = self.row_of(name).await?;
         let mine = format!("{}:", request.id());
-        let copy = row.record.replicas.get(replica);
+        let copy = row.as_ref();
+        let copy = copy.and_then(|row| row.record.replicas.get(replica));
         if copy
             .is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn())
         {
             return Ok("it is withdrawn".to_owned());
         }
-        let (node, volume) = self.removable(&row, replica, checksum, last_copies)?;
-        let size = content(&row.record)?.size;
+        let of = (name, replica);
+        let target = self.removable(row.as_ref(), of, checksum, last_copies);
+        let (node, volume) = match target.await {
+            Ok(place) => place,
+            // A restart came between: the wrong copy is out of the way already.
+            Err(status) if Kind::of(&status) == Kind::NotFound => {
+                if !self.is_aside(of, &mine).await? {
+                    return Err(status);
+                }
+                self.make_room(row.as_ref(), of, cause).await?;
+                return Ok("it lies in the attic".to_owned());
+            }
+            Err(status) => return Err(status),
+        };
+        let admitted = row.as_ref().map(|row| content(&row.record)).transpose()?;
+        let size = admitted.map_or(0, |content| content.size);
+        let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
         let moving =
             self.transfers
                 .replicas
@@ -146,48 +178,50 @@ impl People {
             }
             Err(status) => return Err(status),
         };
-        let withdrawn = Event::Withdrawn {
-            replica: replica.clone(),
-            why: cause.why.clone(),
-        };
-        self.order(name, withdrawn, &cause.who).await?;
+        if is_wrong {
+            self.make_room(row.as_ref(), of, cause).await?;
+        } else {
+            let withdrawn = Event::Withdrawn {
+                replica: replica.clone(),
+                why: cause.why.clone(),
+            };
+            self.order(name, withdrawn, &cause.who).await?;
+        }
         Ok(format!(
             "it lies in the attic of volume {volume} of node {node} as {place}"
         ))
     }
 
-    /// Where the copy is that shall be removed; else why it may not be.
-    fn removable(
+    /// Where the copy is that shall be removed; else why it may not be. What is not what was admitted, or is not known at
+    /// all, is named by its own checksum.
+    async fn removable(
         &self,
-        row: &AdminRow,
-        replica: &ReplicaId,
+        row: Option<&AdminRow>,
+        (name, replica): (&FileName, &ReplicaId),
         checksum: &Root,
         last_copies: bool,
     ) -> Result<(NodeId, VolumeId), Status> {
-        let name = &row.record.name;
-        let copy = row
-            .record
-            .replicas
-            .get(replica)
-            .filter(|copy| copy.state.is_completed());
+        self.configured(replica)?;
+        let copy = row.and_then(|row| row.record.replicas.get(replica));
+        let copy = copy.filter(|copy| copy.state.is_completed());
         let place = copy.and_then(|copy| Some((copy.node.clone()?, copy.volume.clone()?)));
-        let place = place.ok_or_else(|| {
-            Kind::NotFound.status(format!("replica {replica} has no copy of {name}"))
-        })?;
-        if content(&row.record)?.root != *checksum {
-            let said = "the checksum is not that of the copy; read it again from the archive";
-            return Err(Kind::Mismatch.status(said));
-        }
-        if self.standing.now().other_copies(&row.record, replica) == 0 && !last_copies {
+        let admitted = row.map(|row| content(&row.record)).transpose()?;
+        let place = match place {
+            Some(place) if admitted.is_some_and(|content| content.root == *checksum) => place,
+            Some(_) | None => self.wrong_copy(row, (name, replica), checksum).await?,
+        };
+        if let Some(row) = row.filter(|_| !last_copies)
+            && self.good_elsewhere(row, replica).await? == 0
+        {
             return Err(changed(format!(
-                "no other replica has {name}; say so (last copies) if it shall leave the archive"
+                "no other replica has a good copy of {name}; say so (last copies) if it shall leave the archive"
             )));
         }
         Ok(place)
     }
 
     /// What an earlier try of the same request put aside.
-    async fn set_aside_before(
+    pub(super) async fn set_aside_before(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -348,10 +382,15 @@ impl People {
         }
     }
 
+    /// What is recorded of a file whose content is known; none: nobody knows it.
+    async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
+        let row = self.row(name).await?;
+        Ok(row.filter(|row| row.record.content.is_some()))
+    }
+
     /// A file that the archive has, or had.
     pub(crate) async fn known(&self, name: &FileName) -> Result<AdminRow, Status> {
-        let row = self.row(name).await?;
-        let row = row.filter(|row| row.record.content.is_some());
+        let row = self.row_of(name).await?;
         row.ok_or_else(|| Kind::NotFound.status(format!("{name} is not in the archive")))
     }
 

@@ -19,7 +19,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tonic::Status;
 
 use super::acts::content;
-use super::{People, blocking};
+use super::{People, blocking, failed_db};
+use crate::anomalies::{Eye, Filing, Finder, Look};
 use crate::replicas::{Aside, Cause, Found, How};
 use crate::store::Event;
 use crate::transfer::Item;
@@ -213,6 +214,26 @@ impl People {
             )));
         }
         let copy = self.copy_of(wish).await?;
+        // The one copy of the replica, read back just now: what was filed of the wrong one is so no more.
+        let (anomalies, who) = (Arc::clone(&self.anomalies), cause.who.clone());
+        let (file, of) = (name.clone(), replica.clone());
+        let look = Look {
+            found: Vec::new(),
+            eye: Eye::Listing,
+            by: Finder::Check,
+            is_second: false,
+            size,
+            place: Some((copy.node.clone(), copy.volume.clone())),
+        };
+        let closed = blocking(move || {
+            let filing = Filing {
+                file: &file,
+                replica: &of,
+                who: &who,
+            };
+            anomalies.look(filing, &look)
+        });
+        closed.await?.map_err(|error| failed_db(&error))?;
         Ok(Replaced { aside, copy })
     }
 
@@ -277,7 +298,7 @@ impl People {
                 .pop()
                 .ok_or_else(|| Kind::Internal.status("one copy is none")),
             0 => Err(Kind::NotFound.status(format!(
-                "replica {} has no copy of {}: repair brings one",
+                "replica {} has no copy of {}: repair brings one; where no replica has a good one, store the file again",
                 wish.replica, wish.name
             ))),
             several => Err(Kind::Mismatch.status(format!(

@@ -10,6 +10,7 @@ use archive_rpc::Kind;
 use tonic::Status;
 
 use super::acts::changed;
+use super::last::Part;
 use super::{People, blocking, failed_db};
 use crate::admin::AuditLine;
 use crate::replicas::Cause;
@@ -20,7 +21,7 @@ use crate::store::FileRecord;
 impl People {
     pub(super) async fn retire_volume(
         &self,
-        volume: &VolumeId,
+        (volume, last_copies): (&VolumeId, bool),
         request: &Request,
         cause: &Cause,
     ) -> Result<String, Status> {
@@ -30,6 +31,8 @@ impl People {
             Some(_) => return Err(changed(format!("volume {volume} is retired already"))),
             None => {
                 let (replica, node) = self.place_of(volume).await?;
+                self.dispensable(Part::Volume(volume.clone()), last_copies)
+                    .await?;
                 let row = VolumeRow {
                     replica: replica.clone(),
                     node: node.clone(),
@@ -57,7 +60,7 @@ impl People {
 
     pub(super) async fn retire_node(
         &self,
-        node: &NodeId,
+        (node, last_copies): (&NodeId, bool),
         request: &Request,
         cause: &Cause,
     ) -> Result<String, Status> {
@@ -67,6 +70,8 @@ impl People {
             Some(_) => return Err(changed(format!("node {node} is retired already"))),
             None => {
                 let replica = self.replica_of(node).await?;
+                self.dispensable(Part::Node(replica.clone(), node.clone()), last_copies)
+                    .await?;
                 let line = self.line(
                     cause,
                     format!("node {node} of replica {replica} is retired"),
@@ -119,25 +124,8 @@ impl People {
         left.retain(|spec| spec.id != *replica);
         let probe = FileName::new("a").map_err(|error| Kind::Internal.status(error.to_string()))?;
         FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
-        let (admin, id) = (self.admin.clone(), replica.clone());
-        let counting = blocking(move || {
-            let mut only = 0_u64;
-            for row in admin.files(None)? {
-                let record = row?.record;
-                let has = record
-                    .replicas
-                    .get(&id)
-                    .is_some_and(|copy| now.counts(&id, copy));
-                only += u64::from(has && now.other_copies(&record, &id) == 0);
-            }
-            Ok::<_, archive_db::DbError>(only)
-        });
-        match counting.await?.map_err(|error| failed_db(&error))? {
-            0 => Ok(()),
-            only => Err(changed(format!(
-                "{only} file(s) are in replica {replica} only; bring them into another one first"
-            ))),
-        }
+        self.dispensable(Part::Replica(replica.clone()), false)
+            .await
     }
 
     fn retired(&self, request: &Request, cause: &Cause) -> Retired {

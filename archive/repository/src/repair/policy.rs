@@ -16,7 +16,7 @@ pub enum Automatic {
     Off,
     /// Missing files only.
     Missing,
-    /// Missing files, corrupt and unreadable groups.
+    /// Missing files, corrupt and unreadable groups, rotten sidecars.
     #[default]
     All,
 }
@@ -49,7 +49,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How many files of a replica may need repair in one day before a person must look.
+    /// How many files of a replica may need repair, or be repaired in one day, before a person must look.
     pub fn brake(&self, files: u64) -> u64 {
         self.brake_files
             .max(files.checked_div(self.brake_fraction).unwrap_or(0))
@@ -78,6 +78,8 @@ pub struct Case {
     pub found: Timestamp,
     /// When a second read past the cache found the same, if one has.
     pub confirmed: Option<Timestamp>,
+    /// Whether the archive wants the file there: of an unexpected one, that only its sidecar is at fault.
+    pub is_wanted: bool,
 }
 
 /// What is going on around the file.
@@ -85,7 +87,7 @@ pub struct Case {
 pub struct Surroundings {
     /// How many files the replica has.
     pub files: u64,
-    /// In how many of them damage or absence was found within the last 24 h, this one included, repaired or not.
+    /// How many of them are damaged or absent, this one included, however long, or were until within the last 24 h.
     pub found_today: u64,
     /// When the volume (of a missing file: where it should be) last changed state: came back, went away, was adopted.
     pub volume_changed: Option<Timestamp>,
@@ -109,10 +111,10 @@ pub enum Decision {
 pub enum Hold {
     /// Too much at once.
     #[error(
-        "{found} files of the replica need repair today, more than {brake}; look why, then `repair --all --confirm {found}`"
+        "{found} files of the replica need repair, or were repaired within a day, and that is more than {brake}; nothing goes on by itself: look why, then `repair --all` says how many to confirm"
     )]
     Brake {
-        /// Found within 24 h.
+        /// That need repair, or did until within 24 h.
         found: u64,
         /// What is allowed.
         brake: u64,
@@ -134,6 +136,7 @@ pub fn decide(case: &Case, around: Surroundings, policy: &Policy, now: Timestamp
     let allowed = match (policy.automatic, &case.kind) {
         (Automatic::Missing | Automatic::All, AnomalyKind::Missing)
         | (Automatic::All, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)) => true,
+        (Automatic::All, AnomalyKind::Unexpected) => case.is_wanted,
         (Automatic::Off | Automatic::Missing | Automatic::All, _) => false,
     };
     if !allowed || case.found_by == FoundBy::Person {
@@ -220,11 +223,13 @@ mod tests {
                                 [(None, None), (Some(-45), Some(15)), (Some(-30), Some(30))]
                             {
                                 for now in [0, 14, 15, 29, 30] {
+                                    let is_wanted = files != 0;
                                     let case = Case {
                                         kind: kind.clone(),
                                         found_by,
                                         found: at(0),
                                         confirmed: confirmed.map(at),
+                                        is_wanted,
                                     };
                                     let around = Surroundings {
                                         files,
@@ -235,7 +240,7 @@ mod tests {
                                     let may = match automatic {
                                         Automatic::Off => false,
                                         Automatic::Missing => index == 0,
-                                        Automatic::All => index < 3,
+                                        Automatic::All => index < 3 || (index == 3 && is_wanted),
                                     } && found_by != FoundBy::Person;
                                     let fresh = fresh_until.is_some_and(|until| now < until);
                                     let ripe = now >= 15
@@ -278,7 +283,10 @@ mod tests {
             brake: 1000,
         }
         .to_string();
-        assert!(text.contains("repair --all --confirm 5000"), "{text}");
+        assert!(
+            text.contains("5000 files") && text.contains("`repair --all`"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -288,6 +296,7 @@ mod tests {
             found_by: FoundBy::Scrub,
             found: Timestamp::MAX,
             confirmed: None,
+            is_wanted: true,
         };
         let around = Surroundings {
             files: u64::MAX,

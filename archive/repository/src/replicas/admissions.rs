@@ -30,6 +30,25 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<Admissions, Status> {
+        self.admissions_after(replica, node, String::new()).await
+    }
+
+    /// The same from shortly before a name on.
+    pub(crate) async fn admissions_near(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        name: &FileName,
+    ) -> Result<Admissions, Status> {
+        self.admissions_after(replica, node, before(name)).await
+    }
+
+    async fn admissions_after(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        after: String,
+    ) -> Result<Admissions, Status> {
         let nodes = self.state(replica).await?;
         let found = nodes
             .iter()
@@ -37,7 +56,7 @@ impl Replicas {
         let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
         let mut client = self.node(node, &found.ok_or_else(silent)?.endpoint)?;
         let request = wire::FilesRequest {
-            after: String::new(),
+            after,
             only_findings: false,
         };
         Ok(Admissions {
@@ -45,6 +64,17 @@ impl Replicas {
             stream: client.admissions(request).await?.into_inner(),
         })
     }
+}
+
+/// The longest name that `name` begins with; empty: there is none. Few names lie between the two.
+fn before(name: &FileName) -> String {
+    let text = name.as_str();
+    let shorter = text
+        .char_indices()
+        .rev()
+        .filter_map(|(end, _)| text.get(..end));
+    let names = shorter.filter_map(|text| FileName::new(text).ok());
+    names.map(String::from).next().unwrap_or_default()
 }
 
 impl Admissions {
@@ -76,5 +106,28 @@ impl Admissions {
             admission: one.admission,
         };
         Ok((name, sighting))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_begins_before_the_name_with_a_name() {
+        for (name, expected) in [
+            ("a", ""),
+            ("ab", "a"),
+            ("a.warc.gz", "a.warc.g"),
+            ("a b", "a"),
+            ("a. b", "a"),
+            ("ü", ""),
+            ("aü", "a"),
+        ] {
+            let name = FileName::new(name).unwrap();
+            let before = before(&name);
+            assert_eq!(before, expected);
+            assert!(before.as_str() < name.as_str());
+        }
     }
 }

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use super::{Act, NotAllowed, Person, Request, State};
 use crate::admin::{Admin, AuditLine};
 
-impl Value for Request {}
+impl Value for Request {
+    const VERSION: u8 = 2;
+}
 
 /// The requests of the archive.
 #[derive(Clone, Debug)]
@@ -192,7 +194,10 @@ mod tests {
         );
         let (now, act) = (
             Timestamp::UNIX_EPOCH,
-            Act::RetireVolume(VolumeId::new("v").unwrap()),
+            Act::RetireVolume {
+                volume: VolumeId::new("v").unwrap(),
+                last_copies: false,
+            },
         );
         let requests = Requests::new(open()).unwrap();
         for _ in 0..4 {

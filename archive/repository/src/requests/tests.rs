@@ -1,5 +1,7 @@
 //! Every short sequence of what several people do with one request.
 
+use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
+
 use super::*;
 
 fn acts() -> Vec<Act> {
@@ -22,11 +24,30 @@ fn acts() -> Vec<Act> {
             volume: volume.clone(),
             id: "x".to_owned(),
         },
-        Act::RetireVolume(volume),
-        Act::RetireNode(node),
+        Act::RetireVolume {
+            volume: volume.clone(),
+            last_copies: false,
+        },
+        Act::RetireNode {
+            node: node.clone(),
+            last_copies: false,
+        },
+        Act::RetireVolume {
+            volume,
+            last_copies: true,
+        },
+        Act::RetireNode {
+            node,
+            last_copies: true,
+        },
         Act::RetireReplica(replica.clone()),
         Act::Accept {
             anomaly: "a1".to_owned(),
+            of: Some(Accepted {
+                file: name.clone(),
+                replica: replica.clone(),
+                kind: AnomalyKind::Lost(vec![(0, 16384)]),
+            }),
         },
         Act::NewRoot {
             name,
@@ -214,6 +235,9 @@ fn who_asks_and_who_approves() {
         let words = |roles: &[Role]| roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
         let expected: (&[&str], &[&str]) = match act.word() {
             "remove" | "purge" => (&["custodian"], &["custodian"]),
+            "retire" if act.to_string().contains("last good copies") => {
+                (&["custodian"], &["custodian"])
+            }
             "accept" | "new-root" => (&["custodian", "officer"], &["custodian"]),
             _ => (&["operator", "custodian"], &["custodian", "officer"]),
         };
@@ -248,4 +272,18 @@ fn a_request_says_why_and_refusals_say_what_to_do() {
         "custodian/anna asked for it; a second person must approve it"
     );
     assert_eq!(request.expires, "1970-01-08T00:00:00Z".parse().unwrap());
+}
+
+/// Kills: an approver who reads only a number.
+#[test]
+fn whoever_approves_reads_what_is_lived_with() {
+    let act = acts()
+        .into_iter()
+        .find(|act| act.word() == "accept")
+        .unwrap();
+    assert_eq!(
+        act.to_string(),
+        "accept anomaly a1: a.warc in replica one: lost bytes 0-16383"
+    );
+    assert_eq!(act.file().unwrap().as_str(), "a.warc", "in its history");
 }

@@ -1,5 +1,6 @@
 //! The door `Preservation`: checks, anomalies, repairs, and the verbs of people. Decodes, asks, and encodes.
 
+mod adopt;
 mod anomalies;
 mod attics;
 mod check;
@@ -79,7 +80,7 @@ impl Preservation for Door {
         &self,
         request: Request<wire::AdoptFileRequest>,
     ) -> Result<Response<wire::AdoptFileResponse>, Status> {
-        people::adopt(self, request).await.map(Response::new)
+        adopt::adopt(self, request).await.map(Response::new)
     }
 
     async fn attics(

@@ -7,7 +7,7 @@ use tonic::{Request, Status};
 
 use super::ingest::may_know;
 use super::{Door, admin_failed};
-use crate::custody;
+use crate::custody::Vouched;
 
 impl Door {
     /// Signs the receipt of a file that every required replica has.
@@ -25,12 +25,22 @@ impl Door {
             // What is not the caller's business is not there for it.
             .filter(|row| may_know(&identity, &row.depositor))
             .ok_or_else(|| fields::to_status(&ArchiveError::NotFound(asked.clone())))?;
-        if let Some(missing) = custody::missing(&row.record) {
-            let text = format!("{name} is not yet in every required replica: {missing}");
+        let anomalies = &self.preserver.anomalies;
+        let filed = anomalies
+            .rows_of(&name)
+            .map_err(|error| admin_failed(&error))?;
+        let vouched = Vouched {
+            record: &row.record,
+            now: &self.preserver.standing.now(),
+            filed: &filed,
+        };
+        if let Some(missing) = vouched.missing() {
+            let text = format!("not every required replica has a good copy of {name}: {missing}");
             return Err(Kind::NotEnoughReplicas.status(text));
         }
         let admission = row.admission.as_deref().unwrap_or_default();
-        let receipt = custody::receipt(&row.record, admission, self.clock.now(), &self.key)
+        let receipt = vouched
+            .receipt(admission, self.clock.now(), &self.key)
             .map_err(|why| {
                 Kind::Storage.status(format!("{name}: no receipt can be made: {why}"))
             })?;

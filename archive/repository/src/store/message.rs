@@ -64,6 +64,8 @@ pub enum Event {
         root: Root,
         /// When the node completed it.
         at: Timestamp,
+        /// Whether the node has read it back just now, rather than remembers it.
+        read_back: bool,
     },
     /// Answer to a probe: every non-retired volume looked, none holds the file, and none will commit it by itself.
     Absent {

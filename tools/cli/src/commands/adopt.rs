@@ -15,8 +15,8 @@ use crate::session::Session;
 
 /// Take a file that a replica has unexpectedly into the archive
 ///
-/// Its bytes are read, and must be what was admitted under its name: it is then a file like any other. Needs the role
-/// officer.
+/// Its bytes are read, and must be what was admitted under its name: it is then a file like any other. One that the
+/// archive does not know is taken in if its own admission was signed by a trusted key. Needs the role officer.
 ///
 /// With --new-root: asks to take content of another root under a name that has no good copy left. That changes what the
 /// archive holds to be right, so a second person must approve; how is printed. Needs one of the roles

@@ -73,14 +73,22 @@ pub(crate) struct Retire {
     /// Why; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
+    /// You know that this takes the last good copies of files; then only custodians may ask and approve
+    #[arg(long)]
+    last_copies: bool,
 }
 
 impl Node {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let (node, mode) = match self {
             Self::List {} => return list(context).await,
-            Self::Retire(Retire { node, reason }) => {
-                return ask(context, &Act::RetireNode(node), &reason).await;
+            Self::Retire(Retire {
+                node,
+                reason,
+                last_copies,
+            }) => {
+                let act = Act::RetireNode { node, last_copies };
+                return ask(context, &act, &reason).await;
             }
             Self::ReadOnly(One { node }) => (node, NodeMode::ReadOnly),
             Self::ReadWrite(One { node }) => (node, NodeMode::ReadWrite),

@@ -16,6 +16,9 @@ use crate::reason::Reason;
 /// for 30 days at least. The file is withdrawn from that replica: not missing, not repaired, and its name stays taken
 /// for ever. You say which copy goes by its checksum. Needs the role custodian.
 ///
+/// A wrong copy, or a file that the archive does not know, goes by its own checksum (`b3sum` on its node). Nothing is
+/// withdrawn then: the right copy is brought, where there is one.
+///
 /// The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -116,6 +116,9 @@ pub(crate) struct Retire {
     /// Why; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
+    /// You know that this takes the last good copies of files; then only custodians may ask and approve
+    #[arg(long)]
+    last_copies: bool,
 }
 
 /// A path on another machine begins at its root.
@@ -133,8 +136,16 @@ impl Volume {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let order = match self {
             Self::List {} => return list(context).await,
-            Self::Retire(Retire { volume, reason }) => {
-                return ask(context, &Act::RetireVolume(volume), &reason).await;
+            Self::Retire(Retire {
+                volume,
+                reason,
+                last_copies,
+            }) => {
+                let act = Act::RetireVolume {
+                    volume,
+                    last_copies,
+                };
+                return ask(context, &act, &reason).await;
             }
             Self::Init(Init { path, node, id }) => VolumeOrder::Init {
                 node,

@@ -11,7 +11,7 @@ use tonic::{Request, Status};
 use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
-use crate::replicas::{Cause, How};
+use crate::replicas::Cause;
 use crate::requests::{Act, NotAllowed, Person, Request as Asked, State, plain_reason};
 use crate::standing::ReplicaRow;
 use crate::store::Event;
@@ -90,11 +90,19 @@ fn act(asked: AskedFor) -> Result<Act, Status> {
             volume: fields::volume_id(&purge.volume)?,
             id: item_id(purge.id)?,
         },
-        AskedFor::RetireVolume(retire) => Act::RetireVolume(fields::volume_id(&retire.volume)?),
-        AskedFor::RetireNode(retire) => Act::RetireNode(fields::node_id(&retire.node)?),
+        AskedFor::RetireVolume(retire) => Act::RetireVolume {
+            volume: fields::volume_id(&retire.volume)?,
+            last_copies: retire.last_copies,
+        },
+        AskedFor::RetireNode(retire) => Act::RetireNode {
+            node: fields::node_id(&retire.node)?,
+            last_copies: retire.last_copies,
+        },
         AskedFor::RetireReplica(retire) => Act::RetireReplica(fields::replica_id(&retire.replica)?),
         AskedFor::Accept(accept) => Act::Accept {
             anomaly: item_id(accept.anomaly)?,
+            // Looked up once it is known that the caller may ask.
+            of: None,
         },
         AskedFor::NewRoot(new) => Act::NewRoot {
             name: fields::file_name("name", &new.name)?,
@@ -148,56 +156,8 @@ fn state(request: &Asked) -> wire::RequestState {
     }
 }
 
-pub(super) async fn adopt(
-    door: &Door,
-    request: Request<wire::AdoptFileRequest>,
-) -> Result<wire::AdoptFileResponse, Status> {
-    let who = who(&request, OFFICER)?;
-    let request = request.into_inner();
-    let name = fields::file_name("name", &request.name)?;
-    let replica = fields::replica_id(&request.replica)?;
-    let people = &door.people;
-    people.configured(&replica)?;
-    let row = people.known(&name).await?;
-    let admission = row.admission.clone();
-    let admission = admission
-        .ok_or_else(|| Kind::NotFound.status(format!("nothing was admitted as {name}")))?;
-    let size = row
-        .record
-        .content
-        .as_ref()
-        .map_or(0, |content| content.size);
-    let mut found = door.replicas.known(&replica, &name).await?;
-    found.retain(|copy| copy.how == How::Unexpected);
-    let copy = match found.as_slice() {
-        [copy] => copy,
-        [] => {
-            let said = format!("replica {replica} has no unexpected file {name}");
-            return Err(Kind::NotFound.status(said));
-        }
-        _ => {
-            let said = format!("replica {replica} has {name} unexpectedly on several volumes");
-            return Err(Kind::Mismatch.status(said));
-        }
-    };
-    let adopting = door
-        .replicas
-        .adopt(&replica, &name, (&copy.node, &copy.volume), &admission);
-    let adopted = people.within(size, adopting).await?;
-    let what = format!(
-        "the file that {replica} had on volume {} is adopted",
-        copy.volume
-    );
-    people.note(who.clone(), Some(name.clone()), what).await?;
-    join(door, &row.record, &replica, &who).await?;
-    people.restored(&name, &replica, &adopted, &who).await?;
-    Ok(wire::AdoptFileResponse {
-        entry: Some(adopted.entry),
-    })
-}
-
 /// A replica that the file does not know yet becomes one of its own.
-async fn join(
+pub(super) async fn join(
     door: &Door,
     record: &crate::store::FileRecord,
     replica: &ReplicaId,

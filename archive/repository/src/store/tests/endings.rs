@@ -1,6 +1,7 @@
 //! How it ends: when the network works again, and when nothing ever does.
 
 use super::super::*;
+use super::after;
 use super::world::{ADMITTED, Step, World, content};
 
 impl World {
@@ -89,5 +90,55 @@ impl World {
             self.now = self.now.max(deadline);
             self.apply(Event::Tick);
         }
+    }
+}
+
+/// A file that every replica has lost is taken again from whoever still has it, and nobody is told before that it is
+/// there.
+#[test]
+fn what_is_gone_everywhere_is_taken_from_a_depositor_again() {
+    use Step::{Absent, AskOther, AskSame, Completed, DataUploaded, Gone, ReceivedSame, Restart};
+    let all = [
+        AskSame,
+        ReceivedSame,
+        Completed(0),
+        Completed(1),
+        Completed(2),
+    ];
+    for (gone, restart) in [(2, false), (2, true), (3, false)] {
+        let mut world = after("BBC", &all);
+        assert!(world.state.record.is_acknowledged() && world.state.is_idle());
+        for replica in 0..gone {
+            // The replicas of the set, by their ids: one, three (checksums), two.
+            let replica = [0, 2, 1][replica];
+            world.step(Gone(replica));
+        }
+        if restart {
+            world.step(Restart);
+        }
+        assert!(!world.state.record.is_acknowledged());
+        let root = world.state.record.content.clone();
+        world.step(AskOther);
+        assert!(world.unanswered.is_empty(), "other content stays refused");
+        world.step(AskSame);
+        assert_eq!(world.unanswered.len(), 1);
+        for replica in 0..gone {
+            world.step(Absent([0, 2, 1][replica]));
+        }
+        assert!(
+            world.state.source.is_some(),
+            "it may send: {:?}",
+            world.state
+        );
+        world.step(ReceivedSame);
+        for replica in 0..gone {
+            let replica = [0, 2, 1][replica];
+            assert_eq!(world.unanswered.len(), 1);
+            world.step(DataUploaded(replica));
+            world.step(Completed(replica));
+        }
+        assert!(world.unanswered.is_empty());
+        assert!(world.state.record.is_acknowledged() && world.state.is_idle());
+        assert_eq!(world.state.record.content, root, "the same admission");
     }
 }

@@ -304,6 +304,7 @@ impl World {
             volume,
             root: Root::from_bytes([byte; 32]),
             at: self.now,
+            read_back: true,
         }
     }
 

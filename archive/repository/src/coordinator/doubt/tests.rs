@@ -1,0 +1,148 @@
+//! Which copies are given up when a depositor asks.
+
+use archive_model::{Digests, ReplicaKind, ReplicaState, Root};
+
+use super::*;
+use crate::anomalies::{Ended, Filed};
+use crate::standing::{ReplicaRow, Retired, VolumeRow};
+use crate::store::{Content, ReplicaRecord};
+
+fn id(text: &str) -> ReplicaId {
+    ReplicaId::new(text).unwrap()
+}
+
+fn record() -> FileRecord {
+    let copy = |name: &str| ReplicaRecord {
+        state: ReplicaState::UploadCompleted,
+        node: Some(NodeId::new(&format!("{name}-1")).unwrap()),
+        volume: Some(VolumeId::new(&format!("v-{name}")).unwrap()),
+        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+    };
+    FileRecord {
+        name: FileName::new("a").unwrap(),
+        phase: Phase::Complete,
+        upload: None,
+        content: Some(Content {
+            root: Root::from_bytes([1; 32]),
+            size: 1,
+            digests: Digests::default(),
+        }),
+        replicas: ["one", "two"].map(|name| (id(name), copy(name))).into(),
+    }
+}
+
+fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
+    AnomalyRow {
+        file: FileName::new("a").unwrap(),
+        replica: id(replica),
+        filed: Filed {
+            id: 1,
+            kind,
+            size: 1,
+            node: None,
+            volume: None,
+            since: Timestamp::UNIX_EPOCH,
+            seen: Timestamp::UNIX_EPOCH,
+            confirmed: None,
+            found_by: Finder::Check,
+            accepted: is_accepted.then(|| Ended {
+                at: Timestamp::UNIX_EPOCH,
+                why: "so".to_owned(),
+            }),
+            note: None,
+            is_first: true,
+        },
+        closed: None,
+    }
+}
+
+/// As `replica gone` or `replica wanted`.
+fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
+    let events = given_up(record, now, filed);
+    let text = |event: &Event| match event {
+        Event::Gone { replica } => format!("{replica} gone"),
+        Event::Wanted {
+            replica,
+            gone: Some((node, volume, _)),
+            required: true,
+            ..
+        } => format!("{replica} wanted {node} {volume}"),
+        other => panic!("{other:?}"),
+    };
+    events.iter().map(text).collect()
+}
+
+/// Kills: a copy given up for anything but proven absence or a retired place; one that people live with given up while
+/// others are good, or kept when it was the last; work on a retired replica.
+#[test]
+fn only_what_is_known_not_to_be_there_is_given_up() {
+    let (record, now) = (record(), Now::default());
+    for kind in [
+        AnomalyKind::Corrupt(Groups::all(1)),
+        AnomalyKind::Unreadable(Groups::all(1)),
+        AnomalyKind::Lost(vec![(0, 1)]),
+        AnomalyKind::Conflicting(Root::from_bytes([2; 32])),
+        AnomalyKind::Disputed(Root::from_bytes([2; 32])),
+        AnomalyKind::Unexpected,
+        AnomalyKind::Transient,
+    ] {
+        assert_eq!(said(&record, &now, &[filed("one", kind, false)]), [""; 0]);
+    }
+    let missing = |replica, is_accepted| filed(replica, AnomalyKind::Missing, is_accepted);
+    let one = [missing("one", false)];
+    assert_eq!(said(&record, &now, &one), ["one gone"]);
+    let both = [missing("one", false), missing("two", false)];
+    assert_eq!(said(&record, &now, &both), ["one gone", "two gone"]);
+    let lived_with = [missing("one", true)];
+    assert_eq!(said(&record, &now, &lived_with), [""; 0]);
+    let lived_with = [missing("one", true), missing("two", true)];
+    assert_eq!(said(&record, &now, &lived_with), ["one gone", "two gone"]);
+
+    let retired = Retired {
+        at: Timestamp::UNIX_EPOCH,
+        by: "operator/otto".to_owned(),
+        why: "r1".to_owned(),
+        emptied: false,
+    };
+    let mut now = Now::default();
+    let row = VolumeRow {
+        replica: id("one"),
+        node: NodeId::new("one-1").unwrap(),
+        retired: retired.clone(),
+    };
+    now.volumes.insert(VolumeId::new("v-one").unwrap(), row);
+    assert_eq!(said(&record, &now, &one), ["one wanted one-1 v-one"]);
+    let gone = ReplicaRow::Retired(retired);
+    now.replicas.insert(id("one"), gone);
+    assert_eq!(said(&record, &now, &one), [""; 0]);
+
+    let mut open = record;
+    for copy in open.replicas.values_mut() {
+        copy.state = ReplicaState::UploadStarted;
+    }
+    assert_eq!(said(&open, &Now::default(), &both), [""; 0]);
+}
+
+/// Kills: closing what was filed of a copy that counted all along, or that does not count after all.
+#[test]
+fn a_copy_is_back_only_where_it_did_not_count_and_does() {
+    let (complete, mut open) = (record(), record());
+    for copy in open.replicas.values_mut() {
+        copy.state = ReplicaState::UploadStarted;
+    }
+    let event = |read_back| Event::Completed {
+        replica: id("one"),
+        node: NodeId::new("one-1").unwrap(),
+        volume: VolumeId::new("v-one").unwrap(),
+        root: Root::from_bytes([1; 32]),
+        at: Timestamp::UNIX_EPOCH,
+        read_back,
+    };
+    assert!(Back::of(&complete, &event(true)).is_none());
+    for read_back in [false, true] {
+        let back = Back::of(&open, &event(read_back)).unwrap();
+        assert_eq!(back.is_read, read_back);
+        assert!(back.is_so(&complete) && !back.is_so(&open));
+    }
+    assert!(Back::of(&open, &Event::Tick).is_none());
+}

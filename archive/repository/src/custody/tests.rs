@@ -1,0 +1,249 @@
+//! Two replicas that keep bytes and one that keeps checksums, in every state, under everything that can be filed.
+
+use archive_model::{Digests, FileName, Groups, NodeId, Root, VolumeId};
+
+use super::*;
+use crate::anomalies::{Ended, Finder};
+use crate::standing::{ReplicaRow, Retired};
+use crate::store::{Content, Phase};
+
+const IDS: [&str; 3] = ["one", "three", "two"];
+
+fn id(text: &str) -> ReplicaId {
+    ReplicaId::new(text).unwrap()
+}
+
+fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
+    AnomalyRow {
+        file: FileName::new("a").unwrap(),
+        replica: id(replica),
+        filed: Filed {
+            id: 7,
+            kind,
+            size: 1,
+            node: None,
+            volume: None,
+            since: Timestamp::UNIX_EPOCH,
+            seen: Timestamp::UNIX_EPOCH,
+            confirmed: None,
+            found_by: Finder::Check,
+            accepted: is_accepted.then(|| Ended {
+                at: Timestamp::UNIX_EPOCH,
+                why: "so".to_owned(),
+            }),
+            note: None,
+            is_first: false,
+        },
+        closed: None,
+    }
+}
+
+fn retired() -> Retired {
+    Retired {
+        at: Timestamp::UNIX_EPOCH,
+        by: "operator/otto".to_owned(),
+        why: "r1: dead".to_owned(),
+        emptied: false,
+    }
+}
+
+/// What of one copy: how it is recorded, and what is known of it. The last says whether it counts, whether it is waited
+/// for while good bytes are left elsewhere, and whether it may be the only one.
+type Case = (ReplicaState, Option<(AnomalyKind, bool)>, u8, [bool; 3]);
+
+fn cases() -> Vec<Case> {
+    let done = || ReplicaState::UploadCompleted;
+    let root = Root::from_bytes([2; 32]);
+    let (good, waits, left) = (
+        [true, false, false],
+        [false, true, true],
+        [false, false, true],
+    );
+    let mut cases = vec![
+        (done(), None, 0, good),
+        (ReplicaState::UploadStarted, None, 0, waits),
+        (
+            ReplicaState::UploadFailed(StoreFailure::NoSpace),
+            None,
+            0,
+            waits,
+        ),
+        (
+            ReplicaState::Withdrawn("r1".to_owned()),
+            None,
+            0,
+            [false, false, false],
+        ),
+        // The replica, the node, the volume was retired.
+        (done(), None, 1, left),
+        (done(), None, 2, waits),
+        (done(), None, 3, waits),
+        (done(), Some((AnomalyKind::Transient, false)), 0, good),
+        (
+            done(),
+            Some((AnomalyKind::Duplicate(Vec::new()), false)),
+            0,
+            good,
+        ),
+    ];
+    for kind in [
+        AnomalyKind::Missing,
+        AnomalyKind::Corrupt(Groups::all(1)),
+        AnomalyKind::Unreadable(Groups::all(1)),
+        AnomalyKind::Lost(vec![(0, 1)]),
+        AnomalyKind::Conflicting(root),
+        AnomalyKind::Disputed(root),
+        AnomalyKind::Unexpected,
+    ] {
+        cases.push((done(), Some((kind.clone(), false)), 0, waits));
+        cases.push((done(), Some((kind, true)), 0, left));
+    }
+    cases
+}
+
+/// Kills: an answer by the record alone; a copy on a retired volume that counts; damage, absence or other content that
+/// is filed and counts; waiting for what people have withdrawn, retired or accepted; an answer while no good bytes are
+/// left; a checksum taken for bytes.
+#[test]
+fn every_three_copies() {
+    let mut tried = 0;
+    for one in cases() {
+        for two in cases() {
+            for three in cases() {
+                hold([one.clone(), three, two.clone()]);
+                tried += 1;
+            }
+        }
+    }
+    println!("{tried} files");
+    assert!(tried > 10_000);
+}
+
+fn hold(cases: [Case; 3]) {
+    let mut now = Now::default();
+    let mut rows = Vec::new();
+    let mut replicas = std::collections::BTreeMap::new();
+    for (name, (state, anomaly, out, _)) in IDS.iter().zip(&cases) {
+        let kind = if *name == "three" {
+            ReplicaKind::Checksum
+        } else {
+            ReplicaKind::Bitarchive
+        };
+        let (node, volume) = (
+            NodeId::new(&format!("{name}-1")).unwrap(),
+            VolumeId::new(&format!("v-{name}")).unwrap(),
+        );
+        match out {
+            0 => {}
+            1 => drop(
+                now.replicas
+                    .insert(id(name), ReplicaRow::Retired(retired())),
+            ),
+            2 => drop(now.nodes.insert((id(name), node.clone()), retired())),
+            _ => {
+                let row = crate::standing::VolumeRow {
+                    replica: id(name),
+                    node: node.clone(),
+                    retired: retired(),
+                };
+                now.volumes.insert(volume.clone(), row);
+            }
+        }
+        rows.extend(
+            anomaly
+                .clone()
+                .map(|(kind, is_accepted)| filed(name, kind, is_accepted)),
+        );
+        let copy = ReplicaRecord {
+            state: state.clone(),
+            node: Some(node),
+            volume: Some(volume),
+            ..ReplicaRecord::started(kind, true, Timestamp::UNIX_EPOCH)
+        };
+        replicas.insert(id(name), copy);
+    }
+    let record = FileRecord {
+        name: FileName::new("a").unwrap(),
+        phase: Phase::Bound,
+        upload: None,
+        content: Some(Content {
+            root: Root::from_bytes([1; 32]),
+            size: 1,
+            digests: Digests::default(),
+        }),
+        replicas,
+    };
+    let vouched = Vouched {
+        record: &record,
+        now: &now,
+        filed: &rows,
+    };
+    let says = |what: usize| IDS.iter().zip(&cases).filter(move |(_, case)| case.3[what]);
+    let good: Vec<&str> = vouched.good().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(
+        good,
+        says(0).map(|(id, _)| *id).collect::<Vec<_>>(),
+        "{cases:?}"
+    );
+    let has_bytes = good.iter().any(|id| *id != "three");
+    for replica in IDS {
+        let others = good.iter().filter(|id| **id != "three" && **id != replica);
+        assert_eq!(vouched.others(&id(replica)), others.count(), "{cases:?}");
+    }
+    let waited: Vec<&str> = if has_bytes {
+        says(1).map(|(id, _)| *id).collect()
+    } else {
+        let of_bytes = says(2).filter(|(id, case)| case.3[1] || **id != "three");
+        of_bytes.map(|(id, _)| *id).collect()
+    };
+    let lacking = vouched.lacking();
+    let named: Vec<&str> = lacking.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(named, waited, "{cases:?}");
+    let missing = vouched.missing();
+    assert_eq!(
+        missing.is_none(),
+        waited.is_empty() && has_bytes,
+        "{missing:?} {cases:?}"
+    );
+    for (replica, doubt) in lacking {
+        let text = missing.clone().unwrap_or_default();
+        assert!(text.contains(&format!("{replica}: {doubt}")), "{text}");
+        assert!(!doubt.failure().to_string().is_empty());
+    }
+}
+
+#[test]
+fn an_open_anomaly_is_said_before_an_accepted_one() {
+    let one = id("one");
+    let copy = ReplicaRecord {
+        state: ReplicaState::UploadCompleted,
+        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+    };
+    let record = FileRecord {
+        name: FileName::new("a").unwrap(),
+        phase: Phase::Bound,
+        upload: None,
+        content: None,
+        replicas: [(one.clone(), copy.clone())].into(),
+    };
+    let (now, rows) = (
+        Now::default(),
+        [
+            filed("one", AnomalyKind::Missing, true),
+            filed("one", AnomalyKind::Corrupt(Groups::all(1)), false),
+        ],
+    );
+    let vouched = Vouched {
+        record: &record,
+        now: &now,
+        filed: &rows,
+    };
+    assert_eq!(
+        vouched.doubt(&one, &copy),
+        Some(Doubt::Filed(&rows[1].filed))
+    );
+    assert_eq!(
+        vouched.missing().as_deref(),
+        Some("its content is not known yet")
+    );
+}

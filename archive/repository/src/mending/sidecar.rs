@@ -1,0 +1,138 @@
+//! A file that the archive knows lies there, and its sidecar rotted: it gets its admission back, from the admin data.
+//!
+//! Its node reads it whole first: only what has the admitted root and size becomes a copy again. Bytes that are other are
+//! left as they are, for people.
+
+use std::time::Duration;
+
+use archive_model::{AnomalyKind, FileName, ReplicaId};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::{Done, Mandate, Outcome, said};
+use crate::admin::{AdminRow, AuditLine};
+use crate::anomalies::AnomalyRow;
+use crate::preserver::{Preserver, blocking};
+use crate::replicas::CopyCondition;
+use crate::store::{Content, Event};
+
+/// How long a node may read in silence, beside the size-dependent part, and the slowest reading.
+const READ: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
+
+impl Preserver {
+    /// Whether the archive knows what an unexpected file should be: it shall have one there.
+    pub(crate) fn is_wanted(
+        &self,
+        file: &FileName,
+        replica: &ReplicaId,
+    ) -> Result<bool, archive_db::DbError> {
+        let row = self.admin.file(file)?;
+        Ok(row.is_some_and(|row| admission(&row, replica).is_some()))
+    }
+
+    /// Gives an unexpected file its admission, if its bytes are what that admits.
+    pub(super) async fn give_admission(
+        &self,
+        row: &AnomalyRow,
+        content: &Content,
+        mandate: &Mandate,
+    ) -> Result<Done, Status> {
+        let (file, replica) = (&row.file, &row.replica);
+        let (admin, name) = (self.admin.clone(), file.clone());
+        let known = blocking(move || admin.file(&name)).await?;
+        let admission = known.and_then(|row| admission(&row, replica).map(str::to_owned));
+        let Some(admission) = admission else {
+            let what = "the archive does not want it there; `adopt` or `remove` it";
+            return Ok(Done::of(Outcome::Officer, what));
+        };
+        let errand = self.errand(mandate);
+        let (seen, _) = self.look_and_file(replica, file, &errand).await?;
+        if !seen.found.contains(&AnomalyKind::Unexpected) {
+            return Ok(Done::of(Outcome::Nothing, "it is not so any more"));
+        }
+        let copies = seen.located.copies;
+        let is_copy =
+            |copy: &&crate::replicas::Copy| copy.is_readable() && copy.root == Some(content.root);
+        let mut strangers = copies
+            .iter()
+            .filter(|copy| copy.condition == CopyCondition::Unexpected);
+        let (Some(stranger), None, None) = (
+            strangers.next(),
+            strangers.next(),
+            copies.iter().find(is_copy),
+        ) else {
+            let what = "the replica has more than this file under the name; `remove` what is too much, by its own checksum";
+            return Ok(Done::of(Outcome::Officer, what));
+        };
+        if mandate.is_dry {
+            let what = format!(
+                "{file}: {replica}: unexpected: would give it its admission, if it has the admitted root"
+            );
+            return Ok(Done::of(Outcome::Planned, what));
+        }
+        let (least, rate) = READ;
+        let whole = Duration::from_secs(content.size.checked_div(rate).unwrap_or(0));
+        let place = (&stranger.node, &stranger.volume);
+        let adopting = self.replicas.adopt(replica, file, place, &admission);
+        let adopted = self
+            .clock
+            .timeout(least.saturating_add(whole), adopting)
+            .await;
+        let adopted = adopted.map_err(|late| Kind::TimedOut.status(late.to_string()))?;
+        let copy = match adopted {
+            Ok(copy) => copy,
+            Err(status) if Kind::of(&status) == Kind::Mismatch => {
+                let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones are brought";
+                return Ok(Done::of(Outcome::Officer, what));
+            }
+            Err(status) => {
+                let what = format!("the node did not take the admission: {}", said(&status));
+                return Ok(Done::of(Outcome::Waiting, what));
+            }
+        };
+        let what = format!(
+            "the sidecar in {replica}, volume {}, was written anew from the admin data; the bytes are what was admitted",
+            copy.volume
+        );
+        let line = AuditLine {
+            at: self.clock.now(),
+            who: mandate.who.to_string(),
+            file: Some(file.clone()),
+            what: format!("{what}; {}", mandate.why),
+        };
+        let admin = self.admin.clone();
+        blocking(move || {
+            let mut changes = admin.change();
+            changes.note(line);
+            admin.commit(changes)
+        })
+        .await?;
+        let (root, at) = copy.admitted()?;
+        let event = Event::Completed {
+            replica: replica.clone(),
+            node: copy.node,
+            volume: copy.volume,
+            root,
+            at,
+            read_back: true,
+        };
+        self.mail.happened(file.clone(), event).await;
+        if !self.mail.settled().await {
+            return Err(Kind::Unavailable.status("the repository is stopping"));
+        }
+        let (_, found) = self.look_and_file(replica, file, &errand).await?;
+        let outcome = if found.open.is_empty() {
+            Outcome::Repaired
+        } else {
+            Outcome::Failed
+        };
+        Ok(Done::of(outcome, what))
+    }
+}
+
+/// The admission of what the replica should have; none: it should have nothing.
+fn admission<'a>(row: &'a AdminRow, replica: &ReplicaId) -> Option<&'a str> {
+    let copy = row.record.replicas.get(replica)?;
+    let is_wanted = row.record.content.is_some() && !copy.state.is_withdrawn();
+    row.admission.as_deref().filter(|_| is_wanted)
+}

@@ -1,0 +1,129 @@
+//! Whether an act would take the last good copies of files.
+//!
+//! Owns the count, by what the archive vouches for (`custody`) and not by what is recorded: a damaged copy is no reason to
+//! give up a good one. Reads the admin data and what is filed beside each other, in memory that does not grow with them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use archive_db::DbError;
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use tonic::Status;
+
+use super::acts::changed;
+use super::{People, blocking, failed_db};
+use crate::admin::AdminRow;
+use crate::anomalies::AnomalyRow;
+use crate::custody::Vouched;
+use crate::standing::Now;
+use crate::store::{FileRecord, ReplicaRecord};
+
+/// What goes out of service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A disk.
+    Volume(VolumeId),
+    /// A node of a replica.
+    Node(ReplicaId, NodeId),
+    /// A whole replica.
+    Replica(ReplicaId),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Volume(volume) => write!(f, "volume {volume}"),
+            Self::Node(_, node) => write!(f, "node {node}"),
+            Self::Replica(replica) => write!(f, "replica {replica}"),
+        }
+    }
+}
+
+impl Part {
+    fn has(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
+        match self {
+            Self::Volume(volume) => copy.volume.as_ref() == Some(volume),
+            Self::Node(replica, node) => replica == id && copy.node.as_ref() == Some(node),
+            Self::Replica(replica) => replica == id,
+        }
+    }
+}
+
+impl People {
+    /// How many replicas besides `replica` have a good copy of a file.
+    pub(super) async fn good_elsewhere(
+        &self,
+        row: &AdminRow,
+        replica: &ReplicaId,
+    ) -> Result<usize, Status> {
+        let (anomalies, name) = (Arc::clone(&self.anomalies), row.record.name.clone());
+        let filed = blocking(move || anomalies.rows_of(&name)).await?;
+        let filed = filed.map_err(|error| failed_db(&error))?;
+        let vouched = Vouched {
+            record: &row.record,
+            now: &self.standing.now(),
+            filed: &filed,
+        };
+        Ok(vouched.others(replica))
+    }
+
+    /// Whether every file on the part has a good copy elsewhere, or the caller knows that some have none.
+    pub(super) async fn dispensable(&self, part: Part, last_copies: bool) -> Result<(), Status> {
+        if last_copies {
+            return Ok(());
+        }
+        let (admin, anomalies) = (self.admin.clone(), Arc::clone(&self.anomalies));
+        let (now, of) = (self.standing.now(), part.clone());
+        let counting =
+            blocking(move || only_there(&of, &now, admin.files(None)?, anomalies.rows()?));
+        match counting.await?.map_err(|error| failed_db(&error))? {
+            0 => Ok(()),
+            only => Err(changed(match part {
+                Part::Replica(_) => format!(
+                    "{only} file(s) have no good copy but in {part}; bring them into another one first"
+                ),
+                Part::Volume(_) | Part::Node(..) => format!(
+                    "{only} file(s) have no good copy but on {part}; repair them first, or two custodians say so (last copies)"
+                ),
+            })),
+        }
+    }
+}
+
+/// How many files on the part have no good copy elsewhere. Both sides are sorted by file.
+fn only_there(
+    part: &Part,
+    now: &Now,
+    files: impl Iterator<Item = Result<AdminRow, DbError>>,
+    rows: impl Iterator<Item = Result<AnomalyRow, DbError>>,
+) -> Result<u64, DbError> {
+    let mut rows = rows.peekable();
+    let mut only = 0;
+    for file in files {
+        let record = file?.record;
+        let mut filed = Vec::new();
+        while let Some(row) =
+            rows.next_if(|row| row.as_ref().map_or(true, |row| row.file <= record.name))
+        {
+            let row = row?;
+            if row.file == record.name {
+                filed.push(row);
+            }
+        }
+        only += u64::from(is_only_there(part, now, &record, &filed));
+    }
+    Ok(only)
+}
+
+fn is_only_there(part: &Part, now: &Now, record: &FileRecord, filed: &[AnomalyRow]) -> bool {
+    let vouched = Vouched { record, now, filed };
+    record.replicas.iter().any(|(id, copy)| {
+        copy.kind == ReplicaKind::Bitarchive
+            && copy.state.is_completed()
+            && part.has(id, copy)
+            && vouched.others(id) == 0
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Files in two replicas, each copy on one of two volumes or absent, damaged or not: counted beside each other.
+
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaState};
+use jiff::Timestamp;
+
+use super::*;
+use crate::anomalies::{Filed, Finder};
+use crate::store::Phase;
+
+fn id(text: &str) -> ReplicaId {
+    ReplicaId::new(text).unwrap()
+}
+
+/// Of one copy: 0 absent, 1 on the first volume, 2 on the second, 3 on the first and damaged.
+fn copy(replica: &str, how: usize) -> ReplicaRecord {
+    let volume = if how == 2 { "b" } else { "a" };
+    let state = if how == 0 {
+        ReplicaState::UploadStarted
+    } else {
+        ReplicaState::UploadCompleted
+    };
+    ReplicaRecord {
+        state,
+        node: Some(NodeId::new(&format!("{replica}-{volume}")).unwrap()),
+        volume: Some(VolumeId::new(&format!("{replica}-{volume}")).unwrap()),
+        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+    }
+}
+
+fn damage(file: &FileName, replica: &str) -> AnomalyRow {
+    AnomalyRow {
+        file: file.clone(),
+        replica: id(replica),
+        filed: Filed {
+            id: 1,
+            kind: AnomalyKind::Corrupt(Groups::all(1)),
+            size: 1,
+            node: None,
+            volume: None,
+            since: Timestamp::UNIX_EPOCH,
+            seen: Timestamp::UNIX_EPOCH,
+            confirmed: None,
+            found_by: Finder::Scrub,
+            accepted: None,
+            note: None,
+            is_first: true,
+        },
+        closed: None,
+    }
+}
+
+/// Kills: counting a damaged copy as one that is left; counting files that are not on the part; what is filed of one file
+/// held against another; an anomaly of a file that the admin data do not have.
+#[test]
+fn every_pair_of_copies_on_every_part() {
+    let name = |one: usize, two: usize| FileName::new(&format!("f-{one}{two}")).unwrap();
+    let (mut files, mut rows) = (Vec::new(), Vec::new());
+    rows.push(damage(&FileName::new("a-stranger").unwrap(), "one"));
+    for one in 0..4 {
+        for two in 0..4 {
+            let name = name(one, two);
+            rows.extend((one == 3).then(|| damage(&name, "one")));
+            rows.extend((two == 3).then(|| damage(&name, "two")));
+            rows.push(damage(&FileName::new(&format!("{name}-x")).unwrap(), "two"));
+            let replicas = [(id("one"), copy("one", one)), (id("two"), copy("two", two))];
+            files.push(AdminRow {
+                record: FileRecord {
+                    name,
+                    phase: Phase::Bound,
+                    upload: None,
+                    content: None,
+                    replicas: replicas.into(),
+                },
+                depositor: String::new(),
+                admission: None,
+            });
+        }
+    }
+    let volume = |text: &str| Part::Volume(VolumeId::new(text).unwrap());
+    let node = |of: &str, text: &str| Part::Node(id(of), NodeId::new(text).unwrap());
+    // In "two", 0 and 3 are not good: so many of the copies in "one" are the only good ones, or damaged as well.
+    for (part, expected) in [
+        (volume("one-a"), 2 * 2),
+        (volume("one-b"), 2),
+        (node("one", "one-a"), 2 * 2),
+        (node("two", "one-a"), 0),
+        (volume("nowhere"), 0),
+        (Part::Replica(id("one")), 3 * 2),
+        (Part::Replica(id("three")), 0),
+    ] {
+        let (files, rows) = (files.iter().cloned().map(Ok), rows.iter().cloned().map(Ok));
+        let only = only_there(&part, &Now::default(), files, rows).unwrap();
+        assert_eq!(only, expected, "{part}");
+    }
+}

@@ -1,0 +1,97 @@
+//! A file that a replica has and the admin data do not know: taken in with its own admission, if a trusted key signed it.
+//!
+//! Every replica is asked, so that admissions that contradict each other are seen. What is decided of them is decided as
+//! in a restore ([`Rule::combine`]).
+
+use std::collections::BTreeSet;
+
+use archive_model::{FileName, NodeId, ReplicaId};
+use archive_proof::TrustFile;
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::People;
+use super::acts::changed;
+use crate::replicas::How;
+use crate::restore::combine::{Rule, Sighting, Verdict};
+
+impl People {
+    /// Takes a file into the admin data that replicas have with a valid admission.
+    pub(crate) async fn take_in(
+        &self,
+        name: &FileName,
+        (archive, trust): (&str, &TrustFile),
+        who: &str,
+    ) -> Result<(), Status> {
+        let specs = self.standing.in_service(&self.specs);
+        let mut sightings = Vec::new();
+        for spec in &specs {
+            let copies = self.transfers.replicas.known(&spec.id, name).await?;
+            let there = copies.iter().filter(|copy| copy.how != How::Missing);
+            let nodes: BTreeSet<&NodeId> = there.map(|copy| &copy.node).collect();
+            for node in nodes {
+                sightings.extend(self.sightings(&spec.id, node, name).await?);
+            }
+        }
+        if sightings.is_empty() {
+            let said =
+                format!("{name} is not in the archive, and no replica has a file of that name");
+            return Err(Kind::NotFound.status(said));
+        }
+        let rule = Rule {
+            archive,
+            trust,
+            specs: &specs,
+            now: self.now(),
+        };
+        let row = match rule.combine(name, &sightings) {
+            Verdict::File(row) => *row,
+            Verdict::Contradicting(which) => {
+                return Err(changed(format!(
+                    "{name} was admitted with different content: {which}; remove the wrong ones, by their own checksums"
+                )));
+            }
+            Verdict::Unsigned(why) => {
+                return Err(changed(format!(
+                    "no trusted key has signed an admission of {name}: {why}; remove it, by its own checksum"
+                )));
+            }
+        };
+        match self.transfers.mail.admit(row, who.to_owned()).await {
+            Some(true) => Ok(()),
+            Some(false) => Err(Kind::Busy.status(format!("{name} is being stored just now"))),
+            None => Err(Kind::Unavailable.status("the repository is stopping")),
+        }
+    }
+
+    /// What the sidecars of one node say of a name.
+    async fn sightings(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        name: &FileName,
+    ) -> Result<Vec<Sighting>, Status> {
+        let transfers = &self.transfers;
+        let (clock, stall) = (&transfers.clock, transfers.stall);
+        let late = |late: archive_daemon::clock::TimedOut| Kind::TimedOut.status(late.to_string());
+        let opening = transfers.replicas.admissions_near(replica, node, name);
+        let mut pages = clock.timeout(stall, opening).await.map_err(late)??;
+        let mut sightings = Vec::new();
+        loop {
+            let page = clock.timeout(stall, pages.next()).await.map_err(late)??;
+            let ended = || Kind::Unavailable.status(format!("node {node} ended its list early"));
+            let page = page.ok_or_else(ended)?;
+            let mut is_past = page.end.is_some();
+            // What is wrong with another name is not asked here.
+            for (found, sighting) in page.found.into_iter().flatten() {
+                is_past |= found > *name;
+                if found == *name {
+                    sightings.push(sighting);
+                }
+            }
+            if is_past {
+                return Ok(sightings);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Removing what is not what it should be: a wrong copy of a file, or a file that nobody knows, by its own checksum.
+//!
+//! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are brought once the wrong ones are
+//! out of the way. No answer tells the checksum of a copy: whoever removes it must know it.
+
+use std::sync::Arc;
+
+use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::acts::{changed, content};
+use super::{People, blocking, failed_db};
+use crate::admin::AdminRow;
+use crate::anomalies::{Eye, Filing, Finder, Look};
+use crate::replicas::{Cause, Found, How};
+use crate::store::Event;
+
+impl People {
+    /// The copy of that checksum, which is not what was admitted under the name; else why there is none to be removed.
+    pub(super) async fn wrong_copy(
+        &self,
+        row: Option<&AdminRow>,
+        (name, replica): (&FileName, &ReplicaId),
+        checksum: &Root,
+    ) -> Result<(NodeId, VolumeId), Status> {
+        let mut found = self.transfers.replicas.known(replica, name).await?;
+        found.retain(|copy| copy.how != How::Missing);
+        let admitted = row.map(|row| content(&row.record)).transpose()?;
+        let admitted = admitted.map(|content| content.root);
+        let copy = row.and_then(|row| row.record.replicas.get(replica));
+        let counts = copy.is_some_and(|copy| copy.state.is_completed());
+        let mut is_any = false;
+        for copy in found {
+            if row.is_none() && copy.how != How::Unexpected {
+                return Err(changed(format!(
+                    "{name} has an admission of its own: adopt it, and then remove it"
+                )));
+            }
+            is_any = true;
+            let said = copy.admitted().ok().map(|(root, _)| root);
+            let is_right = counts && copy.how == How::Present && said == admitted;
+            if !is_right && self.verified(replica, name, &copy).await?.root == Some(*checksum) {
+                let Found { node, volume, .. } = copy;
+                return Ok((node, volume));
+            }
+        }
+        if is_any {
+            let said = "the checksum is not that of the copy; read it again from the archive";
+            return Err(Kind::Mismatch.status(said));
+        }
+        Err(Kind::NotFound.status(format!("replica {replica} has no copy of {name}")))
+    }
+
+    /// Whether an earlier try of the same request has put a copy aside, on any node of the replica.
+    pub(super) async fn is_aside(
+        &self,
+        (name, replica): (&FileName, &ReplicaId),
+        mine: &str,
+    ) -> Result<bool, Status> {
+        let (admin, id) = (self.admin.clone(), replica.clone());
+        let nodes = blocking(move || admin.nodes(&id)).await?;
+        for node in nodes.map_err(|error| failed_db(&error))? {
+            if self
+                .set_aside_before(replica, &node, name, mine)
+                .await?
+                .is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A wrong copy was put aside: what was filed of it is so no more, and the right one is brought.
+    pub(super) async fn make_room(
+        &self,
+        row: Option<&AdminRow>,
+        (name, replica): (&FileName, &ReplicaId),
+        cause: &Cause,
+    ) -> Result<(), Status> {
+        let mut left = self.transfers.replicas.known(replica, name).await?;
+        left.retain(|copy| copy.how != How::Missing);
+        let copy = row.and_then(|row| row.record.replicas.get(replica));
+        let is_wanted = copy.is_some_and(|copy| !copy.state.is_withdrawn());
+        if left.is_empty() {
+            let missing = is_wanted.then_some(AnomalyKind::Missing);
+            let size = row.and_then(|row| row.record.content.as_ref());
+            let look = Look {
+                found: missing.into_iter().collect(),
+                eye: Eye::Listing,
+                by: Finder::Check,
+                is_second: false,
+                size: size.map_or(0, |content| content.size),
+                place: None,
+            };
+            let (anomalies, who) = (Arc::clone(&self.anomalies), cause.who.clone());
+            let (file, of) = (name.clone(), replica.clone());
+            let filed = blocking(move || {
+                let filing = Filing {
+                    file: &file,
+                    replica: &of,
+                    who: &who,
+                };
+                anomalies.look(filing, &look)
+            });
+            filed.await?.map_err(|error| failed_db(&error))?;
+        }
+        if is_wanted {
+            let gone = Event::Gone {
+                replica: replica.clone(),
+            };
+            self.order(name, gone, &cause.who).await?;
+        }
+        Ok(())
+    }
+}

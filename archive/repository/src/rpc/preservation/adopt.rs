@@ -1,0 +1,94 @@
+//! A file that a replica has, unexpectedly, becomes one of the archive.
+
+use std::sync::Arc;
+
+use archive_model::{FileName, ReplicaId};
+use archive_rpc::Kind;
+use proto_archive::{convert as fields, wire};
+use tonic::{Request, Status};
+
+use super::super::Door;
+use super::people::{OFFICER, join, who};
+use crate::admin::AdminRow;
+use crate::anomalies::Finder;
+use crate::preserver::Errand;
+use crate::replicas::{Found, How};
+
+pub(super) async fn adopt(
+    door: &Door,
+    request: Request<wire::AdoptFileRequest>,
+) -> Result<wire::AdoptFileResponse, Status> {
+    let who = who(&request, OFFICER)?;
+    let request = request.into_inner();
+    let name = fields::file_name("name", &request.name)?;
+    let replica = fields::replica_id(&request.replica)?;
+    let people = &door.people;
+    people.configured(&replica)?;
+    let known = people.row(&name).await?;
+    let is_known = known.is_some_and(|row| row.record.content.is_some());
+    if !is_known {
+        // Nobody knows it: its own admission must say what it is.
+        let of = (door.settings.archive.as_str(), &*door.trust);
+        people.take_in(&name, of, &who).await?;
+    }
+    let row = people.known(&name).await?;
+    let copy = choose(door, &row, (&name, &replica), !is_known).await?;
+    let adopted = if copy.how == How::Unexpected {
+        let admission = row.admission.clone().unwrap_or_default();
+        let size = row.record.content.as_ref();
+        let size = size.map_or(0, |content| content.size);
+        let place = (&copy.node, &copy.volume);
+        let adopting = door.replicas.adopt(&replica, &name, place, &admission);
+        people.within(size, adopting).await?
+    } else {
+        copy
+    };
+    let what = format!(
+        "the file that {replica} had on volume {} is adopted",
+        adopted.volume
+    );
+    people.note(who.clone(), Some(name.clone()), what).await?;
+    join(door, &row.record, &replica, &who).await?;
+    people.restored(&name, &replica, &adopted, &who).await?;
+    // What was filed of it, in any replica, is so no more.
+    let errand = Errand {
+        who: Arc::from(who),
+        finder: Finder::Check,
+        is_second: false,
+    };
+    for row in door.preserver.filed(&name).await? {
+        let looking = door.preserver.look_and_file(&row.replica, &name, &errand);
+        Box::pin(looking).await?;
+    }
+    Ok(wire::AdoptFileResponse {
+        entry: Some(adopted.entry),
+    })
+}
+
+/// The one file that is adopted: without a sidecar that can be believed, or with the admission that the archive has, where
+/// it does not count yet.
+async fn choose(
+    door: &Door,
+    row: &AdminRow,
+    (name, replica): (&FileName, &ReplicaId),
+    is_new: bool,
+) -> Result<Found, Status> {
+    let root = row.record.content.as_ref().map(|content| content.root);
+    let copy = row.record.replicas.get(replica);
+    let counts = !is_new && copy.is_some_and(|copy| copy.state.is_completed());
+    let mut found = door.replicas.known(replica, name).await?;
+    found.retain(|copy| match copy.how {
+        How::Unexpected => true,
+        How::Present => !counts && copy.admitted().ok().map(|(root, _)| root) == root,
+        How::Missing | How::Damaged => false,
+    });
+    match found.len() {
+        0 => Err(Kind::NotFound.status(format!("replica {replica} has no unexpected file {name}"))),
+        1 => found
+            .pop()
+            .ok_or_else(|| Kind::Internal.status("one file is none")),
+        _ => Err(Kind::Mismatch.status(format!(
+            "replica {replica} has {name} unexpectedly on several volumes"
+        ))),
+    }
+}

@@ -1,0 +1,89 @@
+//! What the archive answers for: only copies that are there and good, and a file that is gone everywhere is taken again.
+
+use archive_client::{Access, ClientError};
+
+use super::super::visits::root;
+use super::*;
+
+async fn refusal(cluster: &Cluster, name: &FileName) -> String {
+    let error = cluster.reader().receipt(name).await.unwrap_err();
+    assert!(
+        matches!(error, ClientError::NotEnoughReplicas(_)),
+        "{error}"
+    );
+    error.to_string()
+}
+
+async fn holders(cluster: &Cluster, name: &FileName) -> Vec<String> {
+    let receipt = cluster.reader().receipt(name).await.unwrap();
+    let replicas = receipt.receipt.replicas.iter();
+    replicas.map(|copy| copy.replica.to_string()).collect()
+}
+
+#[test]
+fn a_file_that_is_gone_everywhere_is_not_vouched_for_and_taken_again() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a.warc.gz"), noise(SIZE, 31));
+        let first = store(cluster, &name, &bytes).await.unwrap();
+        for repairs in [false, true] {
+            for (node, replica) in [(0, "one"), (1, "two")] {
+                take_away(cluster, node, replica, &name).await;
+            }
+            let found = check(cluster, of(Kind::Files)).await.unwrap();
+            let missing = ["one missing a.warc.gz", "two missing a.warc.gz"];
+            assert_eq!(found.found(), missing);
+            if repairs {
+                let done = repair(cluster, everything()).await.unwrap();
+                assert!(done.iter().all(|step| step.outcome == "lost"), "{done:?}");
+            }
+            let said = refusal(cluster, &name).await;
+            assert!(said.contains("one") && said.contains("two"), "{said}");
+            let other = store(cluster, &name, &noise(SIZE, 32)).await.unwrap_err();
+            assert!(matches!(other, ClientError::Exists(_)), "{other}");
+
+            let again = store(cluster, &name, &bytes).await.unwrap();
+            assert!(!again.already, "its bytes were taken");
+            assert_eq!(again.admission, first.admission);
+            for replica in ["one", "two"] {
+                assert!(std::fs::read(cluster.copy(replica, &name)).unwrap() == bytes);
+                assert_reads(cluster, &name, &bytes, replica).await;
+            }
+            assert_eq!(holders(cluster, &name).await, ["one", "three", "two"]);
+            assert_eq!(anomalies(cluster, false).await, []);
+            let clean = check(cluster, of(Kind::Checksums)).await.unwrap();
+            assert_eq!(clean.found(), [""; 0]);
+        }
+    });
+}
+
+#[test]
+fn a_damaged_copy_is_not_vouched_for_until_it_is_whole() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 33));
+        store(cluster, &name, &bytes).await.unwrap();
+        flip(&cluster.copy("one", &name), 2 * GROUP_SIZE);
+        assert_eq!(holders(cluster, &name).await.len(), 3, "nobody knows yet");
+        check(cluster, of(Kind::Checksums)).await.unwrap();
+        let said = refusal(cluster, &name).await;
+        assert!(said.contains("one: corrupt groups 2"), "{said}");
+        let error = store(cluster, &name, &bytes).await.unwrap_err();
+        assert!(
+            matches!(error, ClientError::NotEnoughReplicas(_)),
+            "{error}"
+        );
+        assert!(error.to_string().contains("corrupt groups 2"), "{error}");
+        let done = repair(cluster, everything()).await.unwrap();
+        assert_eq!(outcomes(&done), ["repaired"], "{done:?}");
+        assert_eq!(holders(cluster, &name).await, ["one", "three", "two"]);
+        assert!(store(cluster, &name, &bytes).await.unwrap().already);
+
+        // One that is missing in one replica only is brought while the depositor waits.
+        take_away(cluster, 1, "two", &name).await;
+        check(cluster, of(Kind::Files)).await.unwrap();
+        let stored = store(cluster, &name, &bytes).await.unwrap();
+        assert!(stored.already, "no byte was asked for");
+        assert_reads(cluster, &name, &bytes, "two").await;
+        assert_eq!(anomalies(cluster, false).await, []);
+        assert_eq!(root(&bytes), stored.admission.root);
+    });
+}

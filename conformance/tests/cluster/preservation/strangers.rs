@@ -1,0 +1,254 @@
+//! Files that nothing vouches for: each has a way out.
+
+use std::path::{Path, PathBuf};
+
+use archive_client::{Ingest, Progress};
+use proto_archive::wire::ask_request::{Accept, Act, Remove};
+
+use super::super::visits::root;
+use super::*;
+
+/// Where the sidecar of a copy lies.
+fn sidecar(cluster: &Cluster, replica: &str, name: &FileName) -> PathBuf {
+    let file = cluster.copy(replica, name);
+    let shelf = file.parent().unwrap();
+    let volume = shelf.parent().unwrap().parent().unwrap();
+    let meta = volume.join("meta").join(shelf.file_name().unwrap());
+    meta.join(format!("{name}.json"))
+}
+
+/// Does something to the disk of a replica while its node is away.
+async fn behind_its_back(cluster: &mut Cluster, node: usize, work: impl FnOnce(&Cluster)) {
+    cluster.stop(NODES[node]).await;
+    work(cluster);
+    cluster.start(NODES[node]).await;
+    cluster.until_all_nodes_live().await;
+}
+
+fn remove(name: &FileName, checksum: archive_model::Root, last_copies: bool) -> Act {
+    Act::Remove(Remove {
+        name: name.to_string(),
+        replica: "one".to_owned(),
+        checksum: checksum.as_bytes().to_vec().into(),
+        last_copies,
+    })
+}
+
+async fn ask(cluster: &Cluster, act: Act) -> Result<wire::RequestState, Status> {
+    let request = wire::AskRequest {
+        act: Some(act),
+        reason: "a test".to_owned(),
+    };
+    let mut anna = PreservationClient::new(cluster.channel("custodian/anna"));
+    Ok(anna.ask(request).await?.into_inner())
+}
+
+/// Asks, and has it approved by somebody else; what came of it.
+async fn decide(cluster: &Cluster, act: Act) -> wire::RequestState {
+    let id = ask(cluster, act).await.unwrap().id;
+    let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
+    let ended = bert.approve(wire::RequestRef { id }).await;
+    ended.unwrap().into_inner()
+}
+
+async fn adopt(cluster: &Cluster, name: &FileName) -> Result<wire::AdoptFileResponse, Status> {
+    let request = wire::AdoptFileRequest {
+        name: name.to_string(),
+        replica: "one".to_owned(),
+    };
+    Ok(officer(cluster).adopt(request).await?.into_inner())
+}
+
+async fn found(cluster: &Cluster, kind: Kind) -> Vec<String> {
+    check(cluster, of(kind)).await.unwrap().found()
+}
+
+#[test]
+fn a_sidecar_that_rotted_is_written_anew() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (good, bad) = (name("good"), name("bad"));
+        let bytes = noise(SIZE, 41);
+        for name in [&good, &bad] {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        behind_its_back(cluster, 0, |cluster| {
+            for name in [&good, &bad] {
+                let sidecar = sidecar(cluster, "one", name);
+                assert!(sidecar.try_exists().unwrap());
+                std::fs::remove_file(&sidecar).unwrap();
+                std::fs::write(&sidecar, "rot").unwrap();
+            }
+            flip(&cluster.copy("one", &bad), 9);
+        })
+        .await;
+        let unexpected = ["one unexpected bad", "one unexpected good"];
+        assert_eq!(found(cluster, Kind::Files).await, unexpected);
+        let done = repair(cluster, everything()).await.unwrap();
+        assert_eq!(outcomes(&done), ["officer", "repaired"], "{done:?}");
+        assert!(done[0].what.contains("by its own checksum"), "{done:?}");
+        assert_reads(cluster, &good, &bytes, "one").await;
+        assert_eq!(found(cluster, Kind::Files).await, ["one unexpected bad"]);
+
+        // The other's bytes rotted as well: they go by their own checksum, and the right ones come.
+        let mut damaged = bytes.clone();
+        damaged[9] ^= 1;
+        let refused = ask(cluster, remove(&bad, root(&noise(5, 1)), false)).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+        assert!(!refused.message().contains(&root(&damaged).to_string()));
+        let ended = decide(cluster, remove(&bad, root(&damaged), false)).await;
+        assert_eq!(ended.state, "done", "{ended:?}");
+        eventually("the right bytes come", LONG, async || {
+            let status = cluster.depositor().stat(&bad).await.unwrap();
+            let is_there = |progress| progress == Progress::UploadCompleted;
+            let mut replicas = status.replicas.iter();
+            replicas.all(|copy| is_there(copy.progress)).then_some(())
+        })
+        .await;
+        assert_reads(cluster, &bad, &bytes, "one").await;
+        assert_eq!(found(cluster, Kind::Checksums).await, [""; 0]);
+    });
+}
+
+#[test]
+fn a_stranger_is_removed_by_its_own_checksum() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("stranger"), noise(SIZE, 42));
+        behind_its_back(cluster, 0, |cluster| {
+            std::fs::write(cluster.copy("one", &name), &bytes).unwrap();
+        })
+        .await;
+        assert_eq!(
+            found(cluster, Kind::Files).await,
+            ["one unexpected stranger"]
+        );
+        let refused = adopt(cluster, &name).await.unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+        assert!(refused.message().contains("remove it"), "{refused}");
+        let refused = ask(cluster, remove(&name, root(&noise(5, 1)), true)).await;
+        assert_eq!(refused.unwrap_err().code(), Code::FailedPrecondition);
+        let hashed = || async {
+            let asked = ask(cluster, remove(&name, root(&bytes), false)).await;
+            asked.ok()
+        };
+        // Its node hashes it in the background.
+        let asked = eventually("it is hashed", LONG, async || hashed().await).await;
+        let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
+        let ended = bert.approve(wire::RequestRef { id: asked.id }).await;
+        assert_eq!(ended.unwrap().into_inner().state, "done");
+        assert!(!cluster.copy("one", &name).try_exists().unwrap());
+        assert_eq!(anomalies(cluster, false).await, []);
+        assert_eq!(found(cluster, Kind::Files).await, [""; 0]);
+    });
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    archive_durable::directory::make(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_all(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// The admin data come back from before the file was stored; its admission lies in every replica.
+#[test]
+fn what_is_signed_and_nobody_knows_is_taken_in() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (old, new) = (name("old"), name("new"));
+        let bytes = noise(SIZE, 43);
+        store(cluster, &old, &bytes).await.unwrap();
+        let (data, kept) = (cluster.path("repository"), cluster.path("kept"));
+        cluster.stop(REPOSITORY).await;
+        copy_all(&data, &kept);
+        cluster.start(REPOSITORY).await;
+        let first = store(cluster, &new, &bytes).await.unwrap();
+        cluster.stop(REPOSITORY).await;
+        std::fs::remove_dir_all(&data).unwrap();
+        copy_all(&kept, &data);
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+
+        let unexpected = [
+            "one unexpected new",
+            "three unexpected new",
+            "two unexpected new",
+        ];
+        assert_eq!(found(cluster, Kind::Files).await, unexpected);
+        let refused = ask(cluster, remove(&new, root(&bytes), true)).await;
+        let refused = refused.unwrap_err();
+        assert!(refused.message().contains("adopt it"), "{refused}");
+        adopt(cluster, &new).await.unwrap();
+        assert_eq!(anomalies(cluster, false).await, []);
+        assert_eq!(found(cluster, Kind::Checksums).await, [""; 0]);
+        assert_reads(cluster, &new, &bytes, "two").await;
+        let again = store(cluster, &new, &bytes).await.unwrap();
+        assert!(again.already);
+        assert_eq!(again.admission, first.admission, "as it was signed");
+        let twice = adopt(cluster, &new).await.unwrap_err();
+        assert_eq!(twice.code(), Code::NotFound, "{twice}");
+    });
+}
+
+#[test]
+fn what_is_lived_with_is_what_the_second_person_read() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(SIZE, 44));
+        store(cluster, &name, &bytes).await.unwrap();
+        flip(&cluster.copy("one", &name), GROUP_SIZE);
+        check(cluster, of(Kind::Checksums)).await.unwrap();
+        let id = anomalies(cluster, false).await[0].id.clone();
+        let accept = || {
+            Act::Accept(Accept {
+                anomaly: id.clone(),
+            })
+        };
+        let asked = ask(cluster, accept()).await.unwrap();
+        let expected = format!("accept anomaly {id}: a in replica one: corrupt groups 1");
+        assert_eq!(asked.what, expected);
+        flip(&cluster.copy("one", &name), 3 * GROUP_SIZE);
+        check(cluster, of(Kind::Checksums)).await.unwrap();
+        let mut bert = PreservationClient::new(cluster.channel("custodian/bert"));
+        let request = wire::RequestRef { id: asked.id };
+        let ended = bert.approve(request).await.unwrap().into_inner();
+        assert_eq!(ended.state, "failed", "{ended:?}");
+        assert!(ended.outcome.contains("ask again"), "{ended:?}");
+        let ended = decide(cluster, accept()).await;
+        assert_eq!(ended.state, "done", "{ended:?}");
+        assert_eq!(anomalies(cluster, false).await, []);
+        flip(&cluster.copy("one", &name), 5 * GROUP_SIZE);
+        check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!(anomalies(cluster, false).await.len(), 1, "open again");
+
+        // The good copy is the last one now, whatever is recorded of the other.
+        let refused = ask(cluster, remove_from(&name, "two", &bytes)).await;
+        let refused = refused.unwrap_err();
+        assert!(refused.message().contains("last copies"), "{refused}");
+        let retire = wire::ask_request::RetireVolume {
+            volume: "volume-two".to_owned(),
+            last_copies: false,
+        };
+        let refused = ask(cluster, Act::RetireVolume(retire.clone())).await;
+        let refused = refused.unwrap_err();
+        assert!(refused.message().contains("1 file(s)"), "{refused}");
+        let retire = wire::ask_request::RetireVolume {
+            last_copies: true,
+            ..retire
+        };
+        let asked = ask(cluster, Act::RetireVolume(retire)).await.unwrap();
+        assert_eq!(asked.approvers, ["custodian"]);
+    });
+}
+
+fn remove_from(name: &FileName, replica: &str, bytes: &[u8]) -> Act {
+    Act::Remove(Remove {
+        name: name.to_string(),
+        replica: replica.to_owned(),
+        checksum: root(bytes).as_bytes().to_vec().into(),
+        last_copies: false,
+    })
+}
