@@ -21,7 +21,7 @@ use crate::attention::Attention;
 use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
-use crate::coordinator::{Coordinator, Mail};
+use crate::coordinator::{Coordinator, Mail, Paging};
 use crate::export::Daily;
 use crate::heal::Healer;
 use crate::membership::Membership;
@@ -141,10 +141,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         standing: Arc::clone(&standing),
         limits: crate::store::Limits::default(),
         admin: admin.clone(),
-        healer: Healer {
-            transfers: transfers.clone(),
-            assembler: assembler.clone(),
-        },
+        healer: Healer::new(transfers.clone(), assembler.clone()),
         transfers: transfers.clone(),
         clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
@@ -154,6 +151,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         depositors: HashMap::new(),
         last_requester: 0,
         waiting: Vec::new(),
+        paging: Paging::default(),
     };
     let membership = Membership::new(
         admin.clone(),
