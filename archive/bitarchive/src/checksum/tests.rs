@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::put_aside::{append, is_torn};
 use super::record::{Record, RecordError, Recorded};
-use super::{Removed, record};
+use super::{Removed, record, removed_lines};
 
 fn record(data: &std::path::Path) -> Record {
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
@@ -115,4 +115,7 @@ fn a_torn_line_stays_apart_from_the_next() {
     let last = text.lines().last().unwrap();
     assert_eq!(serde_json::from_str::<Removed>(last).unwrap(), line);
     assert_eq!(text.lines().count(), 2);
+    let lines: Vec<_> = removed_lines(directory.path()).unwrap().collect();
+    assert!(lines[0].as_ref().unwrap_err().contains("line 1 of"));
+    assert_eq!(lines[1..], [Ok(line)]);
 }
