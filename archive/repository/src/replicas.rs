@@ -8,6 +8,7 @@ mod listing;
 mod mend;
 mod nodes;
 mod people;
+mod removals;
 mod upload;
 
 use std::collections::BTreeMap;

@@ -15,6 +15,10 @@ use crate::exit::{Exit, Failure};
 /// Bring lost admin data back, while the repository is stopped
 ///
 /// Only where there are none: nothing is ever replaced. The exit code is 1 if anything was left out.
+///
+/// An export does not know what was admitted after it was made: those files are found by the next check as unexpected,
+/// and `holdfast adopt` takes them in. Without an export, what people had removed stays removed as far as the replicas
+/// remember it: not where its copy was destroyed in the attic since.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
     /// The settings file of the stopped repository
@@ -136,6 +140,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
         nodes,
         files,
         incomplete,
+        removed,
         contradicting,
         unsigned,
         silent,
@@ -149,6 +154,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
             .collect();
         context.output.document(&json!({
             "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
+            "removed": document(removed),
             "contradicting": document(contradicting), "unsigned": document(unsigned), "silent": document(silent),
         }))?;
         return Ok(exit);
@@ -159,6 +165,11 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
             .line(&format!("asked: node {node} of replica {replica}"))?;
     }
     lines(context, "did not answer, or not wholly", silent)?;
+    lines(
+        context,
+        "removed by two persons before, and still so",
+        removed,
+    )?;
     lines(
         context,
         "contradicting admissions, left out until people decide",
