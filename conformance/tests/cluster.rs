@@ -5,8 +5,10 @@ mod doors;
 mod ledger;
 mod people;
 mod preservation;
+mod roles;
 mod salvage;
 mod visits;
+mod walks;
 mod world;
 
 use std::io;
