@@ -6,8 +6,10 @@ mod drain;
 mod ledger;
 mod people;
 mod preservation;
+mod roles;
 mod salvage;
 mod visits;
+mod walks;
 mod world;
 
 use std::io;

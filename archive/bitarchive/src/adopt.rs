@@ -1,9 +1,12 @@
-//! Files that lie there without a readable sidecar: what they are, and how one gets its admission.
+//! Files that lie there without a readable sidecar, or are not what it says: how one gets the admission of its bytes.
 //!
-//! Nobody admitted them, so a node never decides about them. It hashes them in the background, so that the repository
-//! can: their rows know their roots. [`Node::adopt`] then makes such a file one like any other.
+//! Nobody admitted the first kind, so a node never decides about them. It hashes them in the background, so that the
+//! repository can: their rows know their roots. [`Node::adopt`] then makes such a file one like any other. The second
+//! kind is damage, until people decide that its bytes are what the name means from then on; its old sidecar goes to the
+//! attic.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -29,7 +32,8 @@ const ROWS: usize = 10_000;
 const BYTES: u64 = 1024 * 1024 * 1024;
 
 impl Node {
-    /// Gives an unexpected file its admission, if its bytes on the medium are what that admits.
+    /// Gives a file its admission, if its bytes on the medium are what that admits: an unexpected file, or one whose
+    /// bytes are not what its own sidecar admits.
     pub fn adopt(
         &self,
         name: &FileName,
@@ -62,8 +66,12 @@ impl Node {
             .catalog()
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
-        match row.condition {
-            Condition::Unexpected { .. } => {}
+        let has_own = || NodeError::Admitted {
+            name: name.clone(),
+            volume: volume.clone(),
+        };
+        let had_another = match row.condition {
+            Condition::Unexpected { .. } => false,
             Condition::Missing { .. } => return Err(NodeError::NotFound(name.clone())),
             // Asked for twice.
             Condition::Present if row.root == Some(admitted.root) => {
@@ -73,13 +81,11 @@ impl Node {
                     row,
                 });
             }
-            Condition::Present | Condition::Damaged { .. } => {
-                return Err(NodeError::Admitted {
-                    name: name.clone(),
-                    volume: volume.clone(),
-                });
-            }
-        }
+            // Damage of what it is to be: that is mended.
+            Condition::Damaged { .. } if row.root == Some(admitted.root) => return Err(has_own()),
+            // Its bytes tell: those of its own admission are never another's.
+            Condition::Present | Condition::Damaged { .. } => true,
+        };
         let target = layout.target(name);
         let blame = |error| self.blame_writing(volume, error);
         let survey =
@@ -87,6 +93,9 @@ impl Node {
         if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
             let (size, root) = (survey.size(), survey.root());
             survey.discard().map_err(blame)?;
+            if had_another {
+                return Err(has_own());
+            }
             let known = Row {
                 size,
                 root: Some(root),
@@ -115,15 +124,18 @@ impl Node {
         {
             let _moving = self.moving();
             self.layout(volume)?;
-            self.put_beside_aside(&layout, name, now).map_err(blame)?;
+            let why = if had_another {
+                "a sidecar of other content than the file has, for which people had it admitted anew"
+            } else {
+                "a sidecar that could not be believed, of a file that was then adopted"
+            };
+            self.put_beside_aside(&layout, (name, now, why))
+                .map_err(blame)?;
             survey
                 .publish(&text, &target)
                 .map_err(|error| match error {
                     PublishError::Disk(error) => blame(error),
-                    PublishError::Taken(_) => NodeError::Admitted {
-                        name: name.clone(),
-                        volume: volume.clone(),
-                    },
+                    PublishError::Taken(_) => has_own(),
                 })?;
         }
         let row = Row {
@@ -135,8 +147,11 @@ impl Node {
         };
         let entry = self.put_row(name, volume, row)?;
         self.after_store(&entry, now)?;
+        if had_another {
+            self.unlist(volume, &layout, name);
+        }
         self.enlist(volume, &layout, name, admitted.root);
-        tracing::info!(file = %name, %volume, "an unexpected file was taken in");
+        tracing::info!(file = %name, %volume, had_another, "a file was given its admission");
         drop(claim);
         Ok(entry)
     }
@@ -144,23 +159,14 @@ impl Node {
     /// The admission as it stands in the sidecar of a copy; `None` where there is none that can be read.
     pub fn admission(&self, entry: &Entry) -> Option<String> {
         let layout = self.layout(&entry.volume).ok()?;
-        let read = reconcile::sidecar_text(&layout.target(&entry.name).sidecar);
-        let text = read
-            .inspect_err(
-                |error| tracing::warn!(file = %entry.name, %error, "a sidecar cannot be read"),
-            )
-            .ok()??;
-        let sidecar = Sidecar::from_json(&text).ok()?;
-        let envelope = Envelope::parse(sidecar.admission.get().as_bytes()).ok()?;
-        Some(envelope.as_str().to_owned())
+        admission_in(&layout.target(&entry.name).sidecar, &entry.name)
     }
 
-    /// What lies in the place of the sidecar, and cannot be believed.
+    /// What lies in the place of the sidecar, and is not to be believed.
     fn put_beside_aside(
         &self,
         layout: &Layout,
-        name: &FileName,
-        now: Timestamp,
+        (name, now, why): (&FileName, Timestamp, &str),
     ) -> Result<(), archive_durable::DiskError> {
         let target = layout.target(name);
         let beside = [target.sidecar.as_path(), target.outboard.as_path()];
@@ -168,7 +174,6 @@ impl Node {
             return Ok(());
         }
         let who = format!("node {}", self.id());
-        let why = "a sidecar that could not be believed, of a file that was then adopted";
         attic::put_aside(layout, "adopt", (name, now, &who, why), &beside).map(|_| ())
     }
 
@@ -223,6 +228,16 @@ impl Node {
         }
         Ok(size)
     }
+}
+
+/// The admission in a sidecar of `name`; `None` where there is none that can be read.
+pub(crate) fn admission_in(sidecar: &Path, name: &FileName) -> Option<String> {
+    let text = reconcile::sidecar_text(sidecar)
+        .inspect_err(|error| tracing::warn!(file = %name, %error, "a sidecar cannot be read"))
+        .ok()??;
+    let sidecar = Sidecar::from_json(&text).ok()?;
+    let envelope = Envelope::parse(sidecar.admission.get().as_bytes()).ok()?;
+    Some(envelope.as_str().to_owned())
 }
 
 fn is_unhashed(row: &Row) -> bool {

@@ -5,13 +5,15 @@
 //! then answer. What it has written is a [record], not a cache: nothing on its disk could tell it again.
 //!
 //! Invariants:
-//! - a root in the table was computed here, from all bytes, and is that of a signed admission;
-//! - a row is never replaced; removed, it leaves a line in `removed.jsonl`, with its admission; so many go within an hour,
-//!   also over a restart;
+//! - a root in the table is that of a signed admission, and was computed here, from all bytes; but for a name that people
+//!   have let mean other content ([adopt]): of that, the admission is all that there is;
+//! - a row that goes, removed or because of that, leaves a line in `removed.jsonl`, with its admission; so many are removed
+//!   within an hour, also over a restart;
 //! - it answers for a file only after its row is synced.
 //!
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
 
+mod adopt;
 mod put_aside;
 pub mod record;
 mod serve;
@@ -30,7 +32,7 @@ use archive_model::{FileName, InvalidId, NodeId, ReplicaId, Root, UploadId, Volu
 use archive_proof::{Envelope, TreeBuilder, TrustFile};
 use jiff::Timestamp;
 
-pub use put_aside::{PutAsideError, Removed};
+pub use put_aside::{PutAsideError, Removed, removed_lines};
 pub use record::{Record, RecordError, Recorded};
 pub use serve::serve;
 pub use settings::{ChecksumReplicaSettings, Settings};

@@ -7,6 +7,7 @@
 //! Not promised: that nothing is done twice after a restart. Confirming and repairing twice harms nobody.
 
 mod held;
+mod turn;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,8 @@ pub(crate) struct Automatic {
     /// What each node's findings were when they were last filed.
     stamps: BTreeMap<NodeId, u64>,
     hands: Arc<Mutex<Hands>>,
+    /// What was handed out last: the next round goes on after it.
+    last: Option<AnomalyRow>,
 }
 
 /// What is being done, and what is not to be done again yet.
@@ -62,6 +65,7 @@ impl Automatic {
             volumes,
             stamps: BTreeMap::new(),
             hands: Arc::default(),
+            last: None,
         }
     }
 
@@ -135,46 +139,41 @@ impl Automatic {
     }
 
     /// Asks the rule about every open anomaly, and hands out what it says.
-    async fn hand_out(&self) -> Result<(), Status> {
+    async fn hand_out(&mut self) -> Result<(), Status> {
         let (own, hands, volumes) = (
             self.own.clone(),
             Arc::clone(&self.hands),
             Arc::clone(&self.volumes),
         );
+        let last = self.last.clone();
         let work = blocking(move || {
             let now = own.clock.now();
-            let mut work = Vec::new();
-            for row in own.anomalies.rows()? {
-                let row = row?;
-                let free = AT_ONCE.saturating_sub(locked(&hands).busy.len());
-                if work.len() >= free {
-                    break;
-                }
+            let free = AT_ONCE.saturating_sub(locked(&hands).busy.len());
+            turn::next(&own.anomalies, last.as_ref(), free, |row| {
                 if row.filed.accepted.is_some() || !locked(&hands).is_free(row.filed.id, now) {
-                    continue;
+                    return Ok(None);
                 }
-                match own.decide(&row, &volumes, now)? {
-                    Decision::RepairNow => work.push((row, true)),
-                    Decision::ConfirmAt(at) if at <= now => work.push((row, false)),
+                Ok(match own.decide(row, &volumes, now)? {
+                    Decision::RepairNow => Some(turn::Step::Repair),
+                    Decision::ConfirmAt(at) if at <= now => Some(turn::Step::Confirm),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
                         // Nothing repairs it by itself; but it may be brought back by the coordinator.
-                        if row.filed.kind == AnomalyKind::Missing && own.is_back(&row)? {
-                            work.push((row, false));
-                        }
+                        let is_back = row.filed.kind == AnomalyKind::Missing && own.is_back(row)?;
+                        is_back.then_some(turn::Step::Confirm)
                     }
-                }
-            }
-            Ok(work)
+                })
+            })
         })
         .await?;
-        for (row, is_repair) in work {
-            self.start(row, is_repair);
+        for (row, step) in work {
+            self.last = Some(row.clone());
+            self.start(row, step);
         }
         Ok(())
     }
 
     /// Confirms, or repairs, in a task of its own.
-    fn start(&self, row: AnomalyRow, is_repair: bool) {
+    fn start(&self, row: AnomalyRow, what: turn::Step) {
         let id = row.filed.id;
         locked(&self.hands).busy.insert(id);
         let (own, hands) = (self.own.clone(), Arc::clone(&self.hands));
@@ -182,10 +181,9 @@ impl Automatic {
         let stop = self.own.tasks.stop();
         self.own.tasks.spawn_once("automatic-repair", async move {
             let work = async {
-                if is_repair {
-                    own.repair_by_itself(&row).await
-                } else {
-                    own.confirm(&row, &errand).await
+                match what {
+                    turn::Step::Repair => own.repair_by_itself(&row).await,
+                    turn::Step::Confirm => own.confirm(&row, &errand).await,
                 }
             };
             let done = tokio::select! {
@@ -255,7 +253,7 @@ impl Preserver {
         Ok(copy.is_some_and(|copy| copy.state.is_completed() && copy.since > row.filed.seen))
     }
 
-    /// Looks a second time, past every cache.
+    /// Looks a second time, past every cache; `false`: that told nothing, because nobody could look.
     async fn confirm(&self, row: &AnomalyRow, errand: &Errand) -> Result<bool, Status> {
         let place = row.filed.node.as_ref().zip(row.filed.volume.as_ref());
         let is_damage = matches!(
@@ -272,7 +270,8 @@ impl Preserver {
         } else {
             self.look_and_file(&row.replica, &row.file, errand).await?;
         }
-        Ok(true)
+        let now = self.filed(&row.file).await?;
+        Ok(turn::has_told(row, &now))
     }
 
     async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, Status> {

@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod tests;
+mod unbound;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -55,6 +56,8 @@ struct Pass {
     cursor: Option<FileName>,
     /// Files that were told and are not there yet.
     open: BTreeSet<FileName>,
+    /// Files that could not be told yet.
+    unbound: BTreeSet<FileName>,
     /// What this pass has found to do, or could not look at.
     found: u64,
     /// Until when the next pass waits for what is open.
@@ -94,7 +97,18 @@ impl Bring {
         let looked = tokio::task::spawn_blocking(move || look(&admin, &task_of, open)).await??;
         pass.open = looked.open;
         let now = self.people.transfers.clock.instant();
-        if !pass.open.is_empty() && pass.rests.is_some_and(|until| now < until) {
+        let (admin, task_of, now_of) = (
+            self.people.admin.clone(),
+            task.clone(),
+            self.people.standing.now(),
+        );
+        let unbound = std::mem::take(&mut pass.unbound);
+        let again = move || unbound::look(&admin, &task_of, &now_of, unbound);
+        let again = tokio::task::spawn_blocking(again).await??;
+        pass.unbound = again.unbound;
+        pass.told(&self.people, task, again.wanted).await?;
+        let waits = !pass.open.is_empty() || !pass.unbound.is_empty();
+        if waits && pass.rests.is_some_and(|until| now < until) {
             return Ok(Some(PAUSE));
         }
         pass.rests = None;
@@ -102,40 +116,48 @@ impl Bring {
         if room == 0 || pass.open.len() >= WINDOW + MOST_WAITING {
             return Ok(Some(PAUSE));
         }
+        // What began before the walk is among the rows.
+        if pass.cursor.is_none() && !self.people.transfers.mail.settled().await {
+            return Ok(Some(PAUSE));
+        }
         let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), pass.open.clone());
         let (cursor, first) = (pass.cursor.clone(), !pass.later);
+        let now_of = self.people.standing.now();
         let page = tokio::task::spawn_blocking(move || {
-            page(&admin, &task_of, cursor.as_ref(), room, |record| {
+            let unbound = std::cell::RefCell::new(Vec::new());
+            let page = page(&admin, &task_of, cursor.as_ref(), room, |record| {
                 if open.contains(&record.name) {
                     return None;
                 }
-                wanted(&task_of, record, first)
-            })
-        });
-        let page = page.await??;
-        for wanted in page.wanted {
-            let name = wanted.name.clone();
-            match tell(&self.people, task, wanted).await? {
-                Told::There => {}
-                Told::Unknown => pass.found += 1,
-                Told::Wanted => {
-                    pass.found += 1;
-                    if !matches!(task, Task::Replica(_)) {
-                        pass.open.insert(name);
-                    }
+                let wanted = wanted(&task_of, record, first);
+                if wanted.is_none() && unbound::may_still(&task_of, &now_of, record) {
+                    unbound.borrow_mut().push(record.name.clone());
                 }
+                wanted
+            });
+            page.map(|page| (page, unbound.into_inner()))
+        });
+        let (page, unbound) = page.await??;
+        for name in unbound {
+            if pass.unbound.len() < MOST_WAITING {
+                pass.unbound.insert(name);
+            } else {
+                // A later pass comes upon it again.
+                pass.found += 1;
             }
         }
+        pass.told(&self.people, task, page.wanted).await?;
         pass.cursor = page.cursor;
         if !page.is_last {
             return Ok(None);
         }
         // What was given up is so once every file knows; what is filled, once every file is there.
         let is_there = !matches!(task, Task::Fill(_)) || pass.open.is_empty();
-        let is_done = pass.found == 0 && is_there;
+        let is_done = pass.found == 0 && is_there && pass.unbound.is_empty();
         *pass = Pass {
             later: true,
             open: std::mem::take(&mut pass.open),
+            unbound: std::mem::take(&mut pass.unbound),
             rests: Some(now + REST),
             ..Pass::default()
         };

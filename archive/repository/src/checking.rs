@@ -8,6 +8,7 @@
 
 mod bytes;
 mod listing;
+mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -25,12 +26,16 @@ use tonic::Status;
 
 use crate::anomalies::{AnomalyRow, Found};
 use crate::preserver::{Errand, Preserver, blocking};
+use seen::Seen;
 
 /// How often whoever asked hears how far it is.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// How long whoever asked may leave a step unread.
 const UNREAD: Duration = Duration::from_mins(2);
+
+/// Damage of which a check remembers that it has to tell.
+const MOST_REMEMBERED: usize = 10_000;
 
 /// Names on their way between two threads.
 const WINDOW: usize = 256;
@@ -127,13 +132,14 @@ struct Pass<'a> {
 struct Tally {
     withdrawn: u64,
     anomalies: BTreeMap<&'static str, u64>,
-    told: BTreeSet<u64>,
+    told: Seen<u64>,
     /// Files of the admin data that are not intact, or of which nobody knows.
-    not_intact: BTreeSet<FileName>,
+    not_intact: Seen<FileName>,
     gaps: BTreeSet<GapOf>,
     /// Copies of which nobody could say anything, beyond those that were filed.
     unverified: u64,
-    /// Damage that a catalog remembers; told after its copy was read again, if it is still so.
+    /// Damage that a catalog remembers; told after its copy was read again, if it is still so. What is more than
+    /// [`MOST_REMEMBERED`] is told at once.
     remembered: Vec<AnomalyRow>,
     /// How often a volume could not be asked for a copy.
     refusals: BTreeMap<(NodeId, VolumeId), u32>,
@@ -214,12 +220,11 @@ impl Pass<'_> {
         let report = {
             let tally = self.tally();
             let files = self.compared.load(Ordering::Relaxed);
-            let not_intact = u64::try_from(tally.not_intact.len()).unwrap_or(u64::MAX);
             ReplicaReport {
                 replica: self.replica.clone(),
                 files,
                 intact: files
-                    .saturating_sub(not_intact)
+                    .saturating_sub(tally.not_intact.count())
                     .saturating_sub(tally.unverified)
                     .saturating_sub(tally.withdrawn),
                 withdrawn: tally.withdrawn,
@@ -272,7 +277,13 @@ impl Pass<'_> {
                 )
             });
             found.open = rest;
-            self.tally().remembered.extend::<Vec<_>>(damage);
+            let damage: Vec<AnomalyRow> = damage;
+            let mut tally = self.tally();
+            if tally.remembered.len() < MOST_REMEMBERED {
+                tally.remembered.extend(damage);
+            } else {
+                found.open.extend(damage);
+            }
         }
         self.tell(found).await
     }

@@ -6,6 +6,7 @@
 mod act;
 mod admit;
 mod doubt;
+mod paging;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use crate::heal::Healer;
 use crate::standing::Standing;
 use crate::store::{Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester};
 use crate::transfer::{Seal, Transfers};
+
+use act::Decided;
+pub(crate) use paging::Paging;
 
 /// The most that is decided in one round.
 const ROUND: usize = 256;
@@ -131,14 +135,14 @@ pub(crate) struct Coordinator {
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
     /// Copies that count from this round on.
     pub(crate) back: Vec<doubt::Back>,
+    /// Which files on their way are still to be looked for.
+    pub(crate) paging: Paging,
 }
 
 /// A file that is on its way.
 pub(crate) struct Active {
     state: FileState,
     depositor: String,
-    /// Who decided what is remembered next, where it was people.
-    by: Option<String>,
     admission: Option<Arc<str>>,
     seal: Option<Seal>,
     source: Option<Requester>,
@@ -184,11 +188,14 @@ impl Coordinator {
             let now = self.clock.now();
             let due = self.timers.iter().take_while(|(at, _)| *at <= now);
             round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
-            let mut effects = Vec::new();
+            let mut decided = Vec::new();
             for wake in round {
-                self.decide(wake, &mut effects)?;
+                self.decide(wake, &mut decided)?;
             }
-            self.act(effects)?;
+            if self.paging.is_due(now) {
+                self.page_in(now, &mut decided)?;
+            }
+            self.act(decided)?;
             for done in self.waiting.drain(..) {
                 // One that does not wait any more need not know.
                 done.send(()).unwrap_or_default();
@@ -201,35 +208,27 @@ impl Coordinator {
         Ok(self.admin.stamp().map_err(AdminError::from)?)
     }
 
-    /// After a start: every file that was on its way goes on.
+    /// After a start: files that were on their way go on, some at a time.
     fn resume(&mut self) -> Step<()> {
-        let now = self.clock.now();
-        let admin = self.admin.clone();
-        let mut effects = Vec::new();
-        let counted = admin.count(|row| {
-            if !row.record.is_final() {
-                let name = row.record.name.clone();
-                let (active, first) = Active::restore(row, now, &self.limits);
-                self.files.insert(name.clone(), active);
-                effects.push((name, first));
-            }
-        });
-        counted.map_err(AdminError::from)?;
-        tracing::info!(files = effects.len(), "files that were on their way go on");
-        self.act(effects)
+        self.admin.count(drop).map_err(AdminError::from)?;
+        self.paging.begin(self.clock.now());
+        Ok(())
     }
 
     async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Option<Wake> {
         let timer = self.timers.first().cloned();
+        let timer = timer.map(|(at, name)| (at, Wake::Timer(name)));
+        let page = self.paging.due().map(|at| (at, Wake::Page));
+        let first = timer.into_iter().chain(page).min_by_key(|(at, _)| *at);
         let due = async {
-            match timer {
+            match first {
                 None => std::future::pending().await,
-                Some((at, name)) => {
+                Some((at, wake)) => {
                     let pause = at.duration_since(self.clock.now());
                     self.clock
                         .sleep(Duration::try_from(pause).unwrap_or_default())
                         .await;
-                    name
+                    wake
                 }
             }
         };
@@ -237,20 +236,26 @@ impl Coordinator {
             biased;
             () = stop.cancelled() => None,
             letter = self.letters.recv() => letter.map(Wake::Letter),
-            name = due => Some(Wake::Timer(name)),
+            wake = due => Some(wake),
         }
     }
 
-    fn decide(&mut self, wake: Wake, effects: &mut Vec<(FileName, Vec<Effect>)>) -> Step<()> {
+    fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
         let now = self.clock.now();
-        let mut by = None;
-        let (name, event) = match wake {
+        let (name, event, by) = match wake {
             Wake::Letter(Letter::Ask {
                 name,
                 claim,
                 depositor,
-            }) => self.welcome(name, claim, depositor)?,
-            Wake::Letter(Letter::Happened { name, event }) => (name, event),
+            }) => {
+                let by = depositor.who.clone();
+                let (name, event) = self.welcome(name, claim, depositor)?;
+                (name, event, Some(by))
+            }
+            Wake::Letter(Letter::Happened { name, event }) => {
+                let by = self.sender(&event);
+                (name, event, by)
+            }
             Wake::Letter(Letter::Ordered {
                 name,
                 event,
@@ -258,8 +263,7 @@ impl Coordinator {
                 done,
             }) => {
                 self.waiting.push(done);
-                by = Some(who);
-                (name, event)
+                (name, event, Some(who))
             }
             Wake::Letter(Letter::Admit { row, who, done }) => {
                 let is_in = self.admit(*row, who, now, effects)?;
@@ -271,12 +275,14 @@ impl Coordinator {
                 self.waiting.push(settle);
                 return Ok(());
             }
-            Wake::Timer(name) => (name, Event::Tick),
+            Wake::Timer(name) => (name, Event::Tick, None),
+            // Every round looks whether the walk over the admin data goes on.
+            Wake::Page => return Ok(()),
         };
         if !self.files.contains_key(&name) {
             match self.load(&name, &event, now)? {
                 Some((active, first)) => {
-                    effects.push((name.clone(), first));
+                    all.push(Decided::by_itself(name.clone(), first));
                     self.files.insert(name.clone(), active);
                 }
                 None => return Ok(()),
@@ -288,9 +294,6 @@ impl Coordinator {
         let Some(active) = self.files.get_mut(&name) else {
             return Ok(());
         };
-        if by.is_some() {
-            active.by.clone_from(&by);
-        }
         if event == Event::Tick && active.timer.is_none_or(|at| at > now) {
             // Rung already in this round, or too early, because the clock was set back: it rings again.
             return Ok(());
@@ -315,7 +318,7 @@ impl Coordinator {
                 .as_ref()
                 .map(|upload| upload.id.clone());
             let asked = upload.clone();
-            let decided = active.state.apply(event, now, &self.limits);
+            let effects = active.state.apply(event, now, &self.limits);
             let after = active
                 .state
                 .record()
@@ -326,7 +329,7 @@ impl Coordinator {
                 active.depositor = who;
                 active.admission = None;
             }
-            effects.push((name, decided));
+            all.push(Decided { name, by, effects });
             return Ok(());
         }
         let is_source_end = match &event {
@@ -351,22 +354,31 @@ impl Coordinator {
         };
         let is_readmission = matches!(event, Event::Readmitted { .. });
         let back = doubt::Back::of(active.state.record(), &event);
-        let decided = active.state.apply(event, now, &self.limits);
+        let effects = active.state.apply(event, now, &self.limits);
         self.back
             .extend(back.filter(|back| back.is_so(active.state.record())));
-        let is_persisted = decided.first() == Some(&Effect::Persist);
-        if let (true, Some(who)) = (is_readmission && is_persisted, by) {
+        let is_persisted = effects.first() == Some(&Effect::Persist);
+        if let (true, Some(who)) = (is_readmission && is_persisted, &by) {
             // Signed anew, in the name of those who decided.
-            active.depositor = who;
+            active.depositor.clone_from(who);
             active.admission = None;
         }
-        if is_source_end && !decided.contains(&Effect::Seal) {
+        if is_source_end && !effects.contains(&Effect::Seal) {
             // No admission will come for this stream: its uploads give up, and the nodes their claims.
             active.seal = None;
             active.source = None;
         }
-        effects.push((name, decided));
+        all.push(Decided { name, by, effects });
         Ok(())
+    }
+
+    /// Who sent the bytes that an event tells of; none: it tells of no depositor.
+    fn sender(&self, event: &Event) -> Option<String> {
+        let Event::Received { requester, .. } = event else {
+            return None;
+        };
+        let depositor = self.depositors.get(requester)?;
+        Some(depositor.who.clone())
     }
 
     /// A file that is not on its way: from the admin data, or new where somebody asks to store it.
@@ -433,6 +445,7 @@ impl Coordinator {
 enum Wake {
     Letter(Letter),
     Timer(FileName),
+    Page,
 }
 
 impl Active {
@@ -441,7 +454,6 @@ impl Active {
         let active = Self {
             state,
             depositor: row.depositor,
-            by: None,
             admission: row.admission.map(Into::into),
             seal: None,
             source: None,

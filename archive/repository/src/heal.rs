@@ -1,5 +1,10 @@
 //! What the archive does by itself to bring a file into every replica: ask whether it is there, and bring it from a
 //! replica that has it. Bytes are verified while they pass.
+//!
+//! Some at a time for each replica; the others wait for their turn. A file that waits to be brought says now and then
+//! that it lives.
+
+mod slots;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +12,7 @@ use std::time::Duration;
 use archive_model::{FileName, ReplicaId, Root, StoreFailure};
 use bytes::Bytes;
 use jiff::SignedDuration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::assemble::{Assembler, Assembly, Donor, Part, Wanted};
 use crate::drain::Pace;
@@ -15,23 +20,51 @@ use crate::replicas::failure;
 use crate::store::Event;
 use crate::transfer::{Item, Transfers};
 
+use slots::Slots;
+
+/// So many files of a replica are asked for at once.
+const PROBES: usize = 32;
+
+/// So many files are brought to a replica at once.
+const HEALS: usize = 16;
+
+/// How often a file that waits for its turn says that it lives.
+const PROGRESS: Duration = Duration::from_mins(1);
+
 /// Probes and heals.
 #[derive(Clone, Debug)]
 pub(crate) struct Healer {
-    pub(crate) transfers: Transfers,
-    pub(crate) assembler: Assembler,
+    transfers: Transfers,
+    assembler: Assembler,
+    probes: Slots,
+    heals: Slots,
 }
 
 impl Healer {
+    pub(crate) fn new(transfers: Transfers, assembler: Assembler) -> Self {
+        Self {
+            transfers,
+            assembler,
+            probes: Slots::new(PROBES),
+            heals: Slots::new(HEALS),
+        }
+    }
+
     /// Asks a replica whether it has the file.
     pub(crate) fn probe(&self, name: FileName, replica: ReplicaId, limit: SignedDuration) {
         let transfers = self.transfers.clone();
         let limit = Duration::try_from(limit).unwrap_or_default();
+        let (turns, stop) = (self.probes.of(&replica), self.transfers.tasks.stop());
         self.transfers.tasks.spawn_once("probe", async move {
-            let located = transfers
-                .clock
-                .timeout(limit, transfers.replicas.locate(&replica, &name))
-                .await;
+            // To wait for a turn takes of the same time: an answer that comes later is not waited for.
+            let asking = async {
+                let _turn = turns.acquire().await;
+                transfers.replicas.locate(&replica, &name).await
+            };
+            let located = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                located = transfers.clock.timeout(limit, asking) => located,
+            };
             let event = match located {
                 Err(_late) => Event::Failed {
                     replica,
@@ -86,31 +119,57 @@ impl Healer {
             root,
             size: item.size,
         };
-        let reading = self
+        let mut reading = self
             .assembler
             .read(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
         let (mail, name, patient) = (transfers.mail.clone(), item.name.clone(), replica.clone());
+        let (turns, stop) = (self.heals.of(&replica), self.transfers.tasks.stop());
         self.transfers.tasks.spawn_once("heal", async move {
-            transfers.fill(replica, item, chunks, sealed).await;
+            let waiting = turn(&transfers, turns, &name, &replica);
+            let _turn = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                turn = waiting => turn,
+            };
+            let giving = async {
+                match pour(&mut reading, &lane, None).await {
+                    Ok(()) => {
+                        drop(lane);
+                        seal.send_replace(Some(admission));
+                        // Held until the target is done with it.
+                        seal.closed().await;
+                    }
+                    Err(reason) => {
+                        tracing::warn!(file = %name, replica = %patient, %reason, "no replica can give a file");
+                        let event = Event::Failed { replica: patient, reason };
+                        mail.happened(name.clone(), event).await;
+                        drop((lane, seal));
+                    }
+                }
+            };
+            tokio::join!(transfers.fill(replica.clone(), item, chunks, sealed), giving);
             Ok::<(), std::convert::Infallible>(())
         });
-        self.transfers.tasks.spawn_once("donor", async move {
-            let mut reading = reading;
-            match pour(&mut reading, &lane, None).await {
-                Ok(()) => {
-                    drop(lane);
-                    seal.send_replace(Some(admission));
-                    // Held until the target is done with it.
-                    seal.closed().await;
-                }
-                Err(reason) => {
-                    tracing::warn!(file = %name, replica = %patient, %reason, "no replica can give a file");
-                    mail.happened(name, Event::Failed { replica: patient, reason }).await;
-                }
+    }
+}
+
+/// Waits for a turn; meanwhile, that nothing is heard of the file does not mean that it is stuck.
+async fn turn(
+    transfers: &Transfers,
+    turns: Arc<Semaphore>,
+    name: &FileName,
+    replica: &ReplicaId,
+) -> Option<OwnedSemaphorePermit> {
+    let mut waiting = Box::pin(turns.acquire_owned());
+    loop {
+        match transfers.clock.timeout(PROGRESS, &mut waiting).await {
+            Ok(turn) => return turn.ok(),
+            Err(_not_yet) => {
+                let replica = replica.clone();
+                let lives = Event::Progress { replica };
+                transfers.mail.happened(name.clone(), lives).await;
             }
-            Ok::<(), std::convert::Infallible>(())
-        });
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod mend;
 mod modes;
 mod nodes;
 mod people;
+mod removals;
 mod upload;
 
 use std::collections::BTreeMap;

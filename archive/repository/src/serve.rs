@@ -23,7 +23,7 @@ use crate::attention::Attention;
 use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
 use crate::bootstrap::Bring;
-use crate::coordinator::{Coordinator, Mail};
+use crate::coordinator::{Coordinator, Mail, Paging};
 use crate::drain::{Board, Drain as Draining, Hands, Pace};
 use crate::export::Daily;
 use crate::heal::Healer;
@@ -151,10 +151,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         standing: Arc::clone(&standing),
         limits: crate::store::Limits::default(),
         admin: admin.clone(),
-        healer: Healer {
-            transfers: transfers.clone(),
-            assembler: assembler.clone(),
-        },
+        healer: Healer::new(transfers.clone(), assembler.clone()),
         transfers: transfers.clone(),
         clock: daemon.clock.clone(),
         chance: daemon.chance.clone(),
@@ -166,6 +163,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         waiting: Vec::new(),
         anomalies: Arc::clone(&anomalies),
         back: Vec::new(),
+        paging: Paging::default(),
     };
     let membership = Membership::new(
         admin.clone(),

@@ -90,6 +90,14 @@ impl FileState {
         self.record.is_final() && self.waiting.is_empty() && self.comparing.is_empty()
     }
 
+    /// Whether nothing is under way and nobody waits: what is left to do waits for its timer.
+    pub fn is_parked(&self) -> bool {
+        self.source.is_none()
+            && self.waiting.is_empty()
+            && self.comparing.is_empty()
+            && !self.doing.values().any(|doing| doing.is_under_way())
+    }
+
     /// When [`Event::Tick`] is due next. Always some time, unless the state [is idle](Self::is_idle).
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let expires = match self.record.phase {

@@ -1,5 +1,6 @@
 //! What people do to the archive, and the second person: over real doors, with real certificates.
 
+mod decided;
 mod service;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 //! who removed what, why, and what it was.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -14,6 +15,9 @@ use super::ChecksumReplica;
 use super::record::{RecordError, removed};
 use crate::error::NodeError;
 use crate::node::Claim;
+
+/// The longest line that is read at once, in bytes: an admission has at most 1 MiB.
+const MAX_LINE: u64 = 4 * 1024 * 1024;
 
 /// A line of `removed.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +104,27 @@ pub(super) fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
     let mut file = AppendFile::open(path)?;
     file.append(format!("{apart}{text}\n").as_bytes())?;
     Ok(file.sync()?)
+}
+
+/// Every line of `removed.jsonl`, oldest first; of one that cannot be read, why. What a crash cut off is such a line.
+pub fn removed_lines(
+    data: &Path,
+) -> Result<impl Iterator<Item = Result<Removed, String>> + use<>, DiskError> {
+    let path = removed(data);
+    let file = File::open(&path).map_err(|error| DiskError::new("open", &path, error))?;
+    let mut lines = BufReader::new(file);
+    let mut number = 0_u64;
+    Ok(std::iter::from_fn(move || {
+        let mut text = Vec::new();
+        let read = (&mut lines).take(MAX_LINE).read_until(b'\n', &mut text);
+        number += 1;
+        let read = match read {
+            Ok(0) => return None,
+            Ok(_) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        Some(read.map_err(|why| format!("line {number} of removed.jsonl: {why}")))
+    }))
 }
 
 /// Whether the file does not end with the end of a line.

@@ -182,6 +182,20 @@ impl Record {
         Ok(recorded)
     }
 
+    /// Sets a row in the place of another, synced. Whoever calls it holds the name, and has written down what goes.
+    pub(super) fn exchange(
+        &self,
+        name: &FileName,
+        recorded: Recorded,
+        admission: &str,
+    ) -> Result<(), RecordError> {
+        let key = Text(name.clone());
+        let mut batch = self.database.batch();
+        self.done(batch.put(&self.files, &key, &recorded))?;
+        self.done(batch.put(&self.admissions, &key, &admission.to_owned()))?;
+        self.done(batch.commit()).map(|_| ())
+    }
+
     /// Takes a row away, synced. Whoever calls it holds the name, and has written down that it goes.
     pub(super) fn remove(&self, name: &FileName) -> Result<(), RecordError> {
         let key = Text(name.clone());

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::put_aside::{append, is_torn};
 use super::record::{Record, RecordError, Recorded};
-use super::{ChecksumReplica, Options, PutAsideError, Removed, record};
+use super::{ChecksumReplica, Options, PutAsideError, Removed, record, removed_lines};
 use crate::error::NodeError;
 
 fn record(data: &std::path::Path) -> Record {
@@ -117,6 +117,9 @@ fn a_torn_line_stays_apart_from_the_next() {
     let last = text.lines().last().unwrap();
     assert_eq!(serde_json::from_str::<Removed>(last).unwrap(), line);
     assert_eq!(text.lines().count(), 2);
+    let lines: Vec<_> = removed_lines(directory.path()).unwrap().collect();
+    assert!(lines[0].as_ref().unwrap_err().contains("line 1 of"));
+    assert_eq!(lines[1..], [Ok(line)]);
 }
 
 /// Kills: a limit that a restart forgets; a row that is gone though it was refused; a damaged memory that lets rows pass.

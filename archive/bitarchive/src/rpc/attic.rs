@@ -8,6 +8,7 @@ use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, convert, send};
+use crate::adopt::admission_in;
 use crate::attic::{self, AtticId, Cause, Item, Listed};
 use crate::catalog::Condition;
 use crate::layout::Layout;
@@ -94,6 +95,7 @@ pub(crate) fn item(node: &Node, item: Item) -> wire::AtticItem {
         why: item.why,
         kind: item.kind.as_str().to_owned(),
         bytes: item.bytes,
+        admission: String::new(),
     }
 }
 
@@ -117,22 +119,44 @@ pub(crate) fn list(
         }
     }
     all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    let mut count = 0;
+    let (mut count, mut bytes) = (0, 0);
     let mut items = Vec::new();
     for (listed, layout) in all {
         let found = attic::item(&layout, &listed);
         if only.is_some() && found.name.as_ref() != only {
             continue;
         }
-        items.push(item(node, found));
+        let admission = admission(&layout, &found);
+        bytes += admission.len();
+        items.push(wire::AtticItem {
+            admission,
+            ..item(node, found)
+        });
         count += 1;
-        if items.len() == ITEMS {
+        if items.len() == ITEMS || bytes >= BYTES {
+            bytes = 0;
             let items = std::mem::take(&mut items);
             send(answers, wire::AtticResponse { items, end: None })?;
         }
     }
     let end = Some(End { count, gaps });
     send(answers, wire::AtticResponse { items, end })
+}
+
+/// The admission in the sidecar that went aside with a whole file; empty where none can be read.
+fn admission(layout: &Layout, found: &Item) -> String {
+    let Some(name) = found
+        .name
+        .as_ref()
+        .filter(|_| found.kind == attic::Kind::File)
+    else {
+        return String::new();
+    };
+    let target = layout.target(name);
+    let place = layout.attic().join(&found.id);
+    let sidecar = target.sidecar.file_name().map(attic::kept_name);
+    let admission = sidecar.and_then(|sidecar| admission_in(&place.join(sidecar), name));
+    admission.unwrap_or_default()
 }
 
 /// Sends the admission of every copy, sorted by name.

@@ -224,6 +224,17 @@ impl Anomalies {
         Ok(self.open.scan()?.map(|row| row.map(open_row)))
     }
 
+    /// The same, from the first after `last` on.
+    pub fn rows_after(
+        &self,
+        last: Option<&AnomalyRow>,
+    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + use<'_>, DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = last.map_or(Unbounded, |last| Excluded(key(last)));
+        let rows = self.open.range((from, Unbounded))?;
+        Ok(rows.map(|row| row.map(open_row)))
+    }
+
     /// What was closed, in the order of their ids.
     pub fn closed(
         &self,

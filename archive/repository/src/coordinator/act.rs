@@ -6,7 +6,7 @@ use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
 use archive_proof::Admission;
 use jiff::Timestamp;
 
-use super::{Coordinator, CoordinatorError, Step};
+use super::{Active, Coordinator, CoordinatorError, Step};
 use crate::admin::{AdminError, AdminRow, AuditLine};
 use crate::assemble::Donor;
 use crate::custody::Vouched;
@@ -14,17 +14,35 @@ use crate::depositor::{Custody, Reply, Source};
 use crate::store::{Effect, Requester};
 use crate::transfer::Item;
 
+/// What was decided about a file.
+pub(super) struct Decided {
+    pub(super) name: FileName,
+    /// Who caused it, as `role/name`; none: the archive by itself.
+    pub(super) by: Option<String>,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Decided {
+    pub(super) const fn by_itself(name: FileName, effects: Vec<Effect>) -> Self {
+        Self {
+            name,
+            by: None,
+            effects,
+        }
+    }
+}
+
 impl Coordinator {
     /// Remembers every decision of the round, in one synced batch; then does what was decided.
-    pub(super) fn act(&mut self, effects: Vec<(FileName, Vec<Effect>)>) -> Step<()> {
+    pub(super) fn act(&mut self, all: Vec<Decided>) -> Step<()> {
         let now = self.clock.now();
         let mut changes = self.admin.change();
         let mut is_changed = false;
-        for (name, decided) in &effects {
-            for effect in decided {
+        for Decided { name, by, effects } in &all {
+            for effect in effects {
                 match effect {
                     Effect::Persist => {
-                        if let Some((row, line)) = self.row(name, now)? {
+                        if let Some((row, line)) = self.row(name, by.as_deref(), now)? {
                             self.admin
                                 .put(&mut changes, &row)
                                 .map_err(AdminError::from)?;
@@ -53,31 +71,34 @@ impl Coordinator {
             self.admin.commit(changes).map_err(AdminError::from)?;
         }
         self.close_what_is_back()?;
-        let names: Vec<FileName> = effects.iter().map(|(name, _)| name.clone()).collect();
-        for (name, decided) in effects {
-            self.perform(&name, decided, now)?;
+        let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();
+        for Decided { name, effects, .. } in all {
+            self.perform(&name, effects, now)?;
         }
         for name in names {
-            self.let_go(name);
+            self.let_go(&name, now);
         }
         Ok(())
     }
 
-    /// Forgets a file that is no longer on its way: the admin data has it.
-    fn let_go(&mut self, name: FileName) {
-        if self
-            .files
-            .get(&name)
-            .is_some_and(|active| active.state.is_idle())
-            && let Some(active) = self.files.remove(&name)
-            && let Some(at) = active.timer
-        {
-            self.timers.remove(&(at, name));
+    /// Forgets a file that is no longer on its way; or one that only waits, where there are too many.
+    pub(super) fn let_go(&mut self, name: &FileName, now: Timestamp) {
+        let is_idle = |active: &Active| active.state.is_idle();
+        if self.files.get(name).is_some_and(is_idle) {
+            self.forget(name);
+        } else {
+            self.leave_out(name, now);
         }
     }
 
     /// The row as it is now, with the admission signed as soon as the content is known.
-    fn row(&mut self, name: &FileName, now: Timestamp) -> Step<Option<(AdminRow, AuditLine)>> {
+    /// Its line names who caused the change; what the archive does by itself is its own doing, not the depositor's.
+    fn row(
+        &mut self,
+        name: &FileName,
+        by: Option<&str>,
+        now: Timestamp,
+    ) -> Step<Option<(AdminRow, AuditLine)>> {
         let Some(active) = self.files.get_mut(name) else {
             return Ok(None);
         };
@@ -107,7 +128,7 @@ impl Coordinator {
         let what = what.collect::<Vec<_>>().join("; ");
         let line = AuditLine {
             at: now,
-            who: active.by.take().unwrap_or_else(|| active.depositor.clone()),
+            who: by.map_or_else(|| format!("repository/{}", self.archive), str::to_owned),
             file: Some(name.clone()),
             what,
         };

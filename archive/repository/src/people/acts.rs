@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root, UploadId, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::accept::accept;
 use super::last::Part;
-use super::{People, blocking};
+use super::{People, blocking, both};
 use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
 use crate::requests::{Act, Request, State};
@@ -80,7 +80,7 @@ impl People {
             return Err(Kind::Internal.status("the request is not approved"));
         };
         let cause = Cause {
-            who: format!("{}, approved by {by}", request.asked_by),
+            who: both(&request.asked_by, by),
             why: format!("{}: {}", request.id(), request.reason),
         };
         match &request.act {
@@ -245,7 +245,8 @@ impl People {
         Ok(None)
     }
 
-    /// Lets a name mean other content: that of which most replicas have a copy, where none has the recorded one.
+    /// Lets a name mean other content: that of which most replicas have a copy, where none has the recorded one. A
+    /// checksum replica has a voice, and no copy: what it records keeps no bytes alive, and is told anew.
     async fn new_root(
         &self,
         name: &FileName,
@@ -255,10 +256,11 @@ impl People {
     ) -> Result<String, Status> {
         let row = self.known(name).await?;
         let recorded = content(&row.record)?.root;
-        let mut holders = Vec::new();
+        let (mut holders, mut records) = (Vec::new(), Vec::new());
         let mut ballots = Vec::new();
+        let mut is_there = false;
         let mut size = 0;
-        for (id, _) in row
+        for (id, kept) in row
             .record
             .replicas
             .iter()
@@ -276,13 +278,19 @@ impl People {
                     replica: id.clone(),
                     root: found,
                 });
+                let place = (id.clone(), copy.node.clone(), copy.volume.clone());
+                if kept.kind == ReplicaKind::Checksum {
+                    records.push(place);
+                    continue;
+                }
+                is_there |= found == recorded;
                 if found == *root {
                     size = verified.size;
-                    holders.push((id.clone(), copy.node.clone(), copy.volume.clone()));
+                    holders.push(place);
                 }
             }
         }
-        if recorded != *root && ballots.iter().any(|ballot| ballot.root == recorded) {
+        if recorded != *root && is_there {
             return Err(changed(format!(
                 "a copy of {name} is what was admitted: repair from it"
             )));
@@ -320,7 +328,8 @@ impl People {
         });
         let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
         let mut adopted = Vec::new();
-        for (id, node, volume) in holders {
+        // Every copy that bears it first; then those that only record what is admitted.
+        for (id, node, volume) in holders.into_iter().chain(records) {
             let adopting = self
                 .transfers
                 .replicas

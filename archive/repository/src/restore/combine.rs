@@ -2,6 +2,9 @@
 //!
 //! Only what a trusted key signed counts. Two valid admissions of different content under one name are for people to
 //! decide; a name without any valid admission is for a vote of re-hashed bytes. Both are left out, and named.
+//!
+//! A replica that has no copy, and remembers that two persons had it removed, has none from then on too. A name that is
+//! nowhere but in such memories stays taken, and removed everywhere.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +28,27 @@ pub struct Sighting {
     pub stored: Timestamp,
     /// Whether the node sees the file beside the sidecar, in whatever condition.
     pub is_there: bool,
+    /// The admission, verbatim; empty where none can be read.
+    pub admission: String,
+}
+
+/// A copy that two persons had removed, as its replica remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// The file.
+    pub name: FileName,
+    /// When.
+    pub at: Timestamp,
+    /// Who asked and who approved.
+    pub who: String,
+    /// The request and its reason.
+    pub why: String,
     /// The admission, verbatim; empty where none can be read.
     pub admission: String,
 }
@@ -55,9 +79,21 @@ pub struct Rule<'a> {
 
 impl Rule<'_> {
     /// Puts together what all replicas say of `name`.
-    pub fn combine(&self, name: &FileName, sightings: &[Sighting]) -> Verdict {
+    pub fn combine(
+        &self,
+        name: &FileName,
+        sightings: &[Sighting],
+        removals: &[Removal],
+    ) -> Verdict {
         let read = |sighting| (sighting, self.read(name, sighting));
-        let read: Vec<_> = sightings.iter().map(read).collect();
+        let mut all: Vec<_> = sightings.iter().map(read).collect();
+        let has_copies = all.iter().any(|(_, admission)| admission.is_ok());
+        let kept: Vec<Sighting> = removals.iter().map(Removal::sighting).collect();
+        if !has_copies {
+            // What was removed was admitted too; it is no copy.
+            all.extend(kept.iter().map(read));
+        }
+        let read = all;
         let mut contents: BTreeMap<_, Vec<(&Sighting, &Admission)>> = BTreeMap::new();
         for (sighting, admission) in &read {
             if let Ok(admission) = admission {
@@ -87,7 +123,12 @@ impl Rule<'_> {
             .min_by_key(|(sighting, admission)| (admission.admitted, sighting.admission.as_str()));
         match first {
             Some((sighting, admission)) => {
-                Verdict::File(Box::new(self.row(sighting, admission, &agreed)))
+                let world = World {
+                    copies: if has_copies { &agreed } else { &[] },
+                    sightings,
+                    removals,
+                };
+                Verdict::File(Box::new(self.row(sighting, admission, world)))
             }
             None => Verdict::Unsigned(reasons(&read)),
         }
@@ -110,12 +151,7 @@ impl Rule<'_> {
         Ok(admission)
     }
 
-    fn row(
-        &self,
-        first: &Sighting,
-        admission: &Admission,
-        agreed: &[(&Sighting, &Admission)],
-    ) -> AdminRow {
+    fn row(&self, first: &Sighting, admission: &Admission, world: World<'_>) -> AdminRow {
         let content = Content {
             root: admission.root,
             size: admission.size,
@@ -124,9 +160,9 @@ impl Rule<'_> {
         let replicas: BTreeMap<_, _> = self
             .specs
             .iter()
-            .map(|spec| (spec.id.clone(), self.replica(spec, agreed)))
+            .map(|spec| (spec.id.clone(), self.replica(spec, world)))
             .collect();
-        let is_everywhere = replicas.values().all(|copy| copy.state.is_completed());
+        let is_everywhere = replicas.values().all(|copy| !copy.state.is_open());
         let record = FileRecord {
             name: admission.name.clone(),
             phase: if is_everywhere {
@@ -149,27 +185,66 @@ impl Rule<'_> {
     }
 
     /// A replica that has the sidecar had the file: where that is gone now, the next check finds it missing.
-    fn replica(&self, spec: &ReplicaSpec, agreed: &[(&Sighting, &Admission)]) -> ReplicaRecord {
-        let own = agreed
-            .iter()
-            .filter(|(sighting, _)| sighting.replica == spec.id);
-        let best = own.min_by_key(|(sighting, _)| (!sighting.is_there, sighting.stored));
+    fn replica(&self, spec: &ReplicaSpec, world: World<'_>) -> ReplicaRecord {
+        let is_own = |sighting: &Sighting| sighting.replica == spec.id;
+        let own = world.copies.iter().map(|(sighting, _)| *sighting);
+        let best = own
+            .filter(|sighting| is_own(sighting))
+            .min_by_key(|sighting| (!sighting.is_there, sighting.stored));
+        let has_any = world.sightings.iter().any(is_own);
+        let removed = world.removals.iter();
+        let removed = removed.filter(|removal| removal.replica == spec.id && !has_any);
+        let last = removed.max_by_key(|removal| removal.at);
         let started = ReplicaRecord::started(spec.kind, spec.required, self.now);
-        match best {
-            Some((sighting, _)) => ReplicaRecord {
+        match (best, last) {
+            (Some(sighting), _) => ReplicaRecord {
                 state: ReplicaState::UploadCompleted,
                 since: sighting.stored,
                 node: Some(sighting.node.clone()),
                 volume: Some(sighting.volume.clone()),
                 ..started
             },
-            None => ReplicaRecord {
+            (None, Some(removal)) => ReplicaRecord {
+                state: ReplicaState::Withdrawn(removal.why.clone()),
+                since: removal.at,
+                ..started
+            },
+            (None, None) if world.sightings.is_empty() => ReplicaRecord {
+                state: ReplicaState::Withdrawn(
+                    "it was removed from every replica that remembers it".to_owned(),
+                ),
+                ..started
+            },
+            (None, None) => ReplicaRecord {
                 state: ReplicaState::UploadFailed(StoreFailure::Unreachable(
                     "no admitted copy was found when the admin data were re-established".to_owned(),
                 )),
                 sealed: true,
                 ..started
             },
+        }
+    }
+}
+
+/// What the replicas say of one name.
+#[derive(Clone, Copy)]
+struct World<'a> {
+    /// The copies that are admitted, all alike.
+    copies: &'a [(&'a Sighting, &'a Admission)],
+    sightings: &'a [Sighting],
+    removals: &'a [Removal],
+}
+
+impl Removal {
+    /// Where its admission was found, as if it were a copy.
+    fn sighting(&self) -> Sighting {
+        Sighting {
+            replica: self.replica.clone(),
+            node: self.node.clone(),
+            volume: self.volume.clone(),
+            stored: self.at,
+            is_there: false,
+            admission: self.admission.clone(),
         }
     }
 }

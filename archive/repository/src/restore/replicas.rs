@@ -2,8 +2,12 @@
 //!
 //! The nodes' answers are sorted by name and read side by side, so that memory holds one page of each. Which nodes there
 //! are is what the monitors have heard of; they are named, because nobody else remembers them.
+//!
+//! What people had removed is asked for first, and kept in memory: as many entries as there were removals.
+//!
+//! Not promised: that a removal is found whose copy was destroyed in the attic, too, since. An export has it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +18,7 @@ use archive_rpc::Limits;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use super::combine::{Rule, Sighting, Verdict};
+use super::combine::{Removal, Rule, Sighting, Verdict};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
 use crate::admin::Restoring;
 use crate::export::Node;
@@ -32,8 +36,10 @@ pub struct FromReplicas {
     pub nodes: Vec<(ReplicaId, NodeId)>,
     /// Files that are re-established.
     pub files: u64,
-    /// How many of them are not in every replica.
+    /// How many of them are not in every replica that shall have them.
     pub incomplete: u64,
+    /// Copies that two persons had removed: they stay so.
+    pub removed: Findings,
     /// Names under which valid admissions contradict each other.
     pub contradicting: Findings,
     /// Names without any valid admission.
@@ -89,6 +95,7 @@ impl Work {
         let log = log_end(&own.data)?;
         let mut report = FromReplicas::default();
         let mut lanes = self.lanes(&mut report);
+        let removed = self.removed(&lanes, &mut report);
         let specs = self.settings.specs();
         let rule = Rule {
             archive: &own.archive,
@@ -97,7 +104,7 @@ impl Work {
             now: self.clock.now(),
         };
         let mut restoring = Restoring::begin(&own.data)?;
-        let written = self.merge(&mut lanes, rule, &mut restoring, &mut report);
+        let written = self.merge(&mut lanes, removed, rule, (&mut restoring, &mut report));
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
             restoring.abandon(&own.data)?;
             written?;
@@ -118,11 +125,12 @@ impl Work {
         }
         let what = format!(
             "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
-             without a valid admission",
+             without a valid admission; {} copies stay removed",
             report.nodes.len(),
             report.files,
             report.contradicting.count,
-            report.unsigned.count
+            report.unsigned.count,
+            report.removed.count
         );
         restoring.line(next, &restored(&own.archive, self.clock.now(), what))?;
         restoring.finish()?;
@@ -166,21 +174,62 @@ impl Work {
         lanes
     }
 
+    /// Asks every node that answers what people had removed from it.
+    fn removed(&self, lanes: &[Lane], report: &mut FromReplicas) -> Removed {
+        let mut removed = Removed::new();
+        for Lane { replica, node, .. } in lanes {
+            let about = format!("attic of node {node} of replica {replica}");
+            let mut tell = |why: String| report.silent.add(about.as_str(), why);
+            if let Err(why) = self.removed_from(replica, node, &mut removed, &mut tell) {
+                tell(why);
+            }
+        }
+        removed
+    }
+
+    fn removed_from(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        removed: &mut Removed,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<(), String> {
+        let mut pages = self.wait(self.replicas.removals(replica, node))?;
+        loop {
+            let page = self.wait(pages.next())?.ok_or("its answer was cut")?;
+            for found in page.found {
+                match found {
+                    Ok(removal) => {
+                        let of_name = removed.entry(removal.name.clone());
+                        of_name.or_default().push(removal);
+                    }
+                    Err(why) => tell(why),
+                }
+            }
+            if let Some(gaps) = page.end {
+                gaps.into_iter().for_each(tell);
+                return Ok(());
+            }
+        }
+    }
+
     fn merge(
         &self,
         lanes: &mut [Lane],
+        mut removed: Removed,
         rule: Rule<'_>,
-        restoring: &mut Restoring,
-        report: &mut FromReplicas,
+        (restoring, report): (&mut Restoring, &mut FromReplicas),
     ) -> Result<(), RestoreError> {
         loop {
             for lane in &mut *lanes {
                 self.fill(lane, report);
             }
             let heads = lanes.iter().filter_map(|lane| lane.waiting.front());
-            let Some(name) = heads.map(|(name, _)| name).min().cloned() else {
+            let heads = heads.map(|(name, _)| name).chain(removed.keys().next());
+            let Some(name) = heads.min().cloned() else {
                 return Ok(());
             };
+            let removals = removed.remove(&name).unwrap_or_default();
             let mut sightings = Vec::new();
             for lane in &mut *lanes {
                 while let Some((_, sighting)) = lane.waiting.pop_front_if(|(head, _)| *head == name)
@@ -189,9 +238,19 @@ impl Work {
                     self.fill(lane, report);
                 }
             }
-            match rule.combine(&name, &sightings) {
+            match rule.combine(&name, &sightings, &removals) {
                 Verdict::File(row) => {
                     report.files += 1;
+                    for removal in &removals {
+                        let copy = row.record.replicas.get(&removal.replica);
+                        if copy.is_some_and(|copy| copy.state.is_withdrawn()) {
+                            let Removal {
+                                replica, who, why, ..
+                            } = removal;
+                            let what = format!("from replica {replica}, by {who}: {why}");
+                            report.removed.add(name.as_str(), what);
+                        }
+                    }
                     let is_everywhere = row.record.open().next().is_none();
                     report.incomplete += u64::from(!is_everywhere);
                     restoring.file(&row)?;
@@ -250,6 +309,9 @@ impl Work {
             .map_err(|status| status.message().to_owned())
     }
 }
+
+/// What people had removed, by name.
+type Removed = BTreeMap<FileName, Vec<Removal>>;
 
 /// The answer of one node.
 struct Lane {

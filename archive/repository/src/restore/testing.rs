@@ -73,7 +73,7 @@ pub(crate) fn row(name: &str, content: u8) -> AdminRow {
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     let sightings = ["one", "two"].map(|replica| sighting(replica, signed.as_str()));
-    let verdict = rule.combine(&FileName::new(name).unwrap(), &sightings);
+    let verdict = rule.combine(&FileName::new(name).unwrap(), &sightings, &[]);
     let Verdict::File(row) = verdict else {
         panic!("{verdict:?}")
     };

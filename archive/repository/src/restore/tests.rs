@@ -232,7 +232,7 @@ fn combine(name: &str, sightings: &[Sighting]) -> Verdict {
         specs: &specs,
         now: now(),
     };
-    rule.combine(&FileName::new(name).unwrap(), sightings)
+    rule.combine(&FileName::new(name).unwrap(), sightings, &[])
 }
 
 #[test]
@@ -306,4 +306,74 @@ fn of_two_admissions_of_one_content_the_first_counts_and_a_file_that_is_gone_is_
         Phase::Complete,
         "the check finds it missing"
     );
+}
+
+/// Kills: healing what was removed; withdrawing what came back, or what another replica removed; a name that is free
+/// again because its last copies were removed.
+#[test]
+fn what_two_persons_removed_stays_removed() {
+    let good = admission("a", 1).sign(&key()).unwrap();
+    let other = admission("a", 2).sign(&key()).unwrap();
+    let removal = |replica: &str, admission: &str| {
+        let Sighting { node, volume, .. } = sighting(replica, admission);
+        super::combine::Removal {
+            replica: replica.parse().unwrap(),
+            node,
+            volume,
+            name: FileName::new("a").unwrap(),
+            at: now(),
+            who: "custodian/anna, approved by custodian/bert".to_owned(),
+            why: "r1: law".to_owned(),
+            admission: admission.to_owned(),
+        }
+    };
+    let states = |sightings: &[Sighting], removals: &[super::combine::Removal]| {
+        let (trust, specs) = (trust(), specs());
+        let rule = Rule {
+            archive: "kb",
+            trust: &trust,
+            specs: &specs,
+            now: now(),
+        };
+        match rule.combine(&FileName::new("a").unwrap(), sightings, removals) {
+            Verdict::File(row) => {
+                assert!(row.record.content.is_some() && row.admission.is_some());
+                let replicas = row.record.replicas.values();
+                let states: Vec<_> = replicas.map(|copy| copy.state.to_string()).collect();
+                format!("{:?}: {}", row.record.phase, states.join(", "))
+            }
+            Verdict::Contradicting(_) => "contradicting".to_owned(),
+            Verdict::Unsigned(_) => "unsigned".to_owned(),
+        }
+    };
+    let (good, other) = (good.as_str(), other.as_str());
+    let two = sighting("two", good);
+    let removed = [removal("one", good)];
+    assert_eq!(
+        states(std::slice::from_ref(&two), &removed),
+        "Complete: withdrawn: r1: law, upload completed"
+    );
+    assert_eq!(
+        states(std::slice::from_ref(&two), &[removal("one", other)]),
+        "Complete: withdrawn: r1: law, upload completed",
+        "what was removed decides nothing where there are copies"
+    );
+    assert_eq!(
+        states(&[sighting("one", good), two], &removed),
+        "Complete: upload completed, upload completed",
+        "it came back"
+    );
+    assert_eq!(
+        states(&[], &removed),
+        "Complete: withdrawn: r1: law, withdrawn: it was removed from every replica that remembers it"
+    );
+    assert_eq!(
+        states(&[], &[removal("one", good), removal("two", good)]),
+        "Complete: withdrawn: r1: law, withdrawn: r1: law"
+    );
+    assert_eq!(
+        states(&[], &[removal("one", good), removal("two", other)]),
+        "contradicting"
+    );
+    assert_eq!(states(&[], &[removal("one", "")]), "unsigned");
 }

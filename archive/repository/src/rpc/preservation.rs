@@ -64,9 +64,7 @@ impl Preservation for Door {
         &self,
         request: Request<wire::ScrubsRequest>,
     ) -> Result<Response<wire::ScrubsResponse>, Status> {
-        scrubs::run(self, request.into_inner())
-            .await
-            .map(Response::new)
+        scrubs::run(self, request).await.map(Response::new)
     }
 
     async fn replace(

@@ -18,8 +18,8 @@ use proto_archive::wire::files_response::End;
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::wire::{
-    AdmissionsResponse, Condition, FileEntry, FilesRequest, Gap, NodeStatus, ReplicaStateRequest,
-    ReplicaStateResponse,
+    AdmissionsResponse, AtticRequest, AtticResponse, Condition, FileEntry, FilesRequest, Gap,
+    NodeStatus, ReplicaStateRequest, ReplicaStateResponse,
 };
 use tempfile::TempDir;
 use tonic::codegen::BoxStream;
@@ -125,6 +125,17 @@ impl Node for FakeNode {
         }
         let stream = tokio_stream::iter(pages.into_iter().map(Ok));
         Ok(Response::new(Box::pin(stream)))
+    }
+
+    async fn attic(
+        &self,
+        _request: Request<AtticRequest>,
+    ) -> Result<Response<BoxStream<AtticResponse>>, Status> {
+        let nothing = AtticResponse {
+            items: vec![],
+            end: Some(End::default()),
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(nothing)))))
     }
 }
 

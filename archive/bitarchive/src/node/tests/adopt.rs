@@ -117,3 +117,46 @@ fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
     let (node, _) = machine.start();
     assert_eq!(row(&node, "c").condition, Condition::Present);
 }
+
+/// Kills: refusing the copies that people have decided for; believing a damaged copy to be what somebody says it is;
+/// destroying the admission of what it was.
+#[test]
+fn a_copy_of_other_bytes_bears_the_admission_of_those_bytes_and_no_other() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let (old, new) = (bytes(50_000), bytes(40_000));
+    let v1 = id("v1");
+    machine.store(&node, "a", &old).unwrap();
+    let before = std::fs::read(machine.target("a").sidecar).unwrap();
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    std::fs::write(machine.target("a").file, &new).unwrap();
+    let mut on = |_: u64| std::ops::ControlFlow::Continue(());
+    let found = node.verify(&name("a"), Some(&v1), now(), &mut on).unwrap();
+    assert!(matches!(found.row.condition, Condition::Damaged { .. }));
+
+    let take_in = |content: &[u8]| {
+        let signed = machine.sign(&admission("a", content, "u2"));
+        node.adopt(&name("a"), &v1, &signed, now())
+    };
+    for wrong in [&old[..], b"other"] {
+        let refused = take_in(wrong);
+        assert!(
+            matches!(refused, Err(NodeError::Admitted { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read(machine.target("a").sidecar).unwrap(), before);
+        assert_eq!(items(&node).len(), 0);
+    }
+    let entry = take_in(&new).unwrap();
+    assert_eq!(entry.row.condition, Condition::Present);
+    assert_eq!(entry.row.root, Some(root(&new)));
+    assert_eq!(take_in(&new).unwrap(), entry, "asked for twice");
+    assert_eq!((items(&node).len(), machine.incoming()), (1, 0));
+    let found = node.verify(&name("a"), Some(&v1), now(), &mut on).unwrap();
+    assert_eq!(found.row.condition, Condition::Present);
+    assert!(!machine.manifest("a").contains(&root(&old).to_string()));
+    assert!(machine.manifest("a").contains(&root(&new).to_string()));
+    drop(node);
+    let (_node, found) = machine.start();
+    assert_eq!((found.unchanged, found.damaged, found.manifests), (1, 0, 0));
+}

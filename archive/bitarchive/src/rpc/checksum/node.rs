@@ -1,15 +1,20 @@
 //! The service `Node` of a checksum replica: it takes files as a node does, and has none to give.
 
 use archive_model::FileName;
-use archive_rpc::Kind;
+use archive_proof::Envelope;
+use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::wire::node_server::Node;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::super::{AnswerStream, listing, send, upload};
+use super::super::{AnswerStream, Answers, convert, listing, send, upload};
 use super::{ChecksumReplica, Door, failed, has_none, replica, required, stays, table};
-use crate::checksum::VOLUME;
+use crate::checksum::{Removed, VOLUME, removed_lines};
 use crate::rpc::upload::Intake;
+
+/// How many items one message has, and how many bytes of admissions.
+const ITEMS: usize = 256;
+const BYTES: usize = 512 * 1024;
 
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = Answer<AnswerStream<T>>;
@@ -19,6 +24,55 @@ fn the_entry(replica: &ChecksumReplica, name: &FileName) -> Result<wire::FileEnt
     let found = replica.find(name).map_err(|error| failed(&error))?;
     let unknown = || Kind::NotFound.status(format!("this replica has no file {name}"));
     Ok(replica.entry(found.ok_or_else(unknown)?))
+}
+
+/// Sends every line of `removed.jsonl`, or those of one file.
+fn removed(
+    replica: &ChecksumReplica,
+    only: &str,
+    answers: &Answers<wire::AtticResponse>,
+) -> Result<(), Status> {
+    let lines = removed_lines(replica.data());
+    let lines = lines.map_err(|error| Kind::Storage.status(error.to_string()))?;
+    let (mut count, mut items, mut bytes) = (0, Vec::new(), 0);
+    for line in lines {
+        let item = item(replica, line);
+        if !only.is_empty() && item.name != only {
+            continue;
+        }
+        bytes += item.admission.len();
+        items.push(item);
+        count += 1;
+        if items.len() == ITEMS || bytes >= BYTES {
+            bytes = 0;
+            let items = std::mem::take(&mut items);
+            send(answers, wire::AtticResponse { items, end: None })?;
+        }
+    }
+    let gaps = Vec::new();
+    let end = Some(wire::files_response::End { count, gaps });
+    send(answers, wire::AtticResponse { items, end })
+}
+
+/// A line as an item without a place; one that cannot be read has no name.
+fn item(replica: &ChecksumReplica, line: Result<Removed, String>) -> wire::AtticItem {
+    let place = wire::AtticItem {
+        node: replica.node().to_string(),
+        volume: VOLUME.to_owned(),
+        kind: "row".to_owned(),
+        ..wire::AtticItem::default()
+    };
+    match line {
+        Ok(line) => wire::AtticItem {
+            name: line.name.to_string(),
+            at: line.at.to_string(),
+            who: line.who,
+            why: line.why,
+            admission: line.admission.unwrap_or_default(),
+            ..place
+        },
+        Err(why) => wire::AtticItem { why, ..place },
+    }
 }
 
 #[tonic::async_trait]
@@ -102,16 +156,14 @@ impl Node for Door {
         Err(has_none("no other node to take its place"))
     }
 
-    /// Always empty: a row that went has a line in `removed.jsonl`.
+    /// No attic: the lines of `removed.jsonl`, which nobody can bring back or destroy.
     async fn attic(&self, request: Request<wire::AtticRequest>) -> Stream<wire::AtticResponse> {
         let name = request.into_inner().name;
         if !name.is_empty() {
             fields::file_name("name", &name)?;
         }
-        Ok(self.answer("attic", |_, answers| {
-            let end = Some(wire::files_response::End::default());
-            let items = Vec::new();
-            send(answers, wire::AtticResponse { items, end })
+        Ok(self.answer("attic", move |replica, answers| {
+            removed(replica, &name, answers)
         }))
     }
 
@@ -135,6 +187,7 @@ impl Node for Door {
                 why: removed.why,
                 kind: "file".to_owned(),
                 bytes: 0,
+                admission: String::new(),
             })
         })
         .await
@@ -150,8 +203,19 @@ impl Node for Door {
         Err(has_none("no attic"))
     }
 
-    async fn adopt(&self, _: Request<wire::AdoptRequest>) -> Answer<wire::FileEntry> {
-        Err(has_none("no file without an admission"))
+    async fn adopt(&self, request: Request<wire::AdoptRequest>) -> Answer<wire::FileEntry> {
+        let request = request.into_inner();
+        table(&request.name, &request.volume)?;
+        let name = fields::file_name("name", &request.name)?;
+        let admission = Envelope::parse(request.admission.as_bytes())
+            .map_err(|error| InvalidMessage::invalid("admission", error.to_string()))?;
+        let now = self.clock.now();
+        self.ask(move |replica| {
+            let adopted = replica.adopt(&name, &admission, now);
+            let entry = adopted.map_err(|error| convert::status(&error))?;
+            Ok(replica.entry(entry))
+        })
+        .await
     }
 
     async fn admissions(

@@ -104,7 +104,14 @@ async fn one_attic(
             replica: replica.to_string(),
             item: Some(item),
         };
-        let items: Vec<_> = message.items.into_iter().map(of).collect();
+        // A row of a checksum replica lies in no attic: it has no place, and nobody can bring it back from there.
+        let items = message.items.into_iter();
+        let items = items.filter(|item| !item.id.is_empty());
+        let without = |item| wire::AtticItem {
+            admission: String::new(),
+            ..item
+        };
+        let items: Vec<_> = items.map(without).map(of).collect();
         if !items.is_empty() {
             let gaps = Vec::new();
             send(answers, wire::AtticsResponse { items, gaps }).await?;

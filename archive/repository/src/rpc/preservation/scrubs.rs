@@ -1,17 +1,22 @@
-//! What scrubbing does on every node, and orders to it.
+//! What scrubbing does on every node, and orders to it. To see it is for operators too; to order it, for officers.
 
 use archive_model::{NodeId, ReplicaKind};
-use archive_rpc::Kind;
+use archive_rpc::{Identity, Kind, Role};
+use proto_archive::wire::scrub_request::Order;
 use proto_archive::{convert as fields, wire};
-use tonic::Status;
+use tonic::{Request, Status};
 
 use super::Door;
+use super::acting;
 
 /// Asks, or orders, every node that is meant.
 pub(super) async fn run(
     door: &Door,
-    request: wire::ScrubsRequest,
+    request: Request<wire::ScrubsRequest>,
 ) -> Result<wire::ScrubsResponse, Status> {
+    let word = order(&request)?;
+    let who = acting(&request, Role::Officer)?;
+    let request = request.into_inner();
     let replica = match request.replica.as_str() {
         "" => None,
         id => Some(fields::replica_id(id)?),
@@ -20,6 +25,16 @@ pub(super) async fn run(
         "" => None,
         id => Some(fields::node_id(id)?),
     };
+    if let Some(word) = word {
+        // Before it is done: an order that reaches only some nodes was given too.
+        let whose = match (&only, &replica) {
+            (Some(node), _) => format!("of node {node}"),
+            (None, Some(replica)) => format!("of replica {replica}"),
+            (None, None) => "everywhere".to_owned(),
+        };
+        let what = format!("scrubs {whose}: {word}");
+        door.people.note(who.to_string(), None, what).await?;
+    }
     let order = request.order.unwrap_or_default();
     let mut answer = wire::ScrubsResponse::default();
     let mut is_met = false;
@@ -58,6 +73,25 @@ pub(super) async fn run(
         return Err(Kind::NotFound.status("no such node or replica is known"));
     }
     Ok(answer)
+}
+
+/// What is ordered, in a word; none: only to tell. An order wants an officer.
+fn order(request: &Request<wire::ScrubsRequest>) -> Result<Option<String>, Status> {
+    let order = request.get_ref().order.unwrap_or_default();
+    let word = match order.order() {
+        // A number that this build does not know is refused by the nodes, for the same reason.
+        Order::Unspecified if order.order == 0 => return Ok(None),
+        Order::Unspecified => format!("order {}", order.order),
+        Order::Pause => "pause".to_owned(),
+        Order::Resume => "resume".to_owned(),
+        Order::Throttle => format!("at most {} bytes a second", order.bytes_per_second),
+    };
+    let identity = Identity::of(request)?;
+    if !identity.has(Role::Officer) {
+        let said = format!("{identity} may see what scrubs do; to order them wants an officer");
+        return Err(Kind::Refused.status(said));
+    }
+    Ok(Some(word))
 }
 
 fn gap(replica: &str, node: &NodeId, reason: &str) -> wire::Gap {

@@ -15,6 +15,10 @@ use crate::exit::{Exit, Failure};
 /// Bring lost admin data back, while the repository is stopped
 ///
 /// Only where there are none: nothing is ever replaced. The exit code is 1 if anything was left out.
+///
+/// An export does not know what was admitted after it was made: those files are found by the next check as unexpected,
+/// and `holdfast adopt` takes them in. Without an export, what people had removed stays removed as far as the replicas
+/// remember it: not where its copy was destroyed in the attic since.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin restore --settings repository.toml --from admin.jsonl
@@ -141,6 +145,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
         nodes,
         files,
         incomplete,
+        removed,
         contradicting,
         unsigned,
         silent,
@@ -154,6 +159,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
             .collect();
         context.output.document(&json!({
             "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
+            "removed": document(removed),
             "contradicting": document(contradicting), "unsigned": document(unsigned), "silent": document(silent),
         }))?;
         return Ok(exit);
@@ -164,6 +170,11 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
             .line(&format!("asked: node {node} of replica {replica}"))?;
     }
     lines(context, "did not answer, or not wholly", silent)?;
+    lines(
+        context,
+        "removed by two persons before, and still so",
+        removed,
+    )?;
     lines(
         context,
         "contradicting admissions, left out until people decide",

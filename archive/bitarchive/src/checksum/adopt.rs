@@ -1,0 +1,67 @@
+//! A name that people let mean other content: the row says from then on what the new admission says.
+//!
+//! No bytes come here for that, so nothing is computed: the row is an echo of the admission until the file is stored
+//! again. What it said before goes into `removed.jsonl`, first and synced.
+
+use archive_model::{FileName, InvalidId, UploadId};
+use archive_proof::Envelope;
+use jiff::Timestamp;
+
+use super::put_aside::append;
+use super::record::removed;
+use super::{ChecksumReplica, Recorded, Removed};
+use crate::admitted;
+use crate::catalog::Entry;
+use crate::error::NodeError;
+use crate::node::Claim;
+
+impl ChecksumReplica {
+    /// Gives a file of which there is a row another admission.
+    pub fn adopt(
+        &self,
+        name: &FileName,
+        admission: &Envelope,
+        now: Timestamp,
+    ) -> Result<Entry, NodeError> {
+        let admitted = admitted::verify(admission, &self.options.trust, name)?;
+        if admitted.name != *name {
+            return Err(NodeError::Mismatch {
+                name: name.clone(),
+                what: "name",
+                admitted: admitted.name.to_string(),
+                received: name.to_string(),
+            });
+        }
+        let by =
+            UploadId::new("adopt").map_err(|error: InvalidId| NodeError::Bug(error.to_string()))?;
+        let _claim = Claim::take(&self.receiving, name, &by)?;
+        let found = self.record.file(name)?;
+        let found = found.ok_or_else(|| NodeError::NotFound(name.clone()))?;
+        if found.root == admitted.root {
+            // Asked for twice.
+            return Ok(self.entry(name.clone(), &found));
+        }
+        let line = Removed {
+            at: now,
+            name: name.clone(),
+            size: found.size,
+            root: found.root,
+            stored: found.stored,
+            who: format!("node {}", self.node()),
+            why: format!(
+                "people let the name mean other content, root {}",
+                admitted.root
+            ),
+            admission: self.record.admission(name)?,
+        };
+        append(&removed(self.data()), &line)?;
+        let recorded = Recorded {
+            size: admitted.size,
+            root: admitted.root,
+            stored: now,
+        };
+        self.record.exchange(name, recorded, admission.as_str())?;
+        tracing::warn!(file = %name, root = %admitted.root, "a row was given another admission; removed.jsonl has the one before");
+        Ok(self.entry(name.clone(), &recorded))
+    }
+}

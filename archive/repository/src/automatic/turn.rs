@@ -1,0 +1,167 @@
+//! Whose turn it is: every anomaly gets one before any gets a second, and a look that told nothing is a failure.
+
+use archive_db::DbError;
+
+use crate::anomalies::{Anomalies, AnomalyRow};
+
+/// What is done with an anomaly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is looked at a second time.
+    Confirm,
+    /// It is repaired.
+    Repair,
+}
+
+/// At most `free` anomalies with which something is to be done. They begin after `last`, the one that had its turn
+/// before, and go once around: those that come first by name never keep the others waiting.
+pub(super) fn next(
+    anomalies: &Anomalies,
+    last: Option<&AnomalyRow>,
+    free: usize,
+    mut judge: impl FnMut(&AnomalyRow) -> Result<Option<Step>, DbError>,
+) -> Result<Vec<(AnomalyRow, Step)>, DbError> {
+    let mut work = Vec::new();
+    if free == 0 {
+        return Ok(work);
+    }
+    let rest = anomalies.rows_after(last)?.map(|row| (row, false));
+    let again = anomalies.rows()?.map(|row| (row, true));
+    for (row, is_again) in rest.chain(again) {
+        let row = row?;
+        let is_around = is_again && last.is_none_or(|last| place(&row) > place(last));
+        if is_around {
+            break;
+        }
+        if let Some(step) = judge(&row)? {
+            work.push((row, step));
+            if work.len() >= free {
+                break;
+            }
+        }
+    }
+    Ok(work)
+}
+
+/// Where a row stands in the table.
+fn place(row: &AnomalyRow) -> (&str, &str, &str) {
+    let kind = row.filed.kind.word();
+    (row.file.as_str(), row.replica.as_str(), kind)
+}
+
+/// Whether a second look told anything of `before`, given what is filed of the file now: that it is not so any more, or
+/// that it is so still.
+pub(super) fn has_told(before: &AnomalyRow, now: &[AnomalyRow]) -> bool {
+    let now = now.iter().find(|row| row.filed.id == before.filed.id);
+    now.is_none_or(|now| now.filed.confirmed > before.filed.confirmed)
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::Clock;
+    use archive_model::{AnomalyKind, FileName, ReplicaId};
+
+    use super::*;
+    use crate::admin::Admin;
+    use crate::anomalies::{Eye, Filing, Finder, Look};
+
+    fn look(eye: Eye, is_second: bool) -> Look {
+        let found = match eye {
+            Eye::Listing => vec![AnomalyKind::Missing],
+            Eye::Glimpse | Eye::Bytes | Eye::Nothing => Vec::new(),
+        };
+        Look {
+            found,
+            eye,
+            by: Finder::Scrub,
+            is_second,
+            size: 7,
+            place: None,
+        }
+    }
+
+    struct World {
+        _directory: tempfile::TempDir,
+        anomalies: Anomalies,
+        replica: ReplicaId,
+    }
+
+    impl World {
+        fn new(count: usize) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let admin = Admin::open(directory.path()).unwrap();
+            let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+            let world = Self {
+                _directory: directory,
+                anomalies,
+                replica: ReplicaId::new("one").unwrap(),
+            };
+            for number in 0..count {
+                world.look(&format!("f-{number}"), &look(Eye::Listing, false));
+            }
+            world
+        }
+
+        fn look(&self, file: &str, look: &Look) {
+            let filing = Filing {
+                file: &FileName::new(file).unwrap(),
+                replica: &self.replica,
+                who: "repository/kb",
+            };
+            self.anomalies.look(filing, look).unwrap();
+        }
+
+        fn row(&self, file: &str) -> Vec<AnomalyRow> {
+            self.anomalies
+                .rows_of(&FileName::new(file).unwrap())
+                .unwrap()
+        }
+    }
+
+    /// Kills: always beginning with the first by name; leaving out, or asking twice, at the end of a round.
+    #[test]
+    fn every_one_has_its_turn_before_any_has_a_second() {
+        let world = World::new(7);
+        let mut last = None;
+        let mut turns = Vec::new();
+        for free in [0, 2, 4, 3, 7, 100] {
+            let confirm = |_: &AnomalyRow| Ok(Some(Step::Confirm));
+            let work = next(&world.anomalies, last.as_ref(), free, confirm).unwrap();
+            turns.push(
+                work.iter()
+                    .map(|(row, _)| row.file.to_string())
+                    .collect::<String>(),
+            );
+            last = work.into_iter().map(|(row, _)| row).next_back().or(last);
+        }
+        let turns: Vec<_> = turns.iter().map(|turn| turn.replace("f-", "")).collect();
+        assert_eq!(turns, ["", "01", "2345", "601", "2345601", "2345601"]);
+        let nothing = |_: &AnomalyRow| Ok(None);
+        assert_eq!(
+            next(&world.anomalies, last.as_ref(), 4, nothing).unwrap(),
+            []
+        );
+        let seventh = |row: &AnomalyRow| {
+            let is_it = row.file.as_str() == "f-6";
+            Ok(is_it.then_some(Step::Repair))
+        };
+        let work = next(&world.anomalies, last.as_ref(), 4, seventh).unwrap();
+        assert_eq!(work.len(), 1);
+    }
+
+    /// Kills: taking a look at which somebody was silent for one that confirmed.
+    #[test]
+    fn a_look_at_which_somebody_was_silent_told_nothing() {
+        let world = World::new(1);
+        let before = world.row("f-0").remove(0);
+        world.look("f-0", &look(Eye::Nothing, true));
+        assert!(!has_told(&before, &world.row("f-0")));
+        world.look("f-0", &look(Eye::Listing, true));
+        let confirmed = world.row("f-0").remove(0);
+        assert!(has_told(&before, std::slice::from_ref(&confirmed)));
+        world.look("f-0", &look(Eye::Nothing, true));
+        assert!(!has_told(&confirmed, &world.row("f-0")));
+        world.look("f-0", &look(Eye::Glimpse, true));
+        assert!(has_told(&confirmed, &world.row("f-0")), "closed");
+    }
+}

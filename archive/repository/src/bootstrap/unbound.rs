@@ -1,0 +1,220 @@
+//! Files that a walk comes upon too early: nobody has bound the name yet, or a copy is still on its way to what was
+//! given up. They are looked at again until they can be told, or need not be; before, the walk does not end.
+//!
+//! Only what began before can be such a file: what begins later knows which replicas and nodes are in service.
+
+use std::collections::BTreeSet;
+
+use archive_daemon::WorkerError;
+use archive_db::DbError;
+use archive_model::{FileName, NodeId, ReplicaId};
+
+use super::{Pass, Told, WINDOW, Wanted, tell, wanted};
+use crate::admin::Admin;
+use crate::people::People;
+use crate::standing::{Now, Task};
+use crate::store::{FileRecord, Phase};
+
+/// Those of the files that can be told now, and those that cannot yet.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) unbound: BTreeSet<FileName>,
+}
+
+impl Pass {
+    /// Tells files, and remembers what came of it.
+    pub(super) async fn told(
+        &mut self,
+        people: &People,
+        task: &Task,
+        all: Vec<Wanted>,
+    ) -> Result<(), WorkerError> {
+        for wanted in all {
+            let name = wanted.name.clone();
+            match tell(people, task, wanted).await? {
+                Told::There => {}
+                Told::Unknown => self.found += 1,
+                Told::Wanted => {
+                    self.found += 1;
+                    if !matches!(task, Task::Replica(_)) {
+                        self.open.insert(name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks at the files again.
+pub(super) fn look(
+    admin: &Admin,
+    task: &Task,
+    now: &Now,
+    unbound: BTreeSet<FileName>,
+) -> Result<Looked, DbError> {
+    let mut looked = Looked::default();
+    for name in unbound {
+        // A name that was given up is one that begins anew.
+        let Some(row) = admin.file(&name)? else {
+            continue;
+        };
+        if looked.wanted.len() >= WINDOW {
+            looked.unbound.insert(name);
+        } else if let Some(wanted) = wanted(task, &row.record, true) {
+            looked.wanted.push(wanted);
+        } else if may_still(task, now, &row.record) {
+            looked.unbound.insert(name);
+        }
+    }
+    Ok(looked)
+}
+
+/// Whether a file, of which nothing is wanted now, may still become one that has to be told.
+pub(super) fn may_still(task: &Task, now: &Now, record: &FileRecord) -> bool {
+    let is_begun = matches!(record.phase, Phase::Intent { .. });
+    let is_coming = |replica: &ReplicaId, node: &NodeId| {
+        let copy = record.replicas.get(replica);
+        copy.is_some_and(|copy| copy.state.is_open() && copy.node.as_ref() == Some(node))
+    };
+    match task {
+        Task::Replica(replica) => is_begun && record.replicas.contains_key(replica),
+        Task::Fill(replica) => is_begun && !record.replicas.contains_key(replica),
+        Task::Node(replica, node) => is_coming(replica, node),
+        Task::Volume(volume) => {
+            let row = now.volumes.get(volume);
+            row.is_some_and(|row| is_coming(&row.replica, &row.node))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use archive_model::{ReplicaKind, ReplicaState, VolumeId};
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::admin::AdminRow;
+    use crate::standing::{Retired, VolumeRow};
+    use crate::store::ReplicaRecord;
+
+    fn id(text: &str) -> ReplicaId {
+        ReplicaId::new(text).unwrap()
+    }
+
+    /// A file in the replica `two`, on the node `n-1`.
+    fn record(phase: Phase, state: ReplicaState) -> FileRecord {
+        let started = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+        let copy = ReplicaRecord {
+            state,
+            node: Some(NodeId::new("n-1").unwrap()),
+            volume: Some(VolumeId::new("v-1").unwrap()),
+            ..started
+        };
+        FileRecord {
+            name: FileName::new("a").unwrap(),
+            phase,
+            upload: None,
+            content: None,
+            replicas: BTreeMap::from([(id("two"), copy)]),
+        }
+    }
+
+    fn now() -> Now {
+        let row = |volume: &str| {
+            let row = VolumeRow {
+                replica: id("two"),
+                node: NodeId::new("n-1").unwrap(),
+                retired: Retired {
+                    at: Timestamp::UNIX_EPOCH,
+                    by: "operator/o".to_owned(),
+                    why: "r1".to_owned(),
+                    emptied: false,
+                },
+            };
+            (VolumeId::new(volume).unwrap(), row)
+        };
+        Now {
+            volumes: BTreeMap::from([row("v-1")]),
+            ..Now::default()
+        }
+    }
+
+    const INTENT: Phase = Phase::Intent {
+        expires: Timestamp::MAX,
+    };
+
+    /// Kills: a walk that ends before a file that began earlier is bound; one that waits for what began later, for ever.
+    #[test]
+    fn what_began_before_is_waited_for_and_nothing_else() {
+        let (node, volume) = (NodeId::new("n-1").unwrap(), VolumeId::new("v-1").unwrap());
+        let elsewhere = Task::Node(id("two"), NodeId::new("n-2").unwrap());
+        for (phase, is_begun) in [
+            (INTENT, true),
+            (Phase::Bound, false),
+            (Phase::Complete, false),
+        ] {
+            let open = record(phase, ReplicaState::UploadStarted);
+            let now = now();
+            let may = |task: &Task| may_still(task, &now, &open);
+            assert_eq!(may(&Task::Replica(id("two"))), is_begun);
+            assert_eq!(may(&Task::Fill(id("three"))), is_begun);
+            assert!(!may(&Task::Replica(id("three"))), "it began without it");
+            assert!(!may(&Task::Fill(id("two"))), "it began with it");
+            assert!(may(&Task::Node(id("two"), node.clone())));
+            assert!(may(&Task::Volume(volume.clone())));
+            assert!(!may(&elsewhere));
+            let done = record(phase, ReplicaState::UploadCompleted);
+            assert!(!may_still(
+                &Task::Node(id("two"), node.clone()),
+                &now,
+                &done
+            ));
+            assert!(!may_still(&Task::Volume(volume.clone()), &now, &done));
+        }
+    }
+
+    /// Kills: forgetting a file that is still on its way; telling it before it is bound; waiting for a name that is free.
+    #[test]
+    fn it_is_told_once_it_is_bound() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::open(directory.path()).unwrap();
+        let set = |record: Option<FileRecord>| {
+            let mut changes = admin.change();
+            match record {
+                None => admin
+                    .forget(&mut changes, &FileName::new("a").unwrap())
+                    .unwrap(),
+                Some(record) => {
+                    let row = AdminRow {
+                        record,
+                        depositor: "harvester/h".to_owned(),
+                        admission: None,
+                    };
+                    admin.put(&mut changes, &row).unwrap();
+                }
+            }
+            admin.commit(changes).unwrap();
+        };
+        let names = || BTreeSet::from([FileName::new("a").unwrap()]);
+        let task = Task::Replica(id("two"));
+        let looked = |now: &Now| look(&admin, &task, now, names()).unwrap();
+        let now = now();
+        set(Some(record(INTENT, ReplicaState::UploadStarted)));
+        let begun = looked(&now);
+        assert!(begun.wanted.is_empty() && begun.unbound == names());
+        set(Some(record(Phase::Bound, ReplicaState::UploadStarted)));
+        let bound = looked(&now);
+        assert!(bound.wanted.len() == 1 && bound.unbound.is_empty());
+        let out = ReplicaState::Withdrawn("r1".to_owned());
+        set(Some(record(Phase::Complete, out)));
+        let told = looked(&now);
+        assert!(told.wanted.is_empty() && told.unbound.is_empty());
+        set(None);
+        let free = looked(&now);
+        assert!(free.wanted.is_empty() && free.unbound.is_empty());
+    }
+}

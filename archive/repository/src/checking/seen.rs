@@ -1,0 +1,64 @@
+//! What a check has met, each counted once, in bounded memory.
+
+use std::collections::BTreeSet;
+
+/// So many are remembered.
+const MOST: usize = 100_000;
+
+/// Things that were met. The first of them are remembered, and of the others the last: names come in order, so that what
+/// is met again at once is known. Beyond that one may be counted twice, and never not at all.
+#[derive(Debug)]
+pub(super) struct Seen<T> {
+    first: BTreeSet<T>,
+    last: Option<T>,
+    count: u64,
+}
+
+impl<T> Default for Seen<T> {
+    fn default() -> Self {
+        Self {
+            first: BTreeSet::new(),
+            last: None,
+            count: 0,
+        }
+    }
+}
+
+impl<T: Ord> Seen<T> {
+    /// Meets one; `false`: it was met before.
+    pub(super) fn insert(&mut self, one: T) -> bool {
+        if self.first.contains(&one) || self.last.as_ref() == Some(&one) {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        if self.first.len() < MOST {
+            self.first.insert(one);
+        } else {
+            self.last = Some(one);
+        }
+        true
+    }
+
+    /// How many were met.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kills: a set that grows with the damage; forgetting to count what is not remembered.
+    #[test]
+    fn each_is_counted_once_and_memory_ends() {
+        let mut seen = Seen::default();
+        for number in 0..2 * MOST {
+            assert!(seen.insert(number));
+            assert!(!seen.insert(number), "at once again: {number}");
+        }
+        assert_eq!(seen.count(), 2 * MOST as u64);
+        assert!(!seen.insert(7), "the first are known for ever");
+        assert_eq!(seen.first.len(), MOST);
+    }
+}

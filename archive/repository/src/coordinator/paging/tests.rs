@@ -1,0 +1,205 @@
+//! A coordinator that is driven by hand over more files than it keeps in memory, with a replica that never answers.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::clock::ManualClock;
+use archive_daemon::{Chance, Tasks};
+use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFailure, UploadId};
+use archive_proof::SigningKey;
+use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
+
+use super::super::{Letter, Mail, Paging, Wake};
+use super::*;
+use crate::admin::{Admin, AdminRow};
+use crate::assemble::Assembler;
+use crate::heal::Healer;
+use crate::replicas::Replicas;
+use crate::standing::{Standing, View};
+use crate::store::{Claim, Content, Effect, Event, FileRecord, Phase, ReplicaRecord, Upload};
+use crate::transfer::Transfers;
+
+fn id(text: &str) -> ReplicaId {
+    ReplicaId::new(text).unwrap()
+}
+
+/// A file that one replica has and the other does not.
+fn bound(name: &str) -> AdminRow {
+    let copy = |state| ReplicaRecord {
+        state,
+        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+    };
+    let failed = StoreFailure::Unreachable("node two-1 is silent".to_owned());
+    let content = Content {
+        root: Root::from_bytes([1; 32]),
+        size: 7,
+        digests: Digests::default(),
+    };
+    let record = FileRecord {
+        name: FileName::new(name).unwrap(),
+        phase: Phase::Bound,
+        upload: Some(Upload {
+            id: UploadId::new("u").unwrap(),
+            claim: Claim::from(&content),
+        }),
+        content: Some(content),
+        replicas: BTreeMap::from([
+            (id("one"), copy(ReplicaState::UploadCompleted)),
+            (id("two"), copy(ReplicaState::UploadFailed(failed))),
+        ]),
+    };
+    AdminRow {
+        record,
+        depositor: "harvester/h".to_owned(),
+        admission: None,
+    }
+}
+
+fn credentials(now: Timestamp) -> Credentials {
+    let not_before = SystemTime::from(now) - Duration::from_hours(1);
+    let validity = Validity {
+        not_before,
+        not_after: not_before + Duration::from_hours(4),
+    };
+    let authority = Authority::create("archive.example", validity).unwrap();
+    let grant: Grant = "repository/kb".parse().unwrap();
+    let issued = authority.issue(&[grant], &["127.0.0.1"], validity).unwrap();
+    let pem = CredentialPem {
+        certificate: issued.certificate,
+        key: issued.key,
+        authorities: authority.certificate().to_owned(),
+        revoked: None,
+    };
+    Credentials::from_pem(&pem, now.into()).unwrap()
+}
+
+/// A coordinator that nobody runs. Nothing that it wants done is done.
+fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
+    let clock = hand.clock();
+    let (mail, letters) = Mail::new();
+    let stall = Duration::from_secs(30);
+    let replicas = Replicas::new(
+        &[],
+        credentials(clock.now()),
+        archive_rpc::Limits::default(),
+        View::default(),
+    );
+    let replicas = Arc::new(replicas.unwrap());
+    let transfers = Transfers {
+        replicas: Arc::clone(&replicas),
+        mail,
+        tasks: Tasks::new(),
+        clock: clock.clone(),
+        stall,
+        md5: false,
+    };
+    let assembler = Assembler {
+        replicas,
+        clock: clock.clone(),
+        stall,
+    };
+    Coordinator {
+        archive: "kb".to_owned(),
+        key: SigningKey::from_seed([1; 32]),
+        specs: Vec::new(),
+        standing: Arc::new(Standing::open(admin.clone()).unwrap()),
+        limits: crate::store::Limits::default(),
+        admin: admin.clone(),
+        healer: Healer::new(transfers.clone(), assembler),
+        transfers,
+        clock,
+        chance: Chance::system(),
+        letters,
+        files: HashMap::new(),
+        timers: BTreeSet::new(),
+        depositors: HashMap::new(),
+        last_requester: 0,
+        waiting: Vec::new(),
+        paging: Paging::default(),
+    }
+}
+
+/// Kills: reading every file that is on its way into memory; forgetting those for which there was no room; never coming
+/// back to those that gave up their place.
+#[test]
+fn some_at_a_time_and_each_in_its_turn() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::open(directory.path()).unwrap();
+    let count = 3 * MOST + 7;
+    let mut changes = admin.change();
+    for number in 0..count {
+        admin
+            .put(&mut changes, &bound(&format!("f-{number:05}")))
+            .unwrap();
+    }
+    admin.commit(changes).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    coordinator.resume().unwrap();
+    assert!(coordinator.files.is_empty());
+    assert_eq!(admin.counts().unwrap().files, count as u64);
+
+    let mut asked: BTreeMap<FileName, u32> = BTreeMap::new();
+    let mut rounds = 0;
+    while asked.len() < count || asked.values().any(|times| *times < 2) {
+        rounds += 1;
+        assert!(rounds < 1000, "{} of {count} were asked for", asked.len());
+        hand.advance(Duration::from_secs(2));
+        let now = hand.clock().now();
+        let mut decided = Vec::new();
+        if coordinator.paging.is_due(now) {
+            coordinator.page_in(now, &mut decided).unwrap();
+        }
+        assert!(coordinator.files.len() <= MOST);
+        let due = coordinator.timers.iter().take_while(|(at, _)| *at <= now);
+        let due: Vec<_> = due.map(|(_, name)| name.clone()).collect();
+        for name in due {
+            coordinator.decide(Wake::Timer(name), &mut decided).unwrap();
+        }
+        for done in decided {
+            let probes = |effect: &&Effect| matches!(effect, Effect::Probe { .. });
+            if done.effects.iter().find(probes).is_none() {
+                continue;
+            }
+            *asked.entry(done.name.clone()).or_default() += 1;
+            let event = Event::Failed {
+                replica: id("two"),
+                reason: StoreFailure::Unreachable("node two-1 is silent".to_owned()),
+            };
+            let name = done.name.clone();
+            let letter = Wake::Letter(Letter::Happened { name, event });
+            let mut answered = Vec::new();
+            coordinator.decide(letter, &mut answered).unwrap();
+            let is_news = |decided: &Decided| decided.effects.contains(&Effect::Persist);
+            assert!(!answered.iter().any(is_news), "said before");
+            coordinator.let_go(&done.name, now);
+        }
+    }
+    assert_eq!(asked.len(), count);
+}
+
+/// Where there are few, all are there, and nothing is looked for again.
+#[test]
+fn few_files_stay_in_memory() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::open(directory.path()).unwrap();
+    let mut changes = admin.change();
+    for name in ["a", "b", "c"] {
+        admin.put(&mut changes, &bound(name)).unwrap();
+    }
+    admin.commit(changes).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    coordinator.resume().unwrap();
+    let now = hand.clock().now();
+    assert!(coordinator.paging.is_due(now));
+    let mut decided = Vec::new();
+    coordinator.page_in(now, &mut decided).unwrap();
+    assert_eq!((decided.len(), coordinator.files.len()), (3, 3));
+    assert_eq!(coordinator.paging.due(), None);
+}

@@ -1,0 +1,121 @@
+//! What two persons have had removed from a replica, as its nodes remember it: whole files in their attics, rows that a
+//! checksum replica does not have any more.
+
+use archive_model::{NodeId, ReplicaId};
+use proto_archive::{convert as fields, wire};
+use tonic::{Status, Streaming};
+
+use super::{Replicas, describe};
+use crate::people::is_by_two;
+use crate::restore::combine::Removal;
+
+/// A node's answer, page by page.
+pub(crate) struct Removals {
+    replica: ReplicaId,
+    stream: Streaming<wire::AtticResponse>,
+}
+
+/// One page.
+pub(crate) struct Page {
+    /// What was removed, or what is wrong with an item that may tell of it.
+    pub(crate) found: Vec<Result<Removal, String>>,
+    /// In the last page: what could not be looked at.
+    pub(crate) end: Option<Vec<String>>,
+}
+
+impl Replicas {
+    /// Asks a node for everything that people had removed from it.
+    pub(crate) async fn removals(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<Removals, Status> {
+        Ok(Removals {
+            replica: replica.clone(),
+            stream: self.attic(replica, node, "").await?,
+        })
+    }
+}
+
+impl Removals {
+    /// The next page; none: the stream has ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<Page>, Status> {
+        let Some(message) = self.stream.message().await? else {
+            return Ok(None);
+        };
+        let items = message.items.into_iter();
+        let found = items.filter_map(|item| read(&self.replica, item)).collect();
+        let end = message
+            .end
+            .map(|end| end.gaps.iter().map(describe).collect());
+        Ok(Some(Page { found, end }))
+    }
+}
+
+/// What an item says; none: it was not removed by two persons. One without a name cannot be read, and may be anything.
+fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, String>> {
+    if item.name.is_empty() {
+        let (id, why) = (&item.id, &item.why);
+        return Some(Err(format!(
+            "it is not known what was put aside {id}: {why}"
+        )));
+    }
+    let is_whole = matches!(item.kind.as_str(), "file" | "row");
+    (is_whole && is_by_two(&item.who)).then(|| {
+        let name = fields::file_name("name", &item.name).map_err(|error| error.to_string())?;
+        let node = fields::node_id(&item.node).map_err(|error| error.to_string())?;
+        let volume = fields::volume_id(&item.volume).map_err(|error| error.to_string())?;
+        let at = fields::time("at", &item.at).map_err(|error| error.to_string())?;
+        Ok(Removal {
+            replica: replica.clone(),
+            node,
+            volume,
+            name,
+            at,
+            who: item.who,
+            why: item.why,
+            admission: item.admission,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn item(name: &str, kind: &str, who: &str) -> wire::AtticItem {
+        wire::AtticItem {
+            node: "n-1".to_owned(),
+            volume: "v-1".to_owned(),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            who: who.to_owned(),
+            why: "r1: law".to_owned(),
+            at: Timestamp::UNIX_EPOCH.to_string(),
+            ..wire::AtticItem::default()
+        }
+    }
+
+    /// Kills: taking what one person replaced, or what a crash left, for a removal; passing over what cannot be read.
+    #[test]
+    fn only_two_persons_remove_and_what_cannot_be_read_is_said() {
+        let replica = ReplicaId::new("one").unwrap();
+        let read = |item| read(&replica, item);
+        let two = "custodian/anna, approved by custodian/bert";
+        for kind in ["file", "row"] {
+            let removal = read(item("a", kind, two)).unwrap().unwrap();
+            assert_eq!(
+                (removal.name.as_str(), removal.why.as_str()),
+                ("a", "r1: law")
+            );
+            assert!(read(item("a", kind, "officer/olga")).is_none());
+        }
+        for kind in ["groups", "leftover"] {
+            assert!(read(item("a", kind, two)).is_none());
+        }
+        assert!(read(item("", "leftover", "")).unwrap().is_err());
+        assert!(read(item("a/b", "file", two)).unwrap().is_err());
+    }
+}

@@ -1,0 +1,251 @@
+//! What people have decided holds: while files are on their way, after the admin data were lost, and for every copy.
+
+use archive_client::{ClientError, Ingest, Progress, ReplicaStatus, Wanted};
+use archive_daemon::Clock;
+use archive_model::FileName;
+use archive_repository::restore::from_replicas;
+use proto_archive::wire::ask_request::{Act, NewRoot, Remove, RetireReplica};
+use proto_archive::wire::{AuditLineState, AuditRequest, CheckRequest, check_request};
+
+use super::super::visits::{get, list, name, noise, root, store};
+use super::super::waiting;
+use super::super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::{LONG, approve, ask, decide, people};
+
+async fn trail(cluster: &Cluster, file: &str) -> Vec<AuditLineState> {
+    let request = AuditRequest {
+        file: file.to_owned(),
+        since: String::new(),
+    };
+    let mut stream = people(cluster, "officer/olga")
+        .audit(request)
+        .await
+        .unwrap()
+        .into_inner();
+    let mut lines = Vec::new();
+    while let Some(message) = stream.message().await.unwrap() {
+        lines.extend(message.lines);
+    }
+    lines
+}
+
+/// How far each replica has a file, by their names.
+async fn progress(cluster: &Cluster, name: &FileName) -> Vec<(String, Progress)> {
+    let said = |copy: &ReplicaStatus| (copy.replica.to_string(), copy.progress);
+    // A harvester sees only what it deposited itself.
+    let status = cluster
+        .depositor_as("reader/anna")
+        .stat(name)
+        .await
+        .unwrap();
+    let mut all: Vec<_> = status.replicas.iter().map(said).collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
+async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8]) {
+    let act = Act::Remove(Remove {
+        name: name.to_string(),
+        replica: replica.to_owned(),
+        checksum: root(bytes).as_bytes().to_vec().into(),
+        last_copies: true,
+    });
+    let asked = ask(cluster, "custodian/anna", act, "a court order")
+        .await
+        .unwrap();
+    let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
+    assert_eq!(ended.state, "done", "{ended:?}");
+}
+
+/// A depositor has begun before the replica was retired, and ends after the walk over the archive has passed the name.
+#[test]
+fn a_file_that_is_bound_after_a_replica_was_retired_is_told_too() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(16 * 1024 * 1024, 41));
+        let (deposit, mut is_reached, go) = waiting(&name, &bytes);
+        let (depositor, ignore) = (cluster.depositor(), |_: archive_client::StoreEvent<'_>| {});
+        let deciding = async {
+            is_reached.recv().await.unwrap();
+            let retire = Act::RetireReplica(RetireReplica {
+                replica: "two".to_owned(),
+            });
+            assert_eq!(decide(cluster, retire).await.state, "done");
+            // Long enough for many passes over an archive of no files.
+            for _ in 0..30 {
+                let lines = trail(cluster, "").await;
+                if lines.iter().any(|line| line.what.contains("given up")) {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+            cluster.stop(NODES[1]).await;
+            go.send(()).unwrap();
+        };
+        let storing = depositor.store(&deposit, &ignore);
+        let (_first, ()) = tokio::join!(storing, deciding);
+        eventually("acknowledged without it", LONG, async || {
+            store(cluster, &name, &bytes).await.ok()
+        })
+        .await;
+        let said = progress(cluster, &name).await;
+        assert_eq!(said[2], ("two".to_owned(), Progress::Withdrawn), "{said:?}");
+        eventually("the walk ends", LONG, async || {
+            let lines = trail(cluster, "").await;
+            lines
+                .iter()
+                .any(|line| line.what.contains("given up retired replica two"))
+                .then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn what_was_removed_stays_removed_when_admin_data_come_back_from_the_replicas() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (here, nowhere, noted) = (name("here"), name("nowhere"), name("noted"));
+        let bytes = noise(100_000, 42);
+        for name in [&here, &nowhere, &noted] {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        remove(cluster, &here, "one", &bytes).await;
+        remove(cluster, &noted, "three", &bytes).await;
+        for replica in ["three", "two", "one"] {
+            remove(cluster, &nowhere, replica, &bytes).await;
+        }
+        cluster.stop(REPOSITORY).await;
+        for lost in ["admin", "audit"] {
+            std::fs::remove_dir_all(cluster.path("repository").join(lost)).unwrap();
+        }
+        let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
+        let report = from_replicas(&settings, false, Clock::system())
+            .await
+            .unwrap();
+        assert!(report.written && report.files == 3, "{report:?}");
+        assert_eq!(report.incomplete, 0, "{report:?}");
+        let removed: Vec<_> = report.removed.list.iter().collect();
+        assert_eq!(report.removed.count, 5, "{removed:?}");
+        assert!(
+            removed
+                .iter()
+                .all(|one| one.what.contains("custodian/anna")),
+            "{removed:?}"
+        );
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        let (done, out) = (Progress::UploadCompleted, Progress::Withdrawn);
+        for (name, expected) in [
+            (&here, [out, done, done]),
+            (&noted, [done, out, done]),
+            (&nowhere, [out, out, out]),
+        ] {
+            let said = progress(cluster, name).await;
+            let said: Vec<_> = said.into_iter().map(|(_, progress)| progress).collect();
+            assert_eq!(said, expected, "{name}: one, three, two");
+        }
+        for content in [&bytes, &noise(5, 1)] {
+            let error = store(cluster, &nowhere, content).await.unwrap_err();
+            let is_taken = matches!(error, ClientError::Refused(_) | ClientError::Exists(_));
+            assert!(is_taken, "{error}");
+        }
+        let (read, end) = get(cluster, &Wanted::whole(here.clone())).await;
+        end.unwrap();
+        assert!(read == bytes);
+        assert!(!cluster.copy("one", &here).try_exists().unwrap());
+        let (entries, _) = list(&cluster.reader(), Some("one")).await.unwrap();
+        assert!(
+            entries.iter().all(|entry| entry.name != here),
+            "{entries:?}"
+        );
+    });
+}
+
+/// Both copies were altered alike, beside sidecars that still say the old root; the checksum replica records the old one.
+#[test]
+fn a_new_root_is_borne_by_every_copy_that_has_it() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, mut bytes) = (name("a"), noise(100_000, 43));
+        store(cluster, &name, &bytes).await.unwrap();
+        for replica in ["one", "two"] {
+            flip(&cluster.copy(replica, &name), 50_000);
+        }
+        bytes[50_000] ^= 1;
+        let act = Act::NewRoot(NewRoot {
+            name: name.to_string(),
+            replica: "one".to_owned(),
+            root: root(&bytes).as_bytes().to_vec().into(),
+        });
+        let asked = ask(cluster, "custodian/anna", act, "nobody has the old one")
+            .await
+            .unwrap();
+        let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
+        assert_eq!(ended.state, "done", "{ended:?}");
+        let all = progress(cluster, &name).await;
+        let is_done = |(_, progress): &(String, Progress)| *progress == Progress::UploadCompleted;
+        assert!(all.len() == 3 && all.iter().all(is_done), "{all:?}");
+        for replica in ["one", "two"] {
+            let wanted = Wanted {
+                replica: Some(replica.parse().unwrap()),
+                ..Wanted::whole(name.clone())
+            };
+            let (read, end) = get(cluster, &wanted).await;
+            end.unwrap();
+            assert!(read == bytes, "{replica}");
+        }
+        for replica in [None, Some("one"), Some("two"), Some("three")] {
+            let (entries, end) = list(&cluster.reader(), replica).await.unwrap();
+            let roots: Vec<_> = entries.iter().map(|entry| entry.root).collect();
+            assert_eq!((roots, end.gaps), (vec![Some(root(&bytes))], vec![]));
+        }
+        let request = CheckRequest {
+            kind: check_request::Kind::Checksums.into(),
+            ..CheckRequest::default()
+        };
+        let mut steps = people(cluster, "officer/olga")
+            .check(request)
+            .await
+            .unwrap()
+            .into_inner();
+        while let Some(message) = steps.message().await.unwrap() {
+            let step = message.step.unwrap();
+            let is_anomaly = matches!(step, proto_archive::wire::check_response::Step::Anomaly(_));
+            assert!(!is_anomaly, "{step:?}");
+        }
+        let removed = std::fs::read_to_string(cluster.path("three").join("removed.jsonl")).unwrap();
+        assert!(removed.contains("\"name\":\"a\""), "the old row: {removed}");
+        // The admission of the old root is evidence.
+        for replica in ["one", "two"] {
+            let attic = cluster.path(replica).join("volume/attic");
+            assert_eq!(std::fs::read_dir(attic).unwrap().count(), 1, "{replica}");
+        }
+    });
+}
+
+/// Kills: the depositor's name on what the archive did by itself, long after.
+#[test]
+fn the_trail_names_who_did_it() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (name, bytes) = (name("a"), noise(20_000, 44));
+        cluster.stop(NODES[1]).await;
+        store(cluster, &name, &bytes).await.unwrap_err();
+        let before = trail(cluster, "a").await;
+        assert_eq!(before[0].who, "harvester/h-1", "{before:?}");
+        cluster.stop(REPOSITORY).await;
+        cluster.start(NODES[1]).await;
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        eventually("brought unasked", LONG, async || {
+            let said = progress(cluster, &name).await;
+            said.iter()
+                .all(|(_, progress)| *progress == Progress::UploadCompleted)
+                .then_some(())
+        })
+        .await;
+        let after = trail(cluster, "a").await;
+        let healed = &after[before.len()..];
+        assert!(
+            !healed.is_empty() && healed.iter().all(|line| line.who == "repository/kb"),
+            "{healed:?}"
+        );
+    });
+}

@@ -1,0 +1,81 @@
+//! Who may call what, written down a second time: blueprint §3, *Roles*, RPC by RPC, without the table that servers use.
+//!
+//! A mistake in the rules is seen only by somebody who does not read them. A new RPC fails the walk until it stands here.
+
+use archive_rpc::Role;
+use archive_rpc::Role::{
+    Custodian, Harvester, Index, Monitor, Node, Officer, Operator, Reader, Repository, Researcher,
+    Viewer,
+};
+
+/// Every RPC, with every role that may call it. Researchers and officers are readers too.
+const TABLE: &[(&str, &[Role])] = &[
+    ("Ingest/Store", &[Harvester]),
+    ("Ingest/Stat", &[Harvester, Reader, Researcher, Officer]),
+    ("Access/Get", &[Reader, Researcher, Officer, Index, Viewer]),
+    ("Access/List", &[Reader, Researcher, Officer, Index, Viewer]),
+    (
+        "Access/Salvage",
+        &[Reader, Researcher, Officer, Index, Viewer],
+    ),
+    ("Access/Receipt", &[Harvester, Reader, Researcher, Officer]),
+    ("Access/Status", &[Reader, Researcher, Officer, Operator]),
+    // A node speaks for itself; everything else is asked by the repository, listings also by the foreman.
+    ("Replica/Heartbeat", &[Node]),
+    ("Replica/Place", &[Repository]),
+    ("Replica/Locate", &[Repository]),
+    ("Replica/Listing", &[Repository]),
+    ("Replica/ReplicaState", &[Repository]),
+    ("Node/Upload", &[Repository]),
+    ("Node/Read", &[Repository]),
+    ("Node/Find", &[Repository, Monitor]),
+    ("Node/Files", &[Repository, Monitor]),
+    ("Node/NodeState", &[Repository, Monitor]),
+    ("Node/Verify", &[Repository]),
+    ("Node/Mend", &[Repository]),
+    ("Node/Scrub", &[Repository]),
+    ("Node/SetVolume", &[Repository]),
+    ("Node/SetMode", &[Repository]),
+    ("Node/Attic", &[Repository]),
+    ("Node/PutAside", &[Repository]),
+    ("Node/TakeBack", &[Repository]),
+    ("Node/Purge", &[Repository]),
+    ("Node/Adopt", &[Repository]),
+    ("Node/Admissions", &[Repository]),
+    ("Preservation/Check", &[Officer]),
+    // Custodians see what they are to accept, operators what is wrong with their machines.
+    ("Preservation/Anomalies", &[Officer, Custodian, Operator]),
+    ("Preservation/Repair", &[Officer]),
+    // An operator sees how far scrubs are, and orders nothing: see `only_an_officer_orders_scrubs`.
+    ("Preservation/Scrubs", &[Officer, Operator]),
+    ("Preservation/Replace", &[Officer]),
+    ("Preservation/Adopt", &[Officer]),
+    // Custodians see what they are to purge.
+    ("Preservation/Attics", &[Officer, Custodian]),
+    ("Preservation/Restore", &[Officer]),
+    // Each act has its own rule for who may ask and who may approve.
+    ("Preservation/Ask", &[Custodian, Officer, Operator]),
+    ("Preservation/Requests", &[Custodian, Officer, Operator]),
+    ("Preservation/Approve", &[Custodian, Officer]),
+    ("Preservation/Withdraw", &[Custodian, Officer, Operator]),
+    ("Preservation/Volume", &[Operator]),
+    ("Preservation/Node", &[Operator]),
+    ("Preservation/Bootstrap", &[Operator]),
+    ("Preservation/Audit", &[Officer]),
+    ("Preservation/Export", &[Operator]),
+    ("Preservation/NotifyTest", &[Operator]),
+];
+
+/// Whether a role may call a path; none: nobody has written down who may.
+pub(super) fn may(role: Role, path: &str) -> Option<bool> {
+    let of_archive = path.strip_prefix("/holdfast.archive.v1.")?;
+    let mut rows = TABLE.iter();
+    let (_, roles) = rows.find(|(rpc, _)| *rpc == of_archive)?;
+    Some(roles.contains(&role))
+}
+
+/// Every path in the table.
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    let rows = TABLE.iter();
+    rows.map(|(rpc, _)| format!("/holdfast.archive.v1.{rpc}"))
+}

@@ -1,0 +1,132 @@
+//! What goes on by itself over many files, and must not be stopped by a few of them.
+
+use std::time::Duration;
+
+use archive_model::{FileName, GROUP_SIZE};
+use proto_archive::wire;
+use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::scrub_request::Order;
+use tonic::Code;
+
+use super::visits::{name, noise, store};
+use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
+
+const LONG: Duration = Duration::from_mins(1);
+
+async fn anomalies(cluster: &Cluster) -> Vec<wire::AnomalyState> {
+    let mut officer = PreservationClient::new(cluster.channel("officer/ole"));
+    let request = wire::AnomaliesRequest {
+        all: true,
+        file: String::new(),
+    };
+    let mut pages = officer.anomalies(request).await.unwrap().into_inner();
+    let mut anomalies = Vec::new();
+    while let Some(page) = pages.message().await.unwrap() {
+        anomalies.extend(page.anomalies);
+    }
+    anomalies
+}
+
+/// Restarts the repository with these settings.
+async fn restart(cluster: &mut Cluster, settings: &str) {
+    cluster.stop(REPOSITORY).await;
+    settings.clone_into(&mut cluster.repository_settings);
+    cluster.start(REPOSITORY).await;
+}
+
+/// Their node is silent: nobody can look at them a second time, and they come first by name, as many as are done at
+/// once.
+#[test]
+fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        cluster.add_replica("four");
+        cluster.start("monitor-four").await;
+        cluster.start("bitarchive-four").await;
+        restart(cluster, "").await;
+        cluster.until_all_nodes_live().await;
+        let bytes = noise(16 * 16384, 31);
+        let gone: Vec<FileName> = (0..4).map(|n| name(&format!("a-{n}"))).collect();
+        let flipped = name("z");
+        for name in gone.iter().chain([&flipped]) {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        cluster.stop("bitarchive-four").await;
+        for name in &gone {
+            std::fs::remove_file(cluster.copy("four", name)).unwrap();
+        }
+        cluster.start("bitarchive-four").await;
+        restart(
+            cluster,
+            "[repair]\nautomatic = 'off'\n[checks]\nfiles = '2 s'\n",
+        )
+        .await;
+        cluster.until_all_nodes_live().await;
+        eventually("they are filed", LONG, async || {
+            let open = anomalies(cluster).await;
+            let missing = open.iter().filter(|one| one.kind == "missing");
+            (missing.count() == gone.len()).then_some(())
+        })
+        .await;
+
+        cluster.stop("bitarchive-four").await;
+        flip(&cluster.copy("one", &flipped), 7 * GROUP_SIZE);
+        restart(
+            cluster,
+            "[repair]\ndelay = '1 s'\nsettled = '1 s'\n[checks]\nfiles = '30 d'\nchecksums = '3 s'\n",
+        )
+        .await;
+        eventually("the other one is repaired", LONG, async || {
+            let ever = anomalies(cluster).await;
+            let is_it = |one: &wire::AnomalyState| one.kind == "corrupt" && one.state == "closed";
+            ever.iter().any(is_it).then_some(())
+        })
+        .await;
+        let open = anomalies(cluster).await;
+        let still = |one: &&wire::AnomalyState| one.kind == "missing" && one.state != "closed";
+        assert_eq!(open.iter().filter(still).count(), gone.len(), "{open:?}");
+    });
+}
+
+#[test]
+fn only_an_officer_orders_scrubs() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let ask = |order: Order| wire::ScrubsRequest {
+            order: Some(wire::ScrubRequest {
+                order: order.into(),
+                ..wire::ScrubRequest::default()
+            }),
+            ..wire::ScrubsRequest::default()
+        };
+        let mut operator = PreservationClient::new(cluster.channel("operator/otto"));
+        let told = operator.scrubs(ask(Order::Unspecified)).await.unwrap();
+        assert_eq!(told.into_inner().scrubs.len(), 2);
+        for order in [Order::Pause, Order::Resume, Order::Throttle] {
+            let error = operator.scrubs(ask(order)).await.unwrap_err();
+            assert_eq!(error.code(), Code::PermissionDenied, "{error}");
+        }
+        let told = operator.scrubs(wire::ScrubsRequest::default()).await;
+        let states = told.unwrap().into_inner().scrubs;
+        let is_paused =
+            |one: &wire::scrubs_response::One| one.state.as_ref().unwrap().state == "paused";
+        assert!(!states.iter().any(is_paused), "{states:?}");
+
+        let mut officer = PreservationClient::new(cluster.channel("officer/ole"));
+        let request = wire::ScrubsRequest {
+            replica: "one".to_owned(),
+            ..ask(Order::Pause)
+        };
+        let states = officer.scrubs(request).await.unwrap().into_inner().scrubs;
+        assert!(states.iter().all(is_paused), "{states:?}");
+        let request = wire::AuditRequest::default();
+        let mut trail = officer.audit(request).await.unwrap().into_inner();
+        let mut lines = Vec::new();
+        while let Some(message) = trail.message().await.unwrap() {
+            lines.extend(message.lines);
+        }
+        let said: Vec<_> = lines
+            .iter()
+            .map(|line| (line.who.as_str(), line.what.as_str()))
+            .collect();
+        assert_eq!(said, [("officer/ole", "scrubs of replica one: pause")]);
+    });
+}
