@@ -1,14 +1,20 @@
 //! One depositor's call, as the coordinator sees it: bytes that come, answers that go. No wire types.
 
+use std::convert::Infallible;
 use std::pin::Pin;
+use std::time::Duration;
 
+use archive_daemon::Clock;
 use archive_model::{ArchiveError, UploadId};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::store::FileRecord;
+use crate::store::{Claim, FileRecord};
+
+/// How often a depositor that waits hears that it is not forgotten.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many bytes are taken between two words about it.
 const STRIDE: u64 = 4 << 20;
@@ -51,10 +57,10 @@ pub(crate) struct Source {
     stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
     replies: mpsc::Sender<Reply>,
     told: u64,
-    /// Announced size in bytes.
-    pub(crate) announced: u64,
-    /// Whether the depositor gave an MD5 to compare with.
-    pub(crate) has_md5: bool,
+    /// Whether it can begin later than with the first byte.
+    pub(crate) can_resume: bool,
+    /// What the depositor says of the bytes.
+    pub(crate) claim: Claim,
 }
 
 /// A depositor that asks to store a file.
@@ -76,15 +82,36 @@ impl Source {
     pub(crate) fn new(
         stream: impl Stream<Item = Result<Chunk, String>> + Send + 'static,
         replies: mpsc::Sender<Reply>,
-        announced: u64,
-        has_md5: bool,
+        claim: Claim,
     ) -> Self {
         Self {
             stream: Box::pin(stream),
             replies,
             told: 0,
-            announced,
-            has_md5,
+            can_resume: true,
+            claim,
+        }
+    }
+
+    /// One that begins with the first byte, wherever it is told to.
+    pub(crate) fn whole(self) -> Self {
+        Self {
+            can_resume: false,
+            ..self
+        }
+    }
+
+    /// Tells the depositor to send, from here. One that is gone says so through its stream.
+    pub(crate) fn ready(&mut self, upload: UploadId, offset: u64) {
+        self.told = offset;
+        drop(self.replies.try_send(Reply::Ready { upload, offset }));
+    }
+
+    /// Tells the depositor again and again that it is to wait.
+    pub(crate) async fn wait(&mut self, clock: &Clock) -> Infallible {
+        loop {
+            clock.sleep(PATIENCE).await;
+            drop(self.replies.try_send(Reply::Taken(0)));
         }
     }
 

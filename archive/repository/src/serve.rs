@@ -34,7 +34,7 @@ use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{InvalidSettings, RepositorySettings, Settings};
 use crate::standing::Standing;
-use crate::transfer::Transfers;
+use crate::transfer::{Left, Transfers};
 
 /// Why the repository does not start.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +128,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
         md5: own.md5,
+        left: Left::default(),
     };
     let assembler = Assembler {
         replicas: Arc::clone(&replicas),

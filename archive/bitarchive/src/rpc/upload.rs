@@ -19,6 +19,9 @@ use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::node::Node;
 
+/// In how many places a sender may offer to go on: more than an honest one ever does.
+const MOST_POINTS: usize = 1024;
+
 /// The sender's messages, waited for on a thread that may block.
 pub(crate) struct Steps {
     stream: Idle<Streaming<wire::UploadRequest>>,
@@ -52,13 +55,13 @@ pub(crate) trait Intake {
     where
         Self: 'a;
 
-    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    /// Begins to receive a file; or goes on where an earlier stream of the same upload was cut, at one of `points`.
     fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        from_start: bool,
+        points: &[u64],
     ) -> Result<Self::Incoming<'_>, NodeError>;
 
     /// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
@@ -97,7 +100,14 @@ pub(crate) fn receive<I: Intake>(
     };
     let name = fields::file_name("name", &open.name)?;
     let id = fields::upload_id(&open.upload)?;
-    let mut upload = match intake.begin(&id, &name, open.size, open.from_start) {
+    if open.points.len() > MOST_POINTS {
+        let reason = format!(
+            "are {}, and at most {MOST_POINTS} may be",
+            open.points.len()
+        );
+        return Err(InvalidMessage::invalid("points", reason).into());
+    }
+    let mut upload = match intake.begin(&id, &name, open.size, &open.points) {
         Err(NodeError::Taken { .. })
             if let Some(entry) = intake.earlier(&name).map_err(failed)? =>
         {
@@ -180,12 +190,12 @@ impl Intake for Node {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        from_start: bool,
+        points: &[u64],
     ) -> Result<crate::Upload<'_>, NodeError> {
-        if from_start {
+        if points.is_empty() {
             self.begin_anew(upload, name, size)
         } else {
-            Self::begin(self, upload, name, size)
+            self.begin_at(upload, name, size, points)
         }
     }
 

@@ -240,7 +240,7 @@ impl Running {
             upload: upload.to_owned(),
             name: name.to_owned(),
             size,
-            from_start: false,
+            points: Vec::new(),
         };
         say(&steps, Step::Open(open)).await;
         let mut node = self.node.clone();

@@ -11,8 +11,8 @@ use crate::admin::{AdminError, AdminRow, AuditLine};
 use crate::assemble::Donor;
 use crate::custody::receipt;
 use crate::depositor::{Custody, Reply, Source};
-use crate::store::{Effect, Requester};
-use crate::transfer::Item;
+use crate::store::{Effect, Requester, Upload};
+use crate::transfer::{Arrival, Item};
 
 impl Coordinator {
     /// Remembers every decision of the round, in one synced batch; then does what was decided.
@@ -69,9 +69,13 @@ impl Coordinator {
             .get(&name)
             .is_some_and(|active| active.state.is_idle())
             && let Some(active) = self.files.remove(&name)
-            && let Some(at) = active.timer
         {
-            self.timers.remove(&(at, name));
+            if let Some(upload) = &active.state.record().upload {
+                self.transfers.left.forget(&upload.id);
+            }
+            if let Some(at) = active.timer {
+                self.timers.remove(&(at, name));
+            }
         }
     }
 
@@ -125,7 +129,8 @@ impl Coordinator {
         let mut source: Option<(Requester, Vec<ReplicaId>)> = None;
         for effect in effects {
             match effect {
-                Effect::Persist | Effect::Expire { .. } => {}
+                Effect::Persist => {}
+                Effect::Expire { upload } => self.transfers.left.forget(&upload),
                 Effect::Source { requester } => source = Some((requester, Vec::new())),
                 Effect::BeginUpload { replica, .. } => {
                     if let Some((_, targets)) = &mut source {
@@ -133,8 +138,9 @@ impl Coordinator {
                     }
                 }
                 Effect::Compare { requester } => {
-                    if let Some(source) = self.tell_ready(name, requester) {
-                        self.transfers.compare(name.clone(), requester, source);
+                    if let Some((source, upload)) = self.take_source(name, requester) {
+                        self.transfers
+                            .compare(name.clone(), upload.id, requester, source);
                     }
                 }
                 Effect::Seal => {
@@ -164,45 +170,33 @@ impl Coordinator {
         let Some((requester, targets)) = source else {
             return Ok(());
         };
-        let Some(source) = self.tell_ready(name, requester) else {
+        let Some((source, upload)) = self.take_source(name, requester) else {
             return Ok(());
         };
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
         };
-        let Some(upload) = active.state.record().upload.clone() else {
-            return Ok(());
-        };
-        let item = Item {
-            name: name.clone(),
-            upload: upload.id,
-            size: upload.claim.size,
+        let arrival = Arrival {
+            item: Item {
+                name: name.clone(),
+                upload: upload.id,
+                size: upload.claim.size,
+            },
+            claim: upload.claim,
+            requester,
+            source,
         };
         active.source = Some(requester);
-        active.seal = Some(self.transfers.start(item, requester, source, targets));
+        active.seal = Some(self.transfers.start(arrival, targets));
         Ok(())
     }
 
-    /// Tells a depositor to send and takes its stream.
-    fn tell_ready(&mut self, name: &FileName, requester: Requester) -> Option<Source> {
+    /// Takes a depositor's stream; the transfer tells it where to begin.
+    fn take_source(&mut self, name: &FileName, requester: Requester) -> Option<(Source, Upload)> {
         let depositor = self.depositors.get_mut(&requester)?;
-        let upload = self
-            .files
-            .get(name)?
-            .state
-            .record()
-            .upload
-            .as_ref()?
-            .id
-            .clone();
+        let upload = self.files.get(name)?.state.record().upload.clone()?;
         depositor.sent = true;
-        // One that is gone says so through its stream.
-        drop(
-            depositor
-                .replies
-                .try_send(Reply::Ready { upload, offset: 0 }),
-        );
-        depositor.source.take()
+        Some((depositor.source.take()?, upload))
     }
 
     fn heal(&self, name: &FileName, replica: ReplicaId, donor: &ReplicaId) {

@@ -39,12 +39,7 @@ impl Ingest for Door {
         })?;
         let claim = claim(&open)?;
         let (replies, answers) = mpsc::channel(16);
-        let source = Source::new(
-            chunks(steps),
-            replies.clone(),
-            claim.size,
-            claim.digests.md5.is_some(),
-        );
+        let source = Source::new(chunks(steps), replies.clone(), claim.clone());
         let depositor = Depositor {
             who,
             source: Some(source),
