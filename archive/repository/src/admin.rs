@@ -5,6 +5,7 @@
 
 mod counts;
 mod ledger;
+mod similar;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ const TABLES: &[&str] = &[
     "volume-states",
     "exports",
     "audit-log",
+    "similar",
 ];
 
 /// One file, as it was decided.
@@ -98,6 +100,7 @@ pub struct Admin {
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     drained: ledger::Drained,
+    similar: similar::Similar,
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
@@ -162,7 +165,9 @@ impl Admin {
         };
         let options = Options::new("admin", 1, TABLES).at_least(at_least);
         let database = Database::open(&data.join("admin"), &options)?;
-        Self::new(database, stamp)
+        let admin = Self::new(database, stamp)?;
+        admin.index_names()?;
+        Ok(admin)
     }
 
     fn new(database: Database, stamp: PathBuf) -> Result<Self, AdminError> {
@@ -171,6 +176,7 @@ impl Admin {
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
             drained: database.table("audit-log")?,
+            similar: similar::Similar::of(&database)?,
             database,
             stamp,
             numbering: Arc::default(),
@@ -278,12 +284,14 @@ impl Admin {
         changes
             .counted
             .insert(name.clone(), Counts::of(&row.record));
+        self.similar.put(changes, name)?;
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 
     /// Takes away the row of a name that nobody has taken after all.
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
         changes.counted.insert(name.clone(), Counts::default());
+        self.similar.forget(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 

@@ -1,6 +1,6 @@
 //! The service `Ingest`.
 
-use archive_model::{ArchiveError, Digests};
+use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
 use proto_archive::wire::ingest_server::Ingest;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Door, admin_failed, convert};
+use crate::admin::Admin;
 use crate::depositor::{Chunk, Depositor, Reply, Source};
 use crate::store::Claim;
 
@@ -50,9 +51,9 @@ impl Ingest for Door {
         if !self.mail.ask(name, claim, depositor).await {
             return Err(Kind::Unavailable.status("the repository is stopping"));
         }
-        Ok(Response::new(Box::pin(
-            ReceiverStream::new(answers).map(answer),
-        )))
+        let admin = self.admin.clone();
+        let answers = ReceiverStream::new(answers).map(move |reply| answer(&admin, reply));
+        Ok(Response::new(Box::pin(answers)))
     }
 
     async fn stat(
@@ -140,7 +141,16 @@ fn chunks(
     })
 }
 
-fn answer(reply: Reply) -> Result<wire::StoreResponse, Status> {
+/// Another file whose name differs only in case. The receipt does not wait for it.
+fn similar(admin: &Admin, name: &FileName) -> String {
+    let found = admin.similar(name).unwrap_or_else(|error| {
+        tracing::error!(%error, "the index of similar names cannot be read");
+        None
+    });
+    found.map(|other| other.to_string()).unwrap_or_default()
+}
+
+fn answer(admin: &Admin, reply: Reply) -> Result<wire::StoreResponse, Status> {
     use wire::store_response::{Ready, Step, Stored};
     let step = match reply {
         Reply::Ready { upload, offset } => Step::Ready(Ready {
@@ -153,7 +163,7 @@ fn answer(reply: Reply) -> Result<wire::StoreResponse, Status> {
             replicas: convert::replicas(&custody.record),
             receipt: custody.receipt,
             already: custody.already,
-            similar_name: String::new(),
+            similar_name: similar(admin, &custody.record.name),
         }),
     };
     Ok(wire::StoreResponse { step: Some(step) })
