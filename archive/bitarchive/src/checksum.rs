@@ -11,6 +11,7 @@
 //!
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
 
+mod metrics;
 mod put_aside;
 mod receiving;
 pub mod record;
@@ -70,6 +71,7 @@ pub struct ChecksumReplica {
     removals: Mutex<Removals>,
     /// What streams left that were cut.
     left: Mutex<Shelf<Left>>,
+    counted: metrics::Counted,
 }
 
 impl ChecksumReplica {
@@ -87,6 +89,7 @@ impl ChecksumReplica {
             record,
             receiving: Arc::default(),
             left: Mutex::new(Shelf::new(MOST_LEFT)),
+            counted: metrics::Counted::default(),
         })
     }
 

@@ -4,6 +4,7 @@
 //! and only then starts what was decided. Nothing here waits for a replica or a depositor.
 
 mod act;
+mod refusal;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub(crate) enum Letter {
     Ask {
         name: FileName,
         claim: Claim,
-        depositor: Depositor,
+        depositor: Box<Depositor>,
     },
     /// Something happened to a file.
     Happened { name: FileName, event: Event },
@@ -91,7 +92,7 @@ impl Mail {
             .send(Letter::Ask {
                 name,
                 claim,
-                depositor,
+                depositor: Box::new(depositor),
             })
             .await
             .is_ok()
@@ -235,7 +236,7 @@ impl Coordinator {
                 name,
                 claim,
                 depositor,
-            }) => self.welcome(name, claim, depositor)?,
+            }) => self.welcome(name, claim, *depositor)?,
             Wake::Letter(Letter::Happened { name, event }) => (name, event),
             Wake::Letter(Letter::Ordered {
                 name,
@@ -253,6 +254,11 @@ impl Coordinator {
             }
             Wake::Timer(name) => (name, Event::Tick),
         };
+        if let Event::Received { requester, content } = &event
+            && let Some(depositor) = self.depositors.get_mut(requester)
+        {
+            depositor.received = Some(content.root);
+        }
         if !self.files.contains_key(&name) {
             match self.load(&name, &event, now)? {
                 Some((active, first)) => {
@@ -373,6 +379,7 @@ impl Coordinator {
         claim: Claim,
         depositor: Depositor,
     ) -> Step<(FileName, Event)> {
+        self.transfers.stores.begun.inc();
         self.last_requester += 1;
         let requester = Requester(self.last_requester);
         let upload = hex::encode(self.chance.bytes::<16>()?);

@@ -1,20 +1,14 @@
 //! One depositor's call, as the coordinator sees it: bytes that come, answers that go. No wire types.
 
-use std::convert::Infallible;
 use std::pin::Pin;
-use std::time::Duration;
 
-use archive_daemon::Clock;
-use archive_model::{ArchiveError, UploadId};
+use archive_model::{ArchiveError, Root, UploadId};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::store::{Claim, FileRecord};
-
-/// How often a depositor that waits hears that it is not forgotten.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many bytes are taken between two words about it.
 const STRIDE: u64 = 4 << 20;
@@ -73,6 +67,10 @@ pub(crate) struct Depositor {
     pub(crate) replies: mpsc::Sender<Reply>,
     /// Whether it was told to send.
     pub(crate) sent: bool,
+    /// What it says of the bytes.
+    pub(crate) claim: Claim,
+    /// The root of the bytes that came from it, once all have.
+    pub(crate) received: Option<Root>,
     /// Cancelled once it has its answer.
     pub(crate) answered: CancellationToken,
 }
@@ -107,12 +105,9 @@ impl Source {
         drop(self.replies.try_send(Reply::Ready { upload, offset }));
     }
 
-    /// Tells the depositor again and again that it is to wait.
-    pub(crate) async fn wait(&mut self, clock: &Clock) -> Infallible {
-        loop {
-            clock.sleep(PATIENCE).await;
-            drop(self.replies.try_send(Reply::Taken(0)));
-        }
+    /// Tells the depositor that it is to wait.
+    pub(crate) fn wait(&self) {
+        drop(self.replies.try_send(Reply::Taken(0)));
     }
 
     /// The next chunk, or why there is none.

@@ -29,6 +29,7 @@ use crate::admin::Admin;
 use crate::assemble::Assembler;
 use crate::automatic::Volumes;
 use crate::coordinator::Mail;
+use crate::metrics::Stores;
 use crate::people::People;
 use crate::preserver::Preserver;
 use crate::replicas::Replicas;
@@ -48,6 +49,7 @@ pub(crate) struct Door {
     pub(crate) volumes: Arc<Volumes>,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
+    pub(crate) stores: Stores,
     pub(crate) people: Arc<People>,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,

@@ -10,6 +10,7 @@ mod hash;
 mod left;
 mod meeting;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use meeting::{Meeting, Seat};
 
 use crate::coordinator::Mail;
 use crate::depositor::{Chunk, Source};
+use crate::metrics::Stores;
 use crate::replicas::{Opened, Replicas, Upload, failure};
 use crate::store::{Claim, Content, Event, Requester};
 
@@ -54,6 +56,7 @@ pub(crate) struct Transfers {
     pub(crate) stall: Duration,
     pub(crate) md5: bool,
     pub(crate) left: Left,
+    pub(crate) stores: Stores,
 }
 
 /// What is being stored.
@@ -90,10 +93,10 @@ impl Transfers {
             let (lane, chunks) = mpsc::channel(WINDOW);
             lanes.push((replica.clone(), lane));
             let (transfers, item, sealed) = (self.clone(), arrival.item.clone(), sealed.clone());
-            let seat = meeting.seat();
+            let attends = meeting.seat();
             self.tasks.spawn_once("upload", async move {
                 transfers
-                    .fill_from(replica, item, chunks, sealed, seat)
+                    .fill_from(replica, item, chunks, sealed, attends)
                     .await;
                 Ok::<(), std::convert::Infallible>(())
             });
@@ -121,13 +124,18 @@ impl Transfers {
             mut source,
         } = arrival;
         let limit = self.reading(meeting.furthest());
-        let begin = tokio::select! {
-            begin = meeting.agree(&self.clock, limit) => begin,
-            never = source.wait(&self.clock) => match never {},
+        let mut agreeing = pin!(meeting.agree(&self.clock, limit));
+        let begin = loop {
+            tokio::select! {
+                begin = &mut agreeing => break begin,
+                // It hears that it is not forgotten.
+                () = self.clock.sleep(PROGRESS) => source.wait(),
+            }
         };
         let (from, points) = (begin.offset, begin.points);
         if from > 0 {
             tracing::info!(file = %item.name, from, "a store goes on where it stood");
+            self.stores.resumed.inc_by(from);
         }
         source.ready(item.upload.clone(), from);
         let mut hash = Hash::after(from, points, with_md5);
@@ -203,6 +211,7 @@ impl Transfers {
                 Ok(Chunk::End) => return Some(hash.content()),
                 Ok(Chunk::Data(bytes)) => {
                     hash.update(&bytes)?;
+                    self.stores.bytes.inc_by(bytes.len() as u64);
                     if hash.size() > source.claim.size {
                         // Longer than announced: whatever follows, it will be refused.
                         return Some(hash.content());
@@ -247,16 +256,16 @@ impl Transfers {
         self.fill_from(replica, item, chunks, sealed, None).await;
     }
 
-    /// The same; where the bytes begin is agreed on at `seat`.
+    /// The same; where the bytes begin is agreed on where it `attends`.
     async fn fill_from(
         &self,
         replica: ReplicaId,
         item: Item,
         mut chunks: mpsc::Receiver<Bytes>,
         sealed: watch::Receiver<Option<Arc<str>>>,
-        seat: Option<Seat>,
+        attends: Option<Seat>,
     ) {
-        let filled = self.try_fill(&replica, &item, &mut chunks, sealed, seat);
+        let filled = self.try_fill(&replica, &item, &mut chunks, sealed, attends);
         match filled.await {
             Ok(Some(event)) => self.mail.happened(item.name, event).await,
             Ok(None) => {}
@@ -276,9 +285,9 @@ impl Transfers {
         item: &Item,
         chunks: &mut mpsc::Receiver<Bytes>,
         mut sealed: watch::Receiver<Option<Arc<str>>>,
-        seat: Option<Seat>,
+        attends: Option<Seat>,
     ) -> Result<Option<Event>, Status> {
-        let points = seat.as_ref().map(Seat::points).unwrap_or_default();
+        let points = attends.as_ref().map(Seat::points).unwrap_or_default();
         let (node, opened) = self.open(replica, item, &points).await?;
         self.mail
             .happened(
@@ -292,7 +301,7 @@ impl Transfers {
         let mut upload = match opened {
             Opened::Stored(copy) => return Ok(Some(completed(replica, copy)?)),
             Opened::Ready(offer) => {
-                let from = match seat {
+                let from = match attends {
                     None => 0,
                     Some(seat) => seat.agree(&node, offer.offset, offer.root).await?,
                 };

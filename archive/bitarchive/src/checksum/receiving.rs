@@ -58,12 +58,11 @@ impl<'a> Receiving<'a> {
     }
 
     fn go_back(&mut self, length: u64) {
-        self.tree = match self.points.back_to(length) {
-            Some(prefix) => TreeBuilder::after(prefix.clone()),
-            None => {
-                self.points = Points::default();
-                TreeBuilder::new(std::io::sink())
-            }
+        self.tree = if let Some(prefix) = self.points.back_to(length) {
+            TreeBuilder::after(prefix.clone())
+        } else {
+            self.points = Points::default();
+            TreeBuilder::new(std::io::sink())
         };
     }
 
@@ -91,6 +90,7 @@ impl<'a> Receiving<'a> {
 
     /// Takes the next bytes.
     pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), NodeError> {
+        self.replica.counted.hashed(bytes.len());
         while !bytes.is_empty() {
             let (piece, rest) = split(self.tree.size(), bytes);
             let hashed = self.tree.update(piece);
@@ -116,6 +116,7 @@ impl<'a> Receiving<'a> {
             stored: now,
         };
         let kept = replica.record.add(name, recorded, admission.as_str())?;
+        replica.counted.recorded();
         let entry = replica.entry(name.clone(), &kept);
         if kept.root == tree.root {
             Ok(entry)

@@ -44,8 +44,13 @@ impl Coordinator {
                     | Effect::Seal
                     | Effect::Probe { .. }
                     | Effect::HealFrom { .. }
-                    | Effect::Answer { .. }
                     | Effect::SetTimer(_) => {}
+                    Effect::Answer { requester, result } => {
+                        if let Some(line) = self.refusal(name, *requester, result, now) {
+                            changes.note(line);
+                            is_changed = true;
+                        }
+                    }
                 }
             }
         }
@@ -236,6 +241,7 @@ impl Coordinator {
             return Ok(());
         };
         let reply = if let Err(error) = result {
+            self.transfers.stores.refuse(&error);
             Reply::Failed(error)
         } else {
             let Some(active) = self.files.get(name) else {
@@ -246,6 +252,7 @@ impl Coordinator {
             let receipt = receipt(&record, admission, now, &self.key)
                 .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
             let already = !depositor.sent;
+            self.transfers.stores.acknowledged.inc();
             Reply::Stored(Box::new(Custody {
                 receipt,
                 already,

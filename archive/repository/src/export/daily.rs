@@ -205,6 +205,8 @@ impl Daily {
             source: Some(source),
             replies,
             sent: false,
+            claim: claim.clone(),
+            received: None,
             answered: CancellationToken::new(),
         };
         let path = spooled.path.clone();

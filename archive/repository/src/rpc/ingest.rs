@@ -32,13 +32,7 @@ impl Ingest for Door {
         let Some(Step::Open(open)) = first.step else {
             return Err(InvalidMessage::missing("open").into());
         };
-        let name = open.name.parse().map_err(|reason| {
-            fields::to_status(&ArchiveError::Name {
-                name: open.name.clone(),
-                reason,
-            })
-        })?;
-        let claim = claim(&open)?;
+        let (name, claim) = asked(&open).inspect_err(|_refused| self.stores.refuse_invalid())?;
         let (replies, answers) = mpsc::channel(16);
         let source = Source::new(chunks(steps), replies.clone(), claim.clone());
         let depositor = Depositor {
@@ -46,6 +40,8 @@ impl Ingest for Door {
             source: Some(source),
             replies,
             sent: false,
+            claim: claim.clone(),
+            received: None,
             answered: CancellationToken::new(),
         };
         if !self.mail.ask(name, claim, depositor).await {
@@ -107,6 +103,16 @@ fn depositor(identity: &Identity) -> Result<String, Status> {
         .find(|grant| grant.role() == Role::Harvester);
     let refused = || Kind::Refused.status("storing wants a certificate with the role harvester");
     grant.map(ToString::to_string).ok_or_else(refused)
+}
+
+fn asked(open: &Open) -> Result<(FileName, Claim), Status> {
+    let name = open.name.parse().map_err(|reason| {
+        fields::to_status(&ArchiveError::Name {
+            name: open.name.clone(),
+            reason,
+        })
+    })?;
+    Ok((name, claim(open)?))
 }
 
 fn claim(open: &Open) -> Result<Claim, Status> {

@@ -13,9 +13,12 @@ use crate::store::{Agreement, Claim};
 /// How many states are kept of all streams: some 35 MB.
 const MOST: usize = 2048;
 
+/// What was announced, and how far it came.
+type Begun = (Claim, Points<State>);
+
 /// What streams left, by their upload. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Left(Arc<Mutex<Shelf<(Claim, Points<State>)>>>);
+pub(crate) struct Left(Arc<Mutex<Shelf<Begun>>>);
 
 impl Default for Left {
     fn default() -> Self {
@@ -54,7 +57,7 @@ impl Left {
         drop(self.shelf().take(upload));
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf<(Claim, Points<State>)>> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<Begun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
