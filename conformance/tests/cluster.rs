@@ -2,11 +2,13 @@
 
 mod checksums;
 mod doors;
+mod ingest;
 mod ledger;
 mod people;
 mod preservation;
 mod salvage;
 mod visits;
+mod wire;
 mod world;
 
 use std::io;
