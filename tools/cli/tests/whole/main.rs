@@ -12,5 +12,6 @@
 
 mod archive;
 mod damage;
+mod hang;
 mod kills;
 mod loss;
