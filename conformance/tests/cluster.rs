@@ -307,10 +307,16 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
     let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
     end.unwrap();
     assert!(read == bytes);
-    for replica in ["one", "two"] {
-        let left = directory::list(&cluster.incoming(replica)).unwrap();
-        assert!(left.is_empty(), "{replica}: {left:?}");
-    }
+    // What was refused is forgotten soon.
+    eventually("nothing is left", SOON, async || {
+        let is_empty = |replica| {
+            directory::list(&cluster.incoming(replica))
+                .unwrap()
+                .is_empty()
+        };
+        ["one", "two"].into_iter().all(is_empty).then_some(())
+    })
+    .await;
 }
 
 #[test]

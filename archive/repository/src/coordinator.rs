@@ -22,7 +22,7 @@ use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::standing::Standing;
 use crate::store::{Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester};
-use crate::transfer::{Seal, Transfers};
+use crate::transfer::{FORGET, Seal, Transfers};
 
 /// The most that is decided in one round.
 const ROUND: usize = 256;
@@ -342,6 +342,11 @@ impl Coordinator {
         }
         if is_source_end && !decided.contains(&Effect::Seal) {
             // No admission will come for this stream: its uploads give up, and the nodes their claims.
+            let is_forgotten = |effect: &Effect| matches!(effect, Effect::Expire { .. });
+            if let Some(seal) = active.seal.take_if(|_| decided.iter().any(is_forgotten)) {
+                // Nor will it be sent again.
+                seal.send_replace(Some(FORGET.into()));
+            }
             active.seal = None;
             active.source = None;
         }

@@ -105,6 +105,11 @@ impl Source {
         drop(self.replies.try_send(Reply::Ready { upload, offset }));
     }
 
+    /// Where it hears of it: closed, once it is gone.
+    pub(crate) fn answers(&self) -> mpsc::Sender<Reply> {
+        self.replies.clone()
+    }
+
     /// Tells the depositor that it is to wait.
     pub(crate) fn wait(&self) {
         drop(self.replies.try_send(Reply::Taken(0)));

@@ -76,6 +76,9 @@ pub(crate) struct Arrival {
     pub(crate) source: Source,
 }
 
+/// In place of an admission: nobody will come back for the upload, and the nodes need not keep what they have of it.
+pub(crate) const FORGET: &str = "";
+
 /// The admission, once there is one; dropped without one, the targets give up.
 pub(crate) type Seal = watch::Sender<Option<Arc<str>>>;
 
@@ -139,7 +142,13 @@ impl Transfers {
         }
         source.ready(item.upload.clone(), from);
         let mut hash = Hash::after(from, points, with_md5);
-        let content = self.tee(&item.name, &mut source, lanes, &mut hash).await;
+        let answers = source.answers();
+        let content = tokio::select! {
+            biased;
+            content = self.tee(&item.name, &mut source, lanes, &mut hash) => content,
+            // Nobody hears what comes of it: the next stream need not wait for this one's slowest replica.
+            () = answers.closed() => None,
+        };
         // Until a replica has committed, also one whose bytes are all here may have to be sent again.
         self.left.put(&item.upload, &source, hash);
         let Some(content) = content else {
@@ -334,6 +343,11 @@ impl Transfers {
         let Some(admission) = admission else {
             return Ok(None);
         };
+        if *admission == *FORGET {
+            // Whether or not it does: what it keeps it reaps one day.
+            drop(self.clock.timeout(self.stall, upload.close(FORGET)).await);
+            return Ok(None);
+        }
         self.mail
             .happened(
                 item.name.clone(),

@@ -185,6 +185,11 @@ impl Incoming for Receiving<'_> {
         self.write_all(bytes)
     }
 
+    fn discard(self) -> Result<(), NodeError> {
+        drop(self.back_to(0));
+        Ok(())
+    }
+
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
         Self::commit(self, admission, now)
     }

@@ -83,6 +83,8 @@ pub(crate) trait Incoming: Sized {
     fn keep(self, length: u64) -> Result<Self, NodeError>;
     /// Takes the next bytes.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError>;
+    /// Forgets what is here.
+    fn discard(self) -> Result<(), NodeError>;
     /// Holds the bytes against the admission and stores them, durably.
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError>;
 }
@@ -142,6 +144,11 @@ pub(crate) fn receive<I: Intake>(
     let admission = loop {
         match steps.next()? {
             Step::Data(bytes) => take(&mut upload, &bytes, &id, open.size).map_err(failed)?,
+            Step::Close(close) if close.admission.is_empty() => {
+                upload.discard().map_err(failed)?;
+                let reason = "is empty: what was received is forgotten";
+                return Err(InvalidMessage::invalid("admission", reason).into());
+            }
             Step::Close(close) => break close.admission,
             Step::Open(_) | Step::Start(_) => return Err(unexpected("data or close")),
         }
@@ -232,6 +239,10 @@ impl Incoming for crate::Upload<'_> {
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
         self.write_all(bytes)
+    }
+
+    fn discard(self) -> Result<(), NodeError> {
+        Self::discard(self)
     }
 
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {

@@ -98,6 +98,7 @@ fn a_donor_that_lies_in_a_repair_is_caught_and_another_is_asked() {
         let (read, end) = get(cluster, &Wanted::whole(file)).await;
         end.unwrap();
         assert!(read == bytes);
+        assert!(liar.untold()[1] < i64::MAX / 2, "it has lied");
     });
 }
 
