@@ -60,6 +60,11 @@ impl Machine {
 
     /// Starts the node. `now` is the time, in seconds.
     pub fn start(&self, now: i64) -> Result<Node> {
+        self.start_with(now, 0)
+    }
+
+    /// The same; the node leaves `reserve` bytes free on its volume.
+    pub fn start_with(&self, now: i64, reserve: u64) -> Result<Node> {
         let trusted = TrustedKey {
             archive: "test".into(),
             public_key: key().public_key(),
@@ -71,7 +76,7 @@ impl Machine {
             replica: ReplicaId::new("one")?,
             data: self.data(),
             volumes: vec![self.disk()],
-            reserve: 0,
+            reserve,
             trust: TrustFile::new(vec![trusted])?,
             attic: AtticSettings::default(),
         };

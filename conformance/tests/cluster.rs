@@ -3,6 +3,7 @@
 mod checksums;
 mod doors;
 mod drain;
+mod ingest;
 mod ledger;
 mod people;
 mod preservation;
@@ -10,6 +11,7 @@ mod roles;
 mod salvage;
 mod visits;
 mod walks;
+mod wire;
 mod world;
 
 use std::io;
@@ -308,10 +310,16 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
     let (read, end) = get(cluster, &Wanted::whole(name.clone())).await;
     end.unwrap();
     assert!(read == bytes);
-    for replica in ["one", "two"] {
-        let left = directory::list(&cluster.incoming(replica)).unwrap();
-        assert!(left.is_empty(), "{replica}: {left:?}");
-    }
+    // What was refused is forgotten soon.
+    eventually("nothing is left", SOON, async || {
+        let is_empty = |replica| {
+            directory::list(&cluster.incoming(replica))
+                .unwrap()
+                .is_empty()
+        };
+        ["one", "two"].into_iter().all(is_empty).then_some(())
+    })
+    .await;
 }
 
 #[test]

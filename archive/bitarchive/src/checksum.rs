@@ -14,7 +14,9 @@
 //! Not promised: that the bytes can still be read anywhere. Everything here blocks; time is an argument.
 
 mod adopt;
+mod metrics;
 mod put_aside;
+mod receiving;
 pub mod record;
 mod serve;
 mod settings;
@@ -23,25 +25,24 @@ mod settings;
 mod tests;
 
 use std::collections::HashMap;
-use std::io::Sink;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_durable::{DiskError, Space};
-use archive_model::{FileName, InvalidId, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{Envelope, TreeBuilder, TrustFile};
-use jiff::Timestamp;
+use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
+use archive_proof::{Shelf, TrustFile};
 
 pub use put_aside::{PutAsideError, Removed, removed_lines};
+pub use receiving::Receiving;
 pub use record::{Record, RecordError, Recorded};
 pub use serve::serve;
 pub use settings::{ChecksumReplicaSettings, Settings};
 
-use crate::admitted;
 use crate::attic::Brake;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
 use crate::node::Claim;
+use receiving::{Left, MOST_LEFT};
 
 /// What answers say where a file is: there is one place, and it is no disk.
 pub const VOLUME: &str = "table";
@@ -71,6 +72,9 @@ pub struct ChecksumReplica {
     record: Record,
     receiving: Arc<Mutex<HashMap<FileName, UploadId>>>,
     brake: Brake,
+    /// What streams left that were cut.
+    left: Mutex<Shelf<Left>>,
+    counted: metrics::Counted,
 }
 
 impl ChecksumReplica {
@@ -87,6 +91,8 @@ impl ChecksumReplica {
             volume,
             record,
             receiving: Arc::default(),
+            left: Mutex::new(Shelf::new(MOST_LEFT)),
+            counted: metrics::Counted::default(),
         })
     }
 
@@ -131,12 +137,14 @@ impl ChecksumReplica {
         Ok(rows.map(|row| row.map(|(name, recorded)| self.entry(name, &recorded))))
     }
 
-    /// Begins to receive a file, always from its first byte: of a stream that was cut, nothing is kept.
+    /// Begins to receive a file; or goes on at the last of `points` that an earlier stream of the upload has reached
+    /// while this process lives.
     pub fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
+        points: &[u64],
     ) -> Result<Receiving<'_>, NodeError> {
         let claim = Claim::take(&self.receiving, name, upload)?;
         if let Some(found) = self.find(name)? {
@@ -145,12 +153,7 @@ impl ChecksumReplica {
         if self.space()?.1 == 0 {
             return Err(NodeError::NoSpace(size));
         }
-        Ok(Receiving {
-            replica: self,
-            claim,
-            id: upload.clone(),
-            tree: TreeBuilder::new(std::io::sink()),
-        })
+        Ok(Receiving::begin(self, claim, upload.clone(), points))
     }
 
     /// The upload that receives a file of this name now.
@@ -182,64 +185,6 @@ impl ChecksumReplica {
             name: found.name,
             volume: self.volume.clone(),
             root: found.row.root,
-        }
-    }
-}
-
-/// A file that is being hashed. Memory: one group, and one value for each level of its tree.
-#[derive(Debug)]
-pub struct Receiving<'a> {
-    replica: &'a ChecksumReplica,
-    claim: Claim,
-    id: UploadId,
-    tree: TreeBuilder<Sink>,
-}
-
-impl Receiving<'_> {
-    /// The name it is received for.
-    pub const fn name(&self) -> &FileName {
-        &self.claim.name
-    }
-
-    /// How many bytes have come.
-    pub const fn received(&self) -> u64 {
-        self.tree.size()
-    }
-
-    /// The root of the bytes that have come.
-    pub fn root_so_far(&self) -> Root {
-        self.tree.root_so_far()
-    }
-
-    /// Takes the next bytes.
-    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
-        let hashed = self.tree.update(bytes);
-        hashed.map_err(|error| self.replica.hash_error(error))
-    }
-
-    /// Holds the bytes against the admission and writes the row. When this returns, it is synced.
-    pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
-        let Self {
-            replica,
-            claim,
-            id,
-            tree,
-        } = self;
-        let name = &claim.name;
-        let admitted = admitted::verify(admission, &replica.options.trust, name)?;
-        let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
-        admitted::compare(&admitted, name, &id, tree.size, tree.root)?;
-        let recorded = Recorded {
-            size: tree.size,
-            root: tree.root,
-            stored: now,
-        };
-        let kept = replica.record.add(name, recorded, admission.as_str())?;
-        let entry = replica.entry(name.clone(), &kept);
-        if kept.root == tree.root {
-            Ok(entry)
-        } else {
-            Err(replica.taken(entry))
         }
     }
 }

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Clock, Counter, Gauge, Metrics, Step, Worker, WorkerError};
-use archive_model::NodeId;
+use archive_durable::{Space, VolumeProblem};
+use archive_model::{NodeId, VolumeId};
+use tokio::task::spawn_blocking;
 
 use crate::node::Node;
+use crate::volumes::Volume;
 
 /// How often the gauges are set.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -23,7 +26,7 @@ pub(crate) struct Instruments {
     pub(crate) read_bytes: Counter,
     /// Groups that were replaced by mends.
     pub(crate) mended_groups: Counter,
-    oldest: Gauge,
+    metrics: Metrics,
     damaged: Gauge,
     missing: Gauge,
     unexpected: Gauge,
@@ -60,14 +63,71 @@ impl Instruments {
                 "Groups of 16 KiB that were replaced by mends",
                 &[],
             )?,
-            oldest: metrics.gauge(
-                "bitarchive_oldest_verification_age_seconds",
-                "How long ago the copy that has waited longest was verified; -1 while that is not known",
-                &[],
-            )?,
             damaged: findings("damaged")?,
             missing: findings("missing")?,
             unexpected: findings("unexpected")?,
+            metrics,
+        })
+    }
+
+    fn show_oldest(&self, seconds: Option<i64>) -> Result<(), MetricError> {
+        self.metrics.show(
+            "bitarchive_oldest_verification_age_seconds",
+            "How long ago the copy that has waited longest was verified",
+            &[],
+            seconds,
+        )
+    }
+
+    fn show_volume(&self, seen: &Seen) -> Result<(), MetricError> {
+        let labels = [("volume", seen.id.as_str())];
+        let show = |name, help, value| self.metrics.show(name, help, &labels, value);
+        show(
+            "bitarchive_volume_online",
+            "Whether the volume is there and may be used",
+            Some(i64::from(seen.is_online)),
+        )?;
+        show(
+            "bitarchive_volume_poisoned",
+            "Whether a write to the volume failed and nobody has cleared it",
+            Some(i64::from(seen.is_poisoned)),
+        )?;
+        let bytes = |space: fn(&Space) -> u64| {
+            let bytes = seen.space.as_ref().map(space);
+            bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
+        };
+        show(
+            "bitarchive_volume_free_bytes",
+            "Free space on the volume, the reserve included",
+            bytes(|space| space.free),
+        )?;
+        show(
+            "bitarchive_volume_size_bytes",
+            "Size of the volume",
+            bytes(|space| space.total),
+        )
+    }
+}
+
+/// A volume as its gauges show it.
+struct Seen {
+    id: VolumeId,
+    is_online: bool,
+    is_poisoned: bool,
+    /// None, where it is not there.
+    space: Option<Space>,
+}
+
+impl Seen {
+    fn new(volume: &Volume) -> Option<Self> {
+        let problem = volume.problem.as_ref();
+        let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
+        let space = (problem.is_none() || is_poisoned).then(|| Space::of(&volume.path));
+        Some(Self {
+            id: volume.id.clone()?,
+            is_online: problem.is_none(),
+            is_poisoned,
+            space: space.and_then(Result::ok),
         })
     }
 }
@@ -84,12 +144,9 @@ impl Worker for Show {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let tally = self.node.tally();
-        let age = self.node.oldest_verification().map_or(-1, |oldest| {
-            self.clock
-                .now()
-                .as_second()
-                .saturating_sub(oldest.as_second())
-        });
+        let now = self.clock.now().as_second();
+        let oldest = self.node.oldest_verification();
+        let age = oldest.map(|oldest| now.saturating_sub(oldest.as_second()));
         let shown = [
             (&self.instruments.damaged, tally.damaged),
             (&self.instruments.missing, tally.missing),
@@ -98,7 +155,17 @@ impl Worker for Show {
         for (gauge, count) in shown {
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.instruments.oldest.set(age);
-        std::future::ready(Ok(Step::Idle(PAUSE))).await
+        self.instruments.show_oldest(age)?;
+        let node = Arc::clone(&self.node);
+        let seen = move || {
+            node.volumes()
+                .iter()
+                .filter_map(Seen::new)
+                .collect::<Vec<_>>()
+        };
+        for seen in spawn_blocking(seen).await? {
+            self.instruments.show_volume(&seen)?;
+        }
+        Ok(Step::Idle(PAUSE))
     }
 }

@@ -178,7 +178,18 @@ impl Node {
         name: &FileName,
         size: u64,
     ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume)
+        self.receive(upload, name, size, Earlier::Resume(None))
+    }
+
+    /// The same, for a sender that can go on at each of `points` only, ascending.
+    pub fn begin_at(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        points: &[u64],
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, Earlier::Resume(Some(points)))
     }
 
     /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
@@ -196,7 +207,7 @@ impl Node {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        earlier: Earlier,
+        earlier: Earlier<'_>,
     ) -> Result<Upload<'_>, NodeError> {
         self.refuse_unless_open()?;
         let claim = self.claim(name, upload)?;
@@ -213,7 +224,12 @@ impl Node {
             Some(place) => place,
             None => self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?,
         };
-        Upload::open(self, claim, upload.clone(), volume, layout, size)
+        let points = match earlier {
+            Earlier::Resume(points) => points,
+            Earlier::Forget => None,
+        };
+        let place = (volume, layout);
+        Upload::open(self, claim, upload.clone(), place, size, points)
     }
 
     /// Where a file is on this node, the best copy first. Several are for people to look at, unless a volume is being
@@ -367,8 +383,9 @@ fn stamp(now: Timestamp) -> u64 {
 
 /// What becomes of what an earlier stream of an upload left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Earlier {
-    Resume,
+enum Earlier<'a> {
+    /// It goes on: at one of these points, where some are named.
+    Resume(Option<&'a [u64]>),
     Forget,
 }
 

@@ -11,7 +11,8 @@ use archive_durable::{DiskError, read_state};
 use archive_model::{NodeId, ReplicaId};
 use archive_proof::TrustFile;
 use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Limits, Role, ServeError, Services,
+    ConnectError, Credentials, CredentialsError, Drained, Limits, Refused, Role, ServeError,
+    Services,
 };
 use tokio::net::TcpListener;
 use tokio::task::{JoinError, spawn_blocking};
@@ -99,6 +100,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
             node: own.node,
         });
     }
+    count_refusals(&credentials, &daemon)?;
     let options = NodeOptions {
         node: own.node.clone(),
         replica: own.replica.clone(),
@@ -174,6 +176,20 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon.tasks.spawn("rpc", offered);
     tracing::info!(node = %own.node, %address, "the node listens");
     Ok(address)
+}
+
+/// Counts what the server turns away.
+pub(crate) fn count_refusals(credentials: &Credentials, daemon: &Daemon) -> Result<(), StartError> {
+    let identity = credentials.identity().to_string();
+    let refused = daemon.metrics.refusals(&identity)?;
+    credentials.on_refusal(move |what| {
+        let counter = match what {
+            Refused::Call => &refused.calls,
+            Refused::Connection => &refused.connections,
+        };
+        counter.inc();
+    });
+    Ok(())
 }
 
 /// Serves until `stop`, then until the calls under way are done.

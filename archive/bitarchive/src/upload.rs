@@ -30,13 +30,17 @@ impl<'a> Upload<'a> {
         node: &'a Node,
         claim: Claim,
         id: UploadId,
-        volume: VolumeId,
-        layout: Layout,
+        (volume, layout): (VolumeId, Layout),
         size: u64,
+        points: Option<&[u64]>,
     ) -> Result<Self, NodeError> {
         let incoming = layout.incoming();
+        let most = |length| match points {
+            None => length,
+            Some(points) => last_point(points, length),
+        };
         let stage = match Stage::create(&incoming, id.as_str()) {
-            Err(error) if error.is_taken() => Stage::resume(&incoming, id.as_str()),
+            Err(error) if error.is_taken() => Stage::resume_from(&incoming, id.as_str(), most),
             other => other,
         };
         let stage = match stage {
@@ -199,6 +203,12 @@ impl<'a> Upload<'a> {
         node.enlist(&entry.volume, &layout, &entry.name, admitted.root);
         Ok(entry)
     }
+}
+
+/// The largest of `points` up to which all bytes are among the first `length`; else 0.
+fn last_point(points: &[u64], length: u64) -> u64 {
+    let reached = points.iter().copied().filter(|point| *point <= length);
+    reached.max().unwrap_or(0)
 }
 
 pub(crate) fn verbatim(admission: &Envelope) -> Result<Box<RawValue>, SidecarError> {

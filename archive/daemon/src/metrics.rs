@@ -4,6 +4,8 @@
 //! gives the same instrument. There is no global registry. The page is `OpenMetrics` text, which every Prometheus
 //! since 2.5 asks for. Owner of: the page. Not promised: that labels stay few; never put a file name in one.
 
+mod gone;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+pub use gone::Refusals;
 pub use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 pub use prometheus_client::metrics::gauge::Gauge;

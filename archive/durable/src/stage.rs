@@ -60,6 +60,15 @@ impl Stage {
     /// again. They are only as good as [`Stage::root_so_far`] says: a crash may have left anything.
     /// What bears a final name already is never written again: that is refused as taken.
     pub fn resume(incoming: &Path, id: &str) -> Result<Self, DiskError> {
+        Self::resume_from(incoming, id, |length| length)
+    }
+
+    /// The same; of the `length` that is there, only the bytes before `most(length)` are kept, and hashed.
+    pub fn resume_from(
+        incoming: &Path,
+        id: &str,
+        most: impl FnOnce(u64) -> u64,
+    ) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
         let file = call::open(&paths.data)?;
         let failed = |operation, error| DiskError::new(operation, &paths.data, error);
@@ -71,7 +80,7 @@ impl Stage {
         }
         // It may have been sealed before the cut, and a node does not run as root.
         call::unseal_mode(&file, &paths.data)?;
-        Self::resume_at(paths, u64::MAX)
+        Self::resume_at(paths, most(found.len()))
     }
 
     /// Begins an upload again from nothing, whatever is there of it. A final name that it has given stays.

@@ -31,7 +31,7 @@ use archive_daemon::Daemon;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_model::ReplicaId;
-use archive_rpc::{CredentialsError, Drained, Limits, Role, ServeError};
+use archive_rpc::{CredentialsError, Drained, Limits, Refused, Role, ServeError};
 
 use metrics::Instruments;
 use nodes::Nodes;
@@ -82,6 +82,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         });
     }
     let instruments = Instruments::new(&daemon.metrics, &replica)?;
+    let refused = daemon.metrics.refusals(&identity.to_string())?;
+    credentials.on_refusal(move |what| {
+        let counter = match what {
+            Refused::Call => &refused.calls,
+            Refused::Connection => &refused.connections,
+        };
+        counter.inc();
+    });
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
 
     let nodes = Arc::new(Mutex::new(Nodes::new(monitor.silent_after.duration())));

@@ -87,11 +87,16 @@ impl<W: Write> TreeBuilder<W> {
 
     /// The root of the bytes so far, as if they were all: what both ends of a resumed upload compare.
     pub fn root_so_far(&self) -> Root {
-        let mut value = self.last_value();
-        for (depth, left) in self.stack.iter().enumerate().rev() {
-            value = chaining::merge(&(*left, value), depth == 0);
+        root_of(self.last_value(), &self.stack)
+    }
+
+    /// All that has to be known of the bytes so far to go on after them.
+    pub fn prefix(&self) -> Prefix {
+        Prefix {
+            size: self.size,
+            last: self.last.clone(),
+            stack: self.stack.clone(),
         }
-        Root::from_bytes(value)
     }
 
     /// Ends the tree: writes the pairs that were waiting and hands the sink back.
@@ -112,8 +117,7 @@ impl<W: Write> TreeBuilder<W> {
 
     /// The value of the last group; the root if it is the only one.
     fn last_value(&self) -> Value {
-        let index = archive_model::groups::count(self.size) - 1;
-        chaining::of_bytes(index, &self.last, index == 0)
+        last_value(self.size, &self.last)
     }
 
     /// Takes a group that is not the last: every subtree it completes is an inner one.
@@ -128,6 +132,51 @@ impl<W: Write> TreeBuilder<W> {
         self.stack.push(value);
         Ok(())
     }
+}
+
+/// What is known of the first bytes of a file: enough to go on hashing after them. At most a group and a half large.
+#[derive(Clone, Debug)]
+pub struct Prefix {
+    size: u64,
+    last: Vec<u8>,
+    stack: Vec<Value>,
+}
+
+impl Prefix {
+    /// How many bytes they are.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Their root, as if they were all.
+    pub fn root(&self) -> Root {
+        root_of(last_value(self.size, &self.last), &self.stack)
+    }
+}
+
+impl TreeBuilder<io::Sink> {
+    /// Goes on after the bytes of `prefix`. Only without a sink: the pairs of those bytes are not written again.
+    pub fn after(prefix: Prefix) -> Self {
+        Self {
+            size: prefix.size,
+            last: prefix.last,
+            stack: prefix.stack,
+            ..Self::new(io::sink())
+        }
+    }
+}
+
+/// The value of the last group of `size` bytes; the root if it is the only one.
+fn last_value(size: u64, last: &[u8]) -> Value {
+    let index = archive_model::groups::count(size) - 1;
+    chaining::of_bytes(index, last, index == 0)
+}
+
+fn root_of(mut value: Value, stack: &[Value]) -> Root {
+    for (depth, left) in stack.iter().enumerate().rev() {
+        value = chaining::merge(&(*left, value), depth == 0);
+    }
+    Root::from_bytes(value)
 }
 
 fn write_pair(sink: &mut impl Write, (left, right): &chaining::Pair) -> io::Result<()> {
@@ -274,6 +323,48 @@ mod tests {
             TreeBuilder::new(Vec::new()).root_so_far().as_bytes(),
             blake3::hash(b"").as_bytes()
         );
+    }
+
+    #[test]
+    fn a_tree_goes_on_after_any_prefix() {
+        let data = noise(16384 * 9 + 5, 6);
+        for cut in [
+            0,
+            1,
+            16383,
+            16384,
+            16385,
+            16384 * 8,
+            data.len() - 1,
+            data.len(),
+        ] {
+            let (head, tail) = data.split_at(cut);
+            let mut builder = TreeBuilder::new(std::io::sink());
+            builder.update(head).unwrap();
+            let prefix = builder.prefix();
+            assert_eq!(
+                (prefix.size(), prefix.root()),
+                (cut as u64, builder.root_so_far())
+            );
+            builder
+                .update(b"other bytes that came after, and count no more")
+                .unwrap();
+            for _ in 0..2 {
+                let mut again = TreeBuilder::after(prefix.clone());
+                assert_eq!(
+                    (again.size(), again.root_so_far()),
+                    (cut as u64, prefix.root())
+                );
+                again.update(tail).unwrap();
+                let tree = again.finish().unwrap();
+                assert_eq!(
+                    tree.root.as_bytes(),
+                    blake3::hash(&data).as_bytes(),
+                    "{cut}"
+                );
+                assert_eq!(tree.size, data.len() as u64);
+            }
+        }
     }
 
     /// Takes `room` bytes, then fails.

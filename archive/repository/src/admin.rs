@@ -6,6 +6,7 @@
 mod counts;
 mod lagging;
 mod ledger;
+mod similar;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;
@@ -46,6 +47,7 @@ const TABLES: &[&str] = &[
     "exports",
     "audit-log",
     "incidents",
+    "similar",
 ];
 
 /// One file, as it was decided.
@@ -107,6 +109,7 @@ pub struct Admin {
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
     drained: ledger::Drained,
     rows: Tables,
+    similar: similar::Similar,
     stamp: PathBuf,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
@@ -171,7 +174,9 @@ impl Admin {
         };
         let options = Options::new("admin", 1, TABLES).at_least(at_least);
         let database = Database::open(&data.join("admin"), &options)?;
-        Self::new(database, stamp)
+        let admin = Self::new(database, stamp)?;
+        admin.index_names()?;
+        Ok(admin)
     }
 
     fn new(database: Database, stamp: PathBuf) -> Result<Self, AdminError> {
@@ -181,6 +186,7 @@ impl Admin {
             nodes: database.table("nodes")?,
             drained: database.table("audit-log")?,
             rows: Tables::open(&database)?,
+            similar: similar::Similar::of(&database)?,
             database,
             stamp,
             numbering: Arc::default(),
@@ -261,6 +267,7 @@ impl Admin {
         let name = &row.record.name;
         let counted = counts::Counted::of(&row.record);
         changes.counted.insert(name.clone(), counted);
+        self.similar.put(changes, name)?;
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 
@@ -268,6 +275,7 @@ impl Admin {
     pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
         let nothing = counts::Counted::default();
         changes.counted.insert(name.clone(), nothing);
+        self.similar.forget(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 

@@ -7,6 +7,7 @@ mod act;
 mod admit;
 mod doubt;
 mod paging;
+mod refusal;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::depositor::Depositor;
 use crate::heal::Healer;
 use crate::standing::Standing;
 use crate::store::{Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester};
-use crate::transfer::{Seal, Transfers};
+use crate::transfer::{FORGET, Seal, Transfers};
 
 use act::Decided;
 pub(crate) use paging::Paging;
@@ -46,7 +47,7 @@ pub(crate) enum Letter {
     Ask {
         name: FileName,
         claim: Claim,
-        depositor: Depositor,
+        depositor: Box<Depositor>,
     },
     /// Something happened to a file.
     Happened { name: FileName, event: Event },
@@ -106,7 +107,7 @@ impl Mail {
             .send(Letter::Ask {
                 name,
                 claim,
-                depositor,
+                depositor: Box::new(depositor),
             })
             .await
             .is_ok()
@@ -249,7 +250,7 @@ impl Coordinator {
                 depositor,
             }) => {
                 let by = depositor.who.clone();
-                let (name, event) = self.welcome(name, claim, depositor)?;
+                let (name, event) = self.welcome(name, claim, *depositor)?;
                 (name, event, Some(by))
             }
             Wake::Letter(Letter::Happened { name, event }) => {
@@ -266,7 +267,7 @@ impl Coordinator {
                 (name, event, Some(who))
             }
             Wake::Letter(Letter::Admit { row, who, done }) => {
-                let is_in = self.admit(*row, who, now, effects)?;
+                let is_in = self.admit(*row, who, now, all)?;
                 // One that does not wait any more need not know.
                 done.send(is_in).unwrap_or_default();
                 return Ok(());
@@ -279,6 +280,11 @@ impl Coordinator {
             // Every round looks whether the walk over the admin data goes on.
             Wake::Page => return Ok(()),
         };
+        if let Event::Received { requester, content } = &event
+            && let Some(depositor) = self.depositors.get_mut(requester)
+        {
+            depositor.received = Some(content.root);
+        }
         if !self.files.contains_key(&name) {
             match self.load(&name, &event, now)? {
                 Some((active, first)) => {
@@ -289,7 +295,7 @@ impl Coordinator {
             }
         }
         if matches!(event, Event::Asked { .. }) {
-            self.reopen(&name, now, effects)?;
+            self.reopen(&name, now, all)?;
         }
         let Some(active) = self.files.get_mut(&name) else {
             return Ok(());
@@ -365,6 +371,11 @@ impl Coordinator {
         }
         if is_source_end && !effects.contains(&Effect::Seal) {
             // No admission will come for this stream: its uploads give up, and the nodes their claims.
+            let is_forgotten = |effect: &Effect| matches!(effect, Effect::Expire { .. });
+            if let Some(seal) = active.seal.take_if(|_| effects.iter().any(is_forgotten)) {
+                // Nor will it be sent again.
+                seal.send_replace(Some(FORGET.into()));
+            }
             active.seal = None;
             active.source = None;
         }
@@ -411,6 +422,7 @@ impl Coordinator {
         claim: Claim,
         depositor: Depositor,
     ) -> Step<(FileName, Event)> {
+        self.transfers.stores.begun.inc();
         self.last_requester += 1;
         let requester = Requester(self.last_requester);
         let upload = hex::encode(self.chance.bytes::<16>()?);

@@ -2,13 +2,13 @@
 
 use std::pin::Pin;
 
-use archive_model::{ArchiveError, UploadId};
+use archive_model::{ArchiveError, Root, UploadId};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::store::FileRecord;
+use crate::store::{Claim, FileRecord};
 
 /// How many bytes are taken between two words about it.
 const STRIDE: u64 = 4 << 20;
@@ -51,10 +51,10 @@ pub(crate) struct Source {
     stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
     replies: mpsc::Sender<Reply>,
     told: u64,
-    /// Announced size in bytes.
-    pub(crate) announced: u64,
-    /// Whether the depositor gave an MD5 to compare with.
-    pub(crate) has_md5: bool,
+    /// Whether it can begin later than with the first byte.
+    pub(crate) can_resume: bool,
+    /// What the depositor says of the bytes.
+    pub(crate) claim: Claim,
 }
 
 /// A depositor that asks to store a file.
@@ -67,6 +67,10 @@ pub(crate) struct Depositor {
     pub(crate) replies: mpsc::Sender<Reply>,
     /// Whether it was told to send.
     pub(crate) sent: bool,
+    /// What it says of the bytes.
+    pub(crate) claim: Claim,
+    /// The root of the bytes that came from it, once all have.
+    pub(crate) received: Option<Root>,
     /// Cancelled once it has its answer.
     pub(crate) answered: CancellationToken,
 }
@@ -76,16 +80,39 @@ impl Source {
     pub(crate) fn new(
         stream: impl Stream<Item = Result<Chunk, String>> + Send + 'static,
         replies: mpsc::Sender<Reply>,
-        announced: u64,
-        has_md5: bool,
+        claim: Claim,
     ) -> Self {
         Self {
             stream: Box::pin(stream),
             replies,
             told: 0,
-            announced,
-            has_md5,
+            can_resume: true,
+            claim,
         }
+    }
+
+    /// One that begins with the first byte, wherever it is told to.
+    pub(crate) fn whole(self) -> Self {
+        Self {
+            can_resume: false,
+            ..self
+        }
+    }
+
+    /// Tells the depositor to send, from here. One that is gone says so through its stream.
+    pub(crate) fn ready(&mut self, upload: UploadId, offset: u64) {
+        self.told = offset;
+        drop(self.replies.try_send(Reply::Ready { upload, offset }));
+    }
+
+    /// Where it hears of it: closed, once it is gone.
+    pub(crate) fn answers(&self) -> mpsc::Sender<Reply> {
+        self.replies.clone()
+    }
+
+    /// Tells the depositor that it is to wait.
+    pub(crate) fn wait(&self) {
+        drop(self.replies.try_send(Reply::Taken(0)));
     }
 
     /// The next chunk, or why there is none.

@@ -1,5 +1,7 @@
 //! What the repository counts and shows: how safe the files are, what is wrong, what repair moved.
 
+mod stores;
+
 use std::collections::BTreeMap;
 
 use archive_daemon::metrics::MetricError;
@@ -8,6 +10,8 @@ use archive_model::ReplicaId;
 
 use crate::admin::Counts;
 use crate::standing::{Now, Source};
+
+pub(crate) use stores::Stores;
 
 /// The kinds of anomaly, as their metric is labelled.
 const KINDS: [&str; 9] = [
@@ -71,18 +75,16 @@ impl Instruments {
         }
     }
 
-    /// Shows how long the copy of a replica that has waited longest was not verified; -1: that is not known.
+    /// Shows how long the copy of a replica that has waited longest was not verified, where that is known.
     pub(crate) fn show_oldest(&self, replica: &ReplicaId, seconds: Option<i64>) {
-        let gauge = self.metrics.gauge(
+        let shown = self.metrics.show(
             "repository_oldest_verification_age_seconds",
-            "How long ago the copy that has waited longest was verified; -1: not known",
+            "How long ago the copy that has waited longest was verified",
             &[("replica", replica.as_str())],
+            seconds,
         );
-        match gauge {
-            Ok(gauge) => {
-                gauge.set(seconds.unwrap_or(-1));
-            }
-            Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
+        if let Err(error) = shown {
+            tracing::warn!(%error, "a metric cannot be shown");
         }
     }
 

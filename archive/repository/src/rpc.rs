@@ -31,6 +31,7 @@ use crate::assemble::Assembler;
 use crate::automatic::Volumes;
 use crate::coordinator::Mail;
 use crate::drain::Board;
+use crate::metrics::Stores;
 use crate::people::People;
 use crate::preserver::Preserver;
 use crate::replicas::Replicas;
@@ -51,6 +52,7 @@ pub(crate) struct Door {
     pub(crate) drains: Board,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
+    pub(crate) stores: Stores,
     pub(crate) people: Arc<People>,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,

@@ -11,7 +11,9 @@ use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
 use archive_proof::{SigningKey, TrustFile};
-use archive_rpc::{ConnectError, Credentials, CredentialsError, Drained, Limits, Role, ServeError};
+use archive_rpc::{
+    ConnectError, Credentials, CredentialsError, Drained, Limits, Refused, Role, ServeError,
+};
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -29,7 +31,7 @@ use crate::export::Daily;
 use crate::heal::Healer;
 use crate::incidents::Told;
 use crate::membership::Membership;
-use crate::metrics::Instruments;
+use crate::metrics::{Instruments, Stores};
 use crate::people::{Expire, People};
 use crate::preserver::{Names, Preserver};
 use crate::replicas::Replicas;
@@ -38,7 +40,7 @@ use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
 use crate::settings::{InvalidSettings, RepositorySettings, Settings};
 use crate::standing::Standing;
-use crate::transfer::Transfers;
+use crate::transfer::{Left, Transfers};
 
 /// Why the repository does not start.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +103,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     if !identity.has(Role::Repository) {
         return Err(StartError::Identity(identity.to_string()));
     }
+    let refused = daemon.metrics.refusals(&identity.to_string())?;
+    credentials.on_refusal(move |what| {
+        let counter = match what {
+            Refused::Call => &refused.calls,
+            Refused::Connection => &refused.connections,
+        };
+        counter.inc();
+    });
     let key = read("repository.signing_key", &own.signing_key, |text| {
         SigningKey::from_pem(&String::from_utf8_lossy(text)).map_err(|error| error.to_string())
     })?;
@@ -135,6 +145,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
         md5: own.md5,
+        left: Left::default(),
+        stores: Stores::new(&daemon.metrics)?,
     };
     let assembler = Assembler {
         replicas: Arc::clone(&replicas),
@@ -190,6 +202,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         repairing: Names::default(),
         suspected: Names::default(),
     };
+    let stores = transfers.stores.clone();
     let people = Arc::new(People {
         requests: Requests::new(admin.clone()).map_err(AdminError::from)?,
         admin: admin.clone(),
@@ -259,6 +272,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         drains,
         replicas,
         mail,
+        stores,
         people,
         tasks: daemon.tasks.clone(),
         clock: daemon.clock.clone(),

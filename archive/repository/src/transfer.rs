@@ -2,24 +2,34 @@
 //!
 //! What happens is reported as events; what it means is for the store core to decide. The bytes are hashed once, here,
 //! while they pass.
+//!
+//! A stream that broke off goes on where it stood, if the same content is announced by a strong digest: at the last
+//! point that the hashing has kept and every node has. What arrives is held against all that was announced for it.
 
+mod hash;
+mod left;
+mod meeting;
+
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, StoreFailure, UploadId};
-use archive_proof::TreeBuilder;
+use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId};
 use archive_rpc::Kind;
 use bytes::Bytes;
-use md5::{Digest, Md5};
-use sha2::Sha256;
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
+use hash::Hash;
+pub(crate) use left::Left;
+use meeting::{Meeting, Seat};
+
 use crate::coordinator::Mail;
 use crate::depositor::{Chunk, Source};
+use crate::metrics::Stores;
 use crate::replicas::{Copy, Opened, Replicas, Upload, failure};
-use crate::store::{Content, Event, Requester};
+use crate::store::{Claim, Content, Event, Requester};
 
 /// Chunks on their way to one replica.
 const WINDOW: usize = 8;
@@ -33,6 +43,9 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// How long the node is waited for after the last byte, beside the size-dependent part, and the slowest reading back.
 const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
+/// How fast a node reads what it has of an upload, at least, in bytes per second.
+const READING: u64 = 50_000_000;
+
 /// What every transfer needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfers {
@@ -42,6 +55,8 @@ pub(crate) struct Transfers {
     pub(crate) clock: Clock,
     pub(crate) stall: Duration,
     pub(crate) md5: bool,
+    pub(crate) left: Left,
+    pub(crate) stores: Stores,
 }
 
 /// What is being stored.
@@ -53,70 +68,173 @@ pub(crate) struct Item {
 }
 
 /// How a file goes into a replica.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Route {
     /// Nodes that shall not have it.
     pub(crate) avoid: Vec<NodeId>,
     /// The coordinator is not told how far it is: to it, the replica has the file all the time.
     pub(crate) is_quiet: bool,
+    /// Where the replicas agree on where the bytes begin; without it, at the first.
+    attends: Option<Seat>,
 }
+
+impl Route {
+    /// One for what the coordinator did not order.
+    pub(crate) fn quiet(avoid: Vec<NodeId>) -> Self {
+        Self {
+            avoid,
+            is_quiet: true,
+            attends: None,
+        }
+    }
+}
+
+/// A file that a depositor brings.
+pub(crate) struct Arrival {
+    pub(crate) item: Item,
+    /// What was said of the bytes by all who brought them.
+    pub(crate) claim: Claim,
+    pub(crate) requester: Requester,
+    pub(crate) source: Source,
+}
+
+/// In place of an admission: nobody will come back for the upload, and the nodes need not keep what they have of it.
+pub(crate) const FORGET: &str = "";
 
 /// The admission, once there is one; dropped without one, the targets give up.
 pub(crate) type Seal = watch::Sender<Option<Arc<str>>>;
 
 impl Transfers {
     /// Tees the depositor's stream into `targets`. The caller gives the admission through the result.
-    pub(crate) fn start(
-        &self,
-        item: Item,
-        requester: Requester,
-        source: Source,
-        targets: Vec<ReplicaId>,
-    ) -> Seal {
+    pub(crate) fn start(&self, arrival: Arrival, targets: Vec<ReplicaId>) -> Seal {
         let (seal, sealed) = watch::channel(None);
+        let with_md5 = self.md5 || arrival.claim.digests.md5.is_some();
+        let before = self
+            .left
+            .take(&arrival.item.upload, &arrival.source, with_md5);
+        let mut meeting = Meeting::of(before);
         let mut lanes = Vec::new();
         for replica in targets {
             let (lane, chunks) = mpsc::channel(WINDOW);
             lanes.push((replica.clone(), lane));
-            let (transfers, item, sealed) = (self.clone(), item.clone(), sealed.clone());
+            let (transfers, item, sealed) = (self.clone(), arrival.item.clone(), sealed.clone());
+            let route = Route {
+                attends: meeting.seat(),
+                ..Route::default()
+            };
             self.tasks.spawn_once("upload", async move {
-                transfers.fill(replica, item, chunks, sealed).await;
+                transfers
+                    .fill_from(replica, item, chunks, sealed, route)
+                    .await;
                 Ok::<(), std::convert::Infallible>(())
             });
         }
-        let (transfers, name) = (self.clone(), item.name);
+        let transfers = self.clone();
         self.tasks.spawn_once("transfer", async move {
-            let event = match transfers.tee(&name, source, lanes).await {
-                Some(content) => Event::Received { requester, content },
-                None => Event::SourceGone { requester },
-            };
-            transfers.mail.happened(name, event).await;
+            transfers.bring(arrival, lanes, meeting, with_md5).await;
             Ok::<(), std::convert::Infallible>(())
         });
         seal
     }
 
+    /// Agrees with the replicas where to begin, reads the depositor's stream, and reports how it ended.
+    async fn bring(
+        &self,
+        arrival: Arrival,
+        lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
+        meeting: Meeting,
+        with_md5: bool,
+    ) {
+        let Arrival {
+            item,
+            claim,
+            requester,
+            mut source,
+        } = arrival;
+        let limit = self.reading(meeting.furthest());
+        let mut agreeing = pin!(meeting.agree(&self.clock, limit));
+        let begin = loop {
+            tokio::select! {
+                begin = &mut agreeing => break begin,
+                // It hears that it is not forgotten.
+                () = self.clock.sleep(PROGRESS) => source.wait(),
+            }
+        };
+        let (from, points) = (begin.offset, begin.points);
+        if from > 0 {
+            tracing::info!(file = %item.name, from, "a store goes on where it stood");
+            self.stores.resumed.inc_by(from);
+        }
+        source.ready(item.upload.clone(), from);
+        let mut hash = Hash::after(from, points, with_md5);
+        let answers = source.answers();
+        let content = tokio::select! {
+            biased;
+            content = self.tee(&item.name, &mut source, lanes, &mut hash) => content,
+            // Nobody hears what comes of it: the next stream need not wait for this one's slowest replica.
+            () = answers.closed() => None,
+        };
+        // Until a replica has committed, also one whose bytes are all here may have to be sent again.
+        self.left.put(&item.upload, &source, hash);
+        let Some(content) = content else {
+            return self
+                .mail
+                .happened(item.name, Event::SourceGone { requester })
+                .await;
+        };
+        let mut event = Event::Received {
+            requester,
+            content: content.clone(),
+        };
+        if let Err(error) = claim.verify(&item.name, &content) {
+            self.left.forget(&item.upload);
+            if from > 0 {
+                // Who is to blame cannot be told: what lies before may be another's. It is sent again, whole.
+                tracing::warn!(file = %item.name, from, %error, "a store that went on is not what was announced");
+                event = Event::SourceGone { requester };
+            }
+        }
+        self.mail.happened(item.name, event).await;
+    }
+
     /// Reads the depositor's stream and only hashes it.
-    pub(crate) fn compare(&self, name: FileName, requester: Requester, source: Source) {
+    pub(crate) fn compare(
+        &self,
+        name: FileName,
+        upload: UploadId,
+        requester: Requester,
+        mut source: Source,
+    ) {
         let transfers = self.clone();
         self.tasks.spawn_once("compare", async move {
-            let event = match transfers.tee(&name, source, Vec::new()).await {
+            source.ready(upload, 0);
+            let mut hash = Hash::new(transfers.md5 || source.claim.digests.md5.is_some());
+            let content = transfers
+                .tee(&name, &mut source, Vec::new(), &mut hash)
+                .await;
+            let event = match content {
                 Some(content) => Event::Received { requester, content },
                 None => Event::SourceGone { requester },
             };
             transfers.mail.happened(name, event).await;
             Ok::<(), std::convert::Infallible>(())
         });
+    }
+
+    /// How long a node is waited for that reads what it has of an upload.
+    fn reading(&self, bytes: u64) -> Duration {
+        self.stall
+            .saturating_add(Duration::from_secs(bytes / READING))
     }
 
     /// Reads the source to its end, hashing and handing on; `None`: it broke off.
     async fn tee(
         &self,
         name: &FileName,
-        mut source: Source,
+        source: &mut Source,
         mut lanes: Vec<(ReplicaId, mpsc::Sender<Bytes>)>,
+        hash: &mut Hash,
     ) -> Option<Content> {
-        let mut hash = Hash::new(self.md5 || source.has_md5);
         let is_teeing = !lanes.is_empty();
         loop {
             match source.next().await {
@@ -124,12 +242,13 @@ impl Transfers {
                     tracing::info!(file = %name, %why, "a depositor's stream broke off");
                     return None;
                 }
-                Ok(Chunk::End) => return hash.finish(),
+                Ok(Chunk::End) => return Some(hash.content()),
                 Ok(Chunk::Data(bytes)) => {
                     hash.update(&bytes)?;
-                    if hash.size > source.announced {
+                    self.stores.bytes.inc_by(bytes.len() as u64);
+                    if hash.size() > source.claim.size {
                         // Longer than announced: whatever follows, it will be refused.
-                        return hash.finish();
+                        return Some(hash.content());
                     }
                     let mut open = Vec::with_capacity(lanes.len());
                     for (replica, lane) in lanes {
@@ -154,7 +273,7 @@ impl Transfers {
                         tracing::warn!(file = %name, "no replica takes the file any more");
                         return None;
                     }
-                    source.taken(hash.size);
+                    source.taken(hash.size());
                 }
             }
         }
@@ -165,10 +284,22 @@ impl Transfers {
         &self,
         replica: ReplicaId,
         item: Item,
-        mut chunks: mpsc::Receiver<Bytes>,
+        chunks: mpsc::Receiver<Bytes>,
         sealed: watch::Receiver<Option<Arc<str>>>,
     ) {
         let route = Route::default();
+        self.fill_from(replica, item, chunks, sealed, route).await;
+    }
+
+    /// The same, by this route.
+    async fn fill_from(
+        &self,
+        replica: ReplicaId,
+        item: Item,
+        mut chunks: mpsc::Receiver<Bytes>,
+        sealed: watch::Receiver<Option<Arc<str>>>,
+        route: Route,
+    ) {
         let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
         match filled.await {
             Ok(None) => {}
@@ -214,10 +345,11 @@ impl Transfers {
                 self.mail.happened(item.name.clone(), event).await;
             }
         };
-        let (node, opened) = self.open(replica, item, route.avoid).await?;
+        let points = route.attends.as_ref().map(Seat::points).unwrap_or_default();
+        let (node, opened) = self.open(replica, item, route.avoid, &points).await?;
         let placed = Event::Placed {
             replica: replica.clone(),
-            node,
+            node: node.clone(),
         };
         tell(placed).await;
         let mut upload = match opened {
@@ -227,7 +359,13 @@ impl Transfers {
                     read_back: false,
                 }));
             }
-            Opened::Ready(upload) => upload,
+            Opened::Ready(offer) => {
+                let from = match route.attends {
+                    None => 0,
+                    Some(seat) => seat.agree(&node, offer.offset, offer.root).await?,
+                };
+                offer.start(from).await?
+            }
         };
         let mut told = self.clock.instant();
         while let Some(bytes) = chunks.recv().await {
@@ -249,6 +387,11 @@ impl Transfers {
         let Some(admission) = admission else {
             return Ok(None);
         };
+        if *admission == *FORGET {
+            // Whether or not it does: what it keeps it reaps one day.
+            drop(self.clock.timeout(self.stall, upload.close(FORGET)).await);
+            return Ok(None);
+        }
         let uploaded = Event::DataUploaded {
             replica: replica.clone(),
         };
@@ -274,7 +417,9 @@ impl Transfers {
         replica: &ReplicaId,
         item: &Item,
         mut avoid: Vec<NodeId>,
+        points: &[u64],
     ) -> Result<(NodeId, Opened), Status> {
+        let limit = self.reading(points.last().copied().unwrap_or(0));
         let until = self.clock.instant() + self.stall;
         let avoided = avoid
             .iter()
@@ -289,8 +434,8 @@ impl Transfers {
                 let said = format!("{}{refusals}", status.message());
                 Kind::of(&status).status(said)
             })?;
-            let opening = place.open(&item.upload, &item.name, item.size);
-            let opened = self.clock.timeout(self.stall, opening).await;
+            let opening = place.open(&item.upload, &item.name, item.size, points.to_vec());
+            let opened = self.clock.timeout(limit, opening).await;
             let status = match opened {
                 Ok(Ok(opened)) => return Ok((place.node, opened)),
                 Ok(Err(status)) => status,
@@ -320,47 +465,4 @@ pub(crate) struct Carried {
     pub(crate) copy: Copy,
     /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
     read_back: bool,
-}
-
-/// All that is computed while the bytes pass.
-struct Hash {
-    tree: TreeBuilder<std::io::Sink>,
-    sha256: Sha256,
-    md5: Option<Md5>,
-    size: u64,
-}
-
-impl Hash {
-    fn new(md5: bool) -> Self {
-        let tree = TreeBuilder::new(std::io::sink());
-        Self {
-            tree,
-            sha256: Sha256::new(),
-            md5: md5.then(Md5::new),
-            size: 0,
-        }
-    }
-
-    /// `None` never comes: a sink takes everything.
-    fn update(&mut self, bytes: &[u8]) -> Option<()> {
-        self.sha256.update(bytes);
-        if let Some(md5) = &mut self.md5 {
-            md5.update(bytes);
-        }
-        self.size += bytes.len() as u64;
-        self.tree.update(bytes).ok()
-    }
-
-    fn finish(self) -> Option<Content> {
-        let root: Root = self.tree.finish().ok()?.root;
-        let digests = Digests {
-            sha256: Some(self.sha256.finalize().into()),
-            md5: self.md5.map(|md5| md5.finalize().into()),
-        };
-        Some(Content {
-            root,
-            size: self.size,
-            digests,
-        })
-    }
 }

@@ -28,6 +28,7 @@ use tonic::transport::server::Connected;
 use crate::guard::Peer;
 use crate::identity::Identity;
 use crate::limits::Limits;
+use crate::refusal::Refused;
 use crate::tls::{Credentials, Loaded};
 
 /// Accepts until nobody takes the connections any more. Then the listener is closed. `cut` ends every connection.
@@ -51,7 +52,15 @@ pub(crate) async fn accept(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
                     make_place(&mut under_way, limits.handshakes);
-                    let task = handshake(stream, address, credentials.current(), limits.handshake, cut.child_token());
+                    let (loaded, refusals) = (credentials.current(), credentials.refusals().clone());
+                    let shaking = handshake(stream, address, loaded, limits.handshake, cut.child_token());
+                    let task = async move {
+                        let shaken = shaking.await;
+                        if shaken.is_err() {
+                            refusals.tell(Refused::Connection);
+                        }
+                        shaken.ok().flatten()
+                    };
                     under_way.push_back(handshakes.spawn(task));
                 }
                 Err(error) => pause_after(&error).await,
@@ -73,6 +82,7 @@ pub(crate) async fn accept(
                         }
                         Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
                             tracing::warn!(address = %shaken.live.address, "turned away: too many connections");
+                            credentials.refusals().tell(Refused::Connection);
                         }
                     }
                 }
@@ -105,13 +115,17 @@ struct Shaken {
     loaded: Arc<Loaded>,
 }
 
+/// No handshake, or no good certificate.
+struct TurnedAway;
+
+/// `None`: closed before it was done.
 async fn handshake(
     stream: TcpStream,
     address: SocketAddr,
     loaded: Arc<Loaded>,
     limit: Duration,
     cut: CancellationToken,
-) -> Option<Shaken> {
+) -> Result<Option<Shaken>, TurnedAway> {
     let shaking = async {
         stream.set_nodelay(true)?;
         TlsAcceptor::from(loaded.server()).accept(stream).await
@@ -124,7 +138,7 @@ async fn handshake(
                 .peer_certificates()
                 .unwrap_or_default()
                 .to_vec();
-            Some(Shaken {
+            Ok(Some(Shaken {
                 stream,
                 live: Live {
                     address,
@@ -132,19 +146,19 @@ async fn handshake(
                     cut,
                 },
                 loaded,
-            })
+            }))
         }
         Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
             tracing::debug!(%address, "closed during the handshake");
-            None
+            Ok(None)
         }
         Ok(Err(error)) => {
             tracing::info!(%address, %error, "turned away");
-            None
+            Err(TurnedAway)
         }
         Err(_elapsed) => {
             tracing::info!(%address, "turned away: no handshake within {limit:?}");
-            None
+            Err(TurnedAway)
         }
     }
 }

@@ -16,6 +16,7 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use crate::identity::{Identity, InvalidIdentity};
+use crate::refusal::{Refusals, Refused};
 use crate::rules::Rules;
 use crate::status::Kind;
 
@@ -31,13 +32,15 @@ pub(crate) struct Peer {
 pub(crate) struct GuardLayer {
     environment: Arc<str>,
     rules: Arc<Rules>,
+    refusals: Refusals,
 }
 
 impl GuardLayer {
-    pub(crate) fn new(environment: &str, rules: Rules) -> Self {
+    pub(crate) fn new(environment: &str, rules: Rules, refusals: Refusals) -> Self {
         Self {
             environment: environment.into(),
             rules: Arc::new(rules),
+            refusals,
         }
     }
 
@@ -105,6 +108,7 @@ where
             Err(status) => {
                 let address = request.extensions().get::<Peer>().map(|peer| peer.address);
                 tracing::info!(?address, reason = status.message(), "refused");
+                self.guard.refusals.tell(Refused::Call);
                 Box::pin(ready(Ok(status.into_http())))
             }
         }
@@ -140,7 +144,7 @@ mod tests {
                 identity: identity.map(Arc::new),
             });
         }
-        let response = GuardLayer::new("lab", rules)
+        let response = GuardLayer::new("lab", rules, Refusals::default())
             .layer(handler)
             .oneshot(request)
             .await

@@ -108,6 +108,7 @@ pub async fn serve(
         .layer(GuardLayer::new(
             credentials.identity().environment(),
             services.rules,
+            credentials.refusals().clone(),
         ))
         .add_routes(routes);
 

@@ -27,6 +27,7 @@ use tokio::sync::watch;
 
 use crate::identity::{Identity, InvalidIdentity};
 use crate::pem::{first, sections};
+use crate::refusal::{Refusals, Refused};
 use crate::verify::{Expected, ExpectedServer};
 
 /// Where one's own certificate and those one trusts are read from, at start and at each reload.
@@ -93,6 +94,7 @@ pub enum CredentialsError {
 pub struct Credentials {
     files: Option<CredentialFiles>,
     current: Arc<watch::Sender<Arc<Loaded>>>,
+    refusals: Refusals,
 }
 
 /// What was taken up last. Never changed, only exchanged.
@@ -113,6 +115,7 @@ impl Credentials {
         Ok(Self {
             files: Some(files),
             current: Arc::new(watch::Sender::new(Arc::new(loaded))),
+            refusals: Refusals::default(),
         })
     }
 
@@ -121,6 +124,7 @@ impl Credentials {
         Ok(Self {
             files: None,
             current: Arc::new(watch::Sender::new(Arc::new(Loaded::new(pem, now)?))),
+            refusals: Refusals::default(),
         })
     }
 
@@ -142,6 +146,15 @@ impl Credentials {
     /// Who one is.
     pub fn identity(&self) -> Arc<Identity> {
         Arc::clone(&self.current().identity)
+    }
+
+    /// From now on `hear` is told of whatever a server with these credentials turns away; only the first is.
+    pub fn on_refusal(&self, hear: impl Fn(Refused) + Send + Sync + 'static) {
+        self.refusals.told_to(hear);
+    }
+
+    pub(crate) const fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Says when they were exchanged.

@@ -102,6 +102,23 @@ async fn repair(
     Ok(said)
 }
 
+/// Checks a file and repairs it: what came of it.
+pub(super) async fn mend(cluster: &Cluster, name: &FileName) -> Vec<String> {
+    let names = vec![name.to_string()];
+    let request = wire::CheckRequest {
+        names: names.clone(),
+        ..of(Kind::Checksums)
+    };
+    assert_eq!(check(cluster, request).await.unwrap().anomalies.len(), 1);
+    let request = wire::RepairRequest {
+        names,
+        reason: "a test".to_owned(),
+        ..wire::RepairRequest::default()
+    };
+    let steps = repair(cluster, request).await.unwrap();
+    steps.into_iter().map(|step| step.outcome).collect()
+}
+
 fn everything() -> wire::RepairRequest {
     wire::RepairRequest {
         all: true,

@@ -51,6 +51,10 @@ pub(crate) struct Cluster {
     addresses: BTreeMap<String, SocketAddr>,
     /// The replicas in the repository's settings.
     replicas: Vec<String>,
+    /// Those of them that no answer waits for.
+    pub(crate) optional: Vec<String>,
+    /// Where nodes say that they are reached, from their next start on; else where they listen.
+    pub(crate) endpoints: BTreeMap<String, String>,
     /// More lines of the repository's own settings, from its next start on.
     pub(crate) extra: String,
     /// What else stands in the settings of the repository, from its next start on.
@@ -112,6 +116,8 @@ impl Cluster {
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
             replicas: Vec::new(),
+            optional: Vec::new(),
+            endpoints: BTreeMap::new(),
             extra: String::new(),
             repository_settings: String::new(),
         };
@@ -265,6 +271,18 @@ impl Cluster {
         &self.trust
     }
 
+    /// A depositor that reaches the repository at this address.
+    pub(crate) fn depositor_at(&self, address: &str, grant: &str) -> Depositor {
+        let (credentials, expected) = (self.credentials(grant), Expected::role(Role::Repository));
+        let channel = connect_lazy(address, &credentials, &expected, &Limits::default());
+        Depositor::new(channel.unwrap(), Arc::clone(&self.trust), limits())
+    }
+
+    /// What a part counts.
+    pub(crate) fn page(&self, part: &str) -> String {
+        self.running[part].metrics.page().unwrap()
+    }
+
     fn layout(&self, replica: &str) -> Layout {
         Layout::new(&self.path(replica).join("volume"))
     }
@@ -291,16 +309,20 @@ impl Cluster {
             ),
             Some((_, own)) => {
                 let replica = own.split('-').next().unwrap_or(own);
+                let endpoint = self.endpoints.get(part);
+                let endpoint = endpoint.map(|at| format!("endpoint = '{at}'\n"));
                 format!(
                     "[bitarchive]\nnode = '{own}-1'\nreplica = '{replica}'\ndata = '{at}/{own}/node'\n\
-                     volumes = ['{at}/{own}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n",
-                    self.address(&format!("monitor-{replica}"))
+                     volumes = ['{at}/{own}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n{}",
+                    self.address(&format!("monitor-{replica}")),
+                    endpoint.unwrap_or_default()
                 )
             }
             None => {
                 let replica = |id: &str, kind: &str, monitor: &str| {
+                    let required = !self.optional.iter().any(|optional| optional == id);
                     format!(
-                        "[[replica]]\nid = '{id}'\nkind = '{kind}'\nmonitor = '{}'\n",
+                        "[[replica]]\nid = '{id}'\nkind = '{kind}'\nrequired = {required}\nmonitor = '{}'\n",
                         self.address(monitor)
                     )
                 };

@@ -2,6 +2,8 @@
 //!
 //! Needs root. Where it cannot run, it says so: a test that did not run has not passed.
 
+mod full;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};

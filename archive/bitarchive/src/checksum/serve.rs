@@ -8,10 +8,11 @@ use archive_daemon::{Daemon, Step, Worker, WorkerError};
 use archive_rpc::{Limits, Role};
 use tokio::task::spawn_blocking;
 
+use super::metrics::Show;
 use super::{ChecksumReplica, Options, Settings};
 use crate::heartbeat::Reload;
 use crate::rpc::checksum::{Door, services};
-use crate::serve::{StartError, offer, trust};
+use crate::serve::{StartError, count_refusals, offer, trust};
 
 /// How often the label follows the table.
 const STAMP: Duration = Duration::from_secs(1);
@@ -30,6 +31,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
             node: own.node,
         });
     }
+    count_refusals(&credentials, &daemon)?;
     let options = Options {
         node: own.node,
         replica: own.replica,
@@ -49,6 +51,9 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let stamp = Stamp(Arc::clone(&replica));
     let instance = replica.replica().as_str();
     daemon.workers.spawn_instance(instance, stamp)?;
+    daemon
+        .workers
+        .spawn_instance(instance, Show::new(Arc::clone(&replica), &daemon.metrics)?)?;
     let reload = Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),

@@ -14,6 +14,7 @@ mod crash;
 mod disks;
 mod mend;
 mod published;
+mod resume;
 mod scrub;
 mod strangers;
 mod verify;

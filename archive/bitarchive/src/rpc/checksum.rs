@@ -144,15 +144,14 @@ fn required(field: &'static str, value: String) -> Result<String, InvalidMessage
 impl Intake for ChecksumReplica {
     type Incoming<'a> = Receiving<'a>;
 
-    /// Of a stream that was cut nothing is kept, so every one begins anew.
     fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        _from_start: bool,
+        points: &[u64],
     ) -> Result<Receiving<'_>, NodeError> {
-        Self::begin(self, upload, name, size)
+        Self::begin(self, upload, name, size, points)
     }
 
     fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError> {
@@ -177,13 +176,17 @@ impl Incoming for Receiving<'_> {
         self.root_so_far()
     }
 
-    /// Never asked for less than nothing.
-    fn keep(self, _length: u64) -> Result<Self, NodeError> {
-        Ok(self)
+    fn keep(self, length: u64) -> Result<Self, NodeError> {
+        Ok(self.back_to(length))
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
         self.write_all(bytes)
+    }
+
+    fn discard(self) -> Result<(), NodeError> {
+        drop(self.back_to(0));
+        Ok(())
     }
 
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {

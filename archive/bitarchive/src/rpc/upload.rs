@@ -19,6 +19,9 @@ use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::node::Node;
 
+/// In how many places a sender may offer to go on: more than an honest one ever does.
+const MOST_POINTS: usize = 1024;
+
 /// The sender's messages, waited for on a thread that may block.
 pub(crate) struct Steps {
     stream: Idle<Streaming<wire::UploadRequest>>,
@@ -52,13 +55,13 @@ pub(crate) trait Intake {
     where
         Self: 'a;
 
-    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    /// Begins to receive a file; or goes on where an earlier stream of the same upload was cut, at one of `points`.
     fn begin(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        from_start: bool,
+        points: &[u64],
     ) -> Result<Self::Incoming<'_>, NodeError>;
 
     /// The file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
@@ -80,6 +83,8 @@ pub(crate) trait Incoming: Sized {
     fn keep(self, length: u64) -> Result<Self, NodeError>;
     /// Takes the next bytes.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError>;
+    /// Forgets what is here.
+    fn discard(self) -> Result<(), NodeError>;
     /// Holds the bytes against the admission and stores them, durably.
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError>;
 }
@@ -97,7 +102,14 @@ pub(crate) fn receive<I: Intake>(
     };
     let name = fields::file_name("name", &open.name)?;
     let id = fields::upload_id(&open.upload)?;
-    let mut upload = match intake.begin(&id, &name, open.size, open.from_start) {
+    if open.points.len() > MOST_POINTS {
+        let reason = format!(
+            "are {}, and at most {MOST_POINTS} may be",
+            open.points.len()
+        );
+        return Err(InvalidMessage::invalid("points", reason).into());
+    }
+    let mut upload = match intake.begin(&id, &name, open.size, &open.points) {
         Err(NodeError::Taken { .. })
             if let Some(entry) = intake.earlier(&name).map_err(failed)? =>
         {
@@ -132,6 +144,11 @@ pub(crate) fn receive<I: Intake>(
     let admission = loop {
         match steps.next()? {
             Step::Data(bytes) => take(&mut upload, &bytes, &id, open.size).map_err(failed)?,
+            Step::Close(close) if close.admission.is_empty() => {
+                upload.discard().map_err(failed)?;
+                let reason = "is empty: what was received is forgotten";
+                return Err(InvalidMessage::invalid("admission", reason).into());
+            }
             Step::Close(close) => break close.admission,
             Step::Open(_) | Step::Start(_) => return Err(unexpected("data or close")),
         }
@@ -180,12 +197,12 @@ impl Intake for Node {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-        from_start: bool,
+        points: &[u64],
     ) -> Result<crate::Upload<'_>, NodeError> {
-        if from_start {
+        if points.is_empty() {
             self.begin_anew(upload, name, size)
         } else {
-            Self::begin(self, upload, name, size)
+            self.begin_at(upload, name, size, points)
         }
     }
 
@@ -222,6 +239,10 @@ impl Incoming for crate::Upload<'_> {
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
         self.write_all(bytes)
+    }
+
+    fn discard(self) -> Result<(), NodeError> {
+        Self::discard(self)
     }
 
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {

@@ -1,8 +1,9 @@
 //! What may be sent, and what becomes of what may not.
 
+use archive_proof::points::STRIDE;
 use archive_rpc::Kind;
 use proto_archive::wire::FindRequest;
-use proto_archive::wire::upload_request::Step;
+use proto_archive::wire::upload_request::{Start, Step};
 
 use crate::world::{PATIENCE, TRUSTED, World, admission, noise, root, say, signed};
 
@@ -129,6 +130,51 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
     assert_eq!(entry.unwrap().root, root(&bytes).as_bytes()[..]);
     let found = running.replica.clone().locate(find).await.unwrap();
     assert_eq!(found.into_inner().gaps, []);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_cut_goes_on_from_what_was_hashed() {
+    let world = World::new();
+    let running = world.start().await;
+    let size = 12 * STRIDE + 5;
+    let bytes = noise(usize::try_from(size).unwrap(), 1);
+    let prefix = |strides: u64| &bytes[..usize::try_from(strides * STRIDE).unwrap()];
+    let upload = world.upload();
+    let ready = async |points: Vec<u64>| {
+        let opening = async {
+            loop {
+                match running.open_at(&upload, "a", size, points.clone()).await {
+                    Err(busy) if Kind::of(&busy) == Kind::Busy => {}
+                    other => return other.unwrap().expect("it is not stored yet"),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, opening).await.unwrap()
+    };
+    let sending = running.open(&upload, "a", size).await.unwrap();
+    let sending = sending.expect("ready");
+    for chunk in prefix(8).chunks(100_000) {
+        say(&sending.steps, Step::Data(chunk.to_vec().into())).await;
+    }
+    // It has hashed all of it once it waits for more: `open` of the next one says how far.
+    drop(sending);
+    let all: Vec<u64> = (1..=12).map(|number| number * STRIDE).collect();
+    let (sending, offered) = ready(all.clone()).await;
+    let reached = offered.offset / STRIDE;
+    assert!((1..=8).contains(&reached), "{offered:?}");
+    assert_eq!(offered.root, root(prefix(reached)).as_bytes()[..]);
+    drop(sending);
+
+    // Not where the sender cannot, and back to where the others stand.
+    let (sending, offered) = ready(vec![5, STRIDE, 11 * STRIDE]).await;
+    assert_eq!(offered.offset, STRIDE);
+    let offset = STRIDE;
+    say(&sending.steps, Step::Start(Start { offset })).await;
+    let envelope = signed(&admission("a", &upload, &bytes), TRUSTED);
+    let rest = &bytes[prefix(1).len()..];
+    let entry = sending.send(rest, envelope).await.unwrap();
+    assert_eq!(entry.root, root(&bytes).as_bytes()[..]);
     running.stop().await;
 }
 

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::upload_request::{Close, Open, Start, Step};
-use proto_archive::wire::upload_response::Step as Answer;
+use proto_archive::wire::upload_response::{Ready, Step as Answer};
 use proto_archive::wire::{FileEntry, FilesRequest, FilesResponse, UploadRequest, UploadResponse};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -235,12 +235,31 @@ impl Running {
         name: &str,
         size: u64,
     ) -> Result<Result<Sending, FileEntry>, Status> {
+        let opened = self.open_at(upload, name, size, Vec::new()).await?;
+        Ok(match opened {
+            Err(entry) => Err(entry),
+            Ok((sending, ready)) => {
+                assert_eq!(ready.offset, 0, "there is nothing to go on from");
+                say(&sending.steps, Step::Start(Start { offset: 0 })).await;
+                Ok(sending)
+            }
+        })
+    }
+
+    /// Opens an upload for a sender that can go on at each of `points`: what it is offered, or the file.
+    pub(crate) async fn open_at(
+        &self,
+        upload: &str,
+        name: &str,
+        size: u64,
+        points: Vec<u64>,
+    ) -> Result<Result<(Sending, Ready), FileEntry>, Status> {
         let (steps, requests) = mpsc::channel(4);
         let open = Open {
             upload: upload.to_owned(),
             name: name.to_owned(),
             size,
-            from_start: false,
+            points,
         };
         say(&steps, Step::Open(open)).await;
         let mut node = self.node.clone();
@@ -251,11 +270,7 @@ impl Running {
         };
         match sending.next().await? {
             Answer::Stored(entry) => Ok(Err(entry)),
-            Answer::Ready(ready) => {
-                assert_eq!(ready.offset, 0, "of a stream that was cut nothing is kept");
-                say(&sending.steps, Step::Start(Start { offset: 0 })).await;
-                Ok(Ok(sending))
-            }
+            Answer::Ready(ready) => Ok(Ok((sending, ready))),
         }
     }
 

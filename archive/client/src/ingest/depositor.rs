@@ -158,7 +158,17 @@ impl Attempt<'_> {
         .await??
         .into_inner();
 
-        match self.next(&mut answers, limits.answer()).await? {
+        // `Taken` before `Ready`: the replicas look at what they have of an earlier stream.
+        let longest = limits.verification(self.deposit.size);
+        let first = within(longest, "waiting for the archive to be ready", async {
+            loop {
+                match self.next(&mut answers, limits.answer()).await {
+                    Ok(Response::Taken(0)) => {}
+                    other => return other,
+                }
+            }
+        });
+        match first.await?? {
             Response::Ready(ready) if ready.offset <= self.deposit.size => {
                 self.offset = ready.offset;
             }

@@ -5,7 +5,7 @@ use archive_model::{ReplicaId, ReplicaKind};
 use super::*;
 use crate::store::ReplicaSpec;
 
-fn row(name: &str) -> AdminRow {
+pub(super) fn row(name: &str) -> AdminRow {
     let spec = ReplicaSpec {
         id: ReplicaId::new("one").unwrap(),
         kind: ReplicaKind::Bitarchive,

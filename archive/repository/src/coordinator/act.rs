@@ -11,8 +11,8 @@ use crate::admin::{AdminError, AdminRow, AuditLine};
 use crate::assemble::Donor;
 use crate::custody::Vouched;
 use crate::depositor::{Custody, Reply, Source};
-use crate::store::{Effect, Requester};
-use crate::transfer::Item;
+use crate::store::{Effect, Requester, Upload};
+use crate::transfer::{Arrival, Item};
 
 /// What was decided about a file.
 pub(super) struct Decided {
@@ -62,8 +62,13 @@ impl Coordinator {
                     | Effect::Seal
                     | Effect::Probe { .. }
                     | Effect::HealFrom { .. }
-                    | Effect::Answer { .. }
                     | Effect::SetTimer(_) => {}
+                    Effect::Answer { requester, result } => {
+                        if let Some(line) = self.refusal(name, *requester, result, now) {
+                            changes.note(line);
+                            is_changed = true;
+                        }
+                    }
                 }
             }
         }
@@ -83,8 +88,11 @@ impl Coordinator {
 
     /// Forgets a file that is no longer on its way; or one that only waits, where there are too many.
     pub(super) fn let_go(&mut self, name: &FileName, now: Timestamp) {
-        let is_idle = |active: &Active| active.state.is_idle();
-        if self.files.get(name).is_some_and(is_idle) {
+        let is_idle = |active: &&Active| active.state.is_idle();
+        if let Some(active) = self.files.get(name).filter(is_idle) {
+            if let Some(upload) = &active.state.record().upload {
+                self.transfers.left.forget(&upload.id);
+            }
             self.forget(name);
         } else {
             self.leave_out(name, now);
@@ -147,7 +155,8 @@ impl Coordinator {
         let mut source: Option<(Requester, Vec<ReplicaId>)> = None;
         for effect in effects {
             match effect {
-                Effect::Persist | Effect::Expire { .. } => {}
+                Effect::Persist => {}
+                Effect::Expire { upload } => self.transfers.left.forget(&upload),
                 Effect::Source { requester } => source = Some((requester, Vec::new())),
                 Effect::BeginUpload { replica, .. } => {
                     if let Some((_, targets)) = &mut source {
@@ -155,8 +164,9 @@ impl Coordinator {
                     }
                 }
                 Effect::Compare { requester } => {
-                    if let Some(source) = self.tell_ready(name, requester) {
-                        self.transfers.compare(name.clone(), requester, source);
+                    if let Some((source, upload)) = self.take_source(name, requester) {
+                        self.transfers
+                            .compare(name.clone(), upload.id, requester, source);
                     }
                 }
                 Effect::Seal => {
@@ -186,45 +196,33 @@ impl Coordinator {
         let Some((requester, targets)) = source else {
             return Ok(());
         };
-        let Some(source) = self.tell_ready(name, requester) else {
+        let Some((source, upload)) = self.take_source(name, requester) else {
             return Ok(());
         };
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
         };
-        let Some(upload) = active.state.record().upload.clone() else {
-            return Ok(());
-        };
-        let item = Item {
-            name: name.clone(),
-            upload: upload.id,
-            size: upload.claim.size,
+        let arrival = Arrival {
+            item: Item {
+                name: name.clone(),
+                upload: upload.id,
+                size: upload.claim.size,
+            },
+            claim: upload.claim,
+            requester,
+            source,
         };
         active.source = Some(requester);
-        active.seal = Some(self.transfers.start(item, requester, source, targets));
+        active.seal = Some(self.transfers.start(arrival, targets));
         Ok(())
     }
 
-    /// Tells a depositor to send and takes its stream.
-    fn tell_ready(&mut self, name: &FileName, requester: Requester) -> Option<Source> {
+    /// Takes a depositor's stream; the transfer tells it where to begin.
+    fn take_source(&mut self, name: &FileName, requester: Requester) -> Option<(Source, Upload)> {
         let depositor = self.depositors.get_mut(&requester)?;
-        let upload = self
-            .files
-            .get(name)?
-            .state
-            .record()
-            .upload
-            .as_ref()?
-            .id
-            .clone();
+        let upload = self.files.get(name)?.state.record().upload.clone()?;
         depositor.sent = true;
-        // One that is gone says so through its stream.
-        drop(
-            depositor
-                .replies
-                .try_send(Reply::Ready { upload, offset: 0 }),
-        );
-        depositor.source.take()
+        Some((depositor.source.take()?, upload))
     }
 
     fn heal(&self, name: &FileName, replica: ReplicaId, donor: &ReplicaId) {
@@ -264,6 +262,7 @@ impl Coordinator {
             return Ok(());
         };
         let reply = if let Err(error) = result {
+            self.transfers.stores.refuse(&error);
             Reply::Failed(error)
         } else {
             let Some(active) = self.files.get(name) else {
@@ -283,6 +282,7 @@ impl Coordinator {
                     .receipt(admission, now, &self.key)
                     .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
                 let already = !depositor.sent;
+                self.transfers.stores.acknowledged.inc();
                 Reply::Stored(Box::new(Custody {
                     receipt,
                     already,

@@ -3,13 +3,12 @@
 //! After admin data were restored from an older export, what was stored since lies in every replica, signed, and nobody
 //! knows it. Taking it in says nothing new: the signature has said it.
 
-use archive_model::FileName;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
+use super::act::Decided;
 use super::{Active, Coordinator, Letter, Mail, Step};
 use crate::admin::{AdminError, AdminRow, AuditLine};
-use crate::store::Effect;
 
 impl Mail {
     /// Takes a file in, and waits until that is remembered. `false`: somebody has that name by now; none: the repository
@@ -29,7 +28,7 @@ impl Coordinator {
         row: AdminRow,
         who: String,
         now: Timestamp,
-        effects: &mut Vec<(FileName, Vec<Effect>)>,
+        all: &mut Vec<Decided>,
     ) -> Step<bool> {
         let name = row.record.name.clone();
         let known = self.admin.file(&name).map_err(AdminError::from)?;
@@ -56,7 +55,7 @@ impl Coordinator {
         if !row.record.is_final() {
             let (active, first) = Active::restore(row, now, &self.limits);
             self.files.insert(name.clone(), active);
-            effects.push((name, first));
+            all.push(Decided::by_itself(name, first));
         }
         Ok(true)
     }

@@ -4,12 +4,13 @@
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 
+use super::act::Decided;
 use super::{Coordinator, Step};
 use crate::admin::AdminError;
 use crate::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
 use crate::custody::Vouched;
 use crate::standing::Now;
-use crate::store::{Effect, Event, FileRecord, Phase};
+use crate::store::{Event, FileRecord, Phase};
 
 /// A copy that did not count, and does if the record says so after the event.
 pub(crate) struct Back {
@@ -77,7 +78,7 @@ impl Coordinator {
         &mut self,
         name: &FileName,
         now: Timestamp,
-        effects: &mut Vec<(FileName, Vec<Effect>)>,
+        all: &mut Vec<Decided>,
     ) -> Step<()> {
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
@@ -88,7 +89,7 @@ impl Coordinator {
         let filed = self.anomalies.rows_of(name).map_err(AdminError::from)?;
         for event in given_up(active.state.record(), &self.standing.now(), &filed) {
             let decided = active.state.apply(event, now, &self.limits);
-            effects.push((name.clone(), decided));
+            all.push(Decided::by_itself(name.clone(), decided));
         }
         Ok(())
     }

@@ -227,10 +227,7 @@ impl Hands {
             upload: upload.id.clone(),
             size,
         };
-        let route = Route {
-            avoid: self.now().leaving_nodes(&source.replica),
-            is_quiet: true,
-        };
+        let route = Route::quiet(self.now().leaving_nodes(&source.replica));
         let (lane, mut chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
         let mut reading = self

@@ -198,17 +198,15 @@ impl Daily {
         };
         let (replies, mut answers) = mpsc::channel(16);
         let (chunks, stream) = mpsc::channel(4);
-        let source = Source::new(
-            ReceiverStream::new(stream),
-            replies.clone(),
-            spooled.size,
-            false,
-        );
+        let stream = ReceiverStream::new(stream);
+        let source = Source::new(stream, replies.clone(), claim.clone()).whole();
         let depositor = Depositor {
             who: self.book().who,
             source: Some(source),
             replies,
             sent: false,
+            claim: claim.clone(),
+            received: None,
             answered: CancellationToken::new(),
         };
         let path = spooled.path.clone();

@@ -44,7 +44,7 @@ impl People {
             specs: &specs,
             now: self.now(),
         };
-        let row = match rule.combine(name, &sightings) {
+        let row = match rule.combine(name, &sightings, &[]) {
             Verdict::File(row) => *row,
             Verdict::Contradicting(which) => {
                 return Err(changed(format!(

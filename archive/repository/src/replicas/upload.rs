@@ -1,12 +1,12 @@
 //! Uploads into one node: open, bytes, the admission.
 
-use archive_model::{FileName, NodeId, UploadId};
+use archive_model::{FileName, NodeId, Root, UploadId};
 use archive_rpc::Kind;
 use bytes::Bytes;
-use proto_archive::wire;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::upload_request::{Close, Open, Start, Step};
 use proto_archive::wire::upload_response::Step as Answer;
+use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
@@ -25,10 +25,28 @@ pub(crate) struct Place {
 /// An open upload into one node.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// It takes bytes from the first on.
-    Ready(Upload),
+    /// It takes bytes, and has some perhaps.
+    Ready(Offer),
     /// It has the file already.
     Stored(Copy),
+}
+
+/// What a node has of an upload already.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    /// How many bytes.
+    pub(crate) offset: u64,
+    /// Their root.
+    pub(crate) root: Root,
+    upload: Upload,
+}
+
+impl Offer {
+    /// Goes on after the first `offset` bytes; what the node has beyond them is forgotten.
+    pub(crate) async fn start(self, offset: u64) -> Result<Upload, Status> {
+        send(&self.upload.steps, Step::Start(Start { offset })).await?;
+        Ok(self.upload)
+    }
 }
 
 /// An upload into one node.
@@ -39,19 +57,21 @@ pub(crate) struct Upload {
 }
 
 impl Place {
-    /// Opens the upload. Bytes are sent from the first on: what an earlier stream left is forgotten.
+    /// Opens the upload, for a sender that can go on at each of `points`; without any, what an earlier stream left is
+    /// forgotten.
     pub(crate) async fn open(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
+        points: Vec<u64>,
     ) -> Result<Opened, Status> {
         let (steps, requests) = mpsc::channel(4);
         let open = Open {
             upload: upload.to_string(),
             name: name.to_string(),
             size,
-            from_start: true,
+            points,
         };
         send(&steps, Step::Open(open)).await?;
         let mut client = self.client.clone();
@@ -61,10 +81,11 @@ impl Place {
             .into_inner();
         match next(&mut answers).await? {
             Answer::Stored(entry) => Ok(Opened::Stored(copy(&entry)?)),
-            Answer::Ready(_) => {
-                send(&steps, Step::Start(Start { offset: 0 })).await?;
-                Ok(Opened::Ready(Upload { steps, answers }))
-            }
+            Answer::Ready(ready) => Ok(Opened::Ready(Offer {
+                offset: ready.offset,
+                root: fields::root("root", &ready.root)?,
+                upload: Upload { steps, answers },
+            })),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The service `Ingest`.
 
-use archive_model::{ArchiveError, Digests};
+use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
 use proto_archive::wire::ingest_server::Ingest;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Door, admin_failed, convert};
+use crate::admin::Admin;
 use crate::depositor::{Chunk, Depositor, Reply, Source};
 use crate::store::Claim;
 
@@ -31,33 +32,24 @@ impl Ingest for Door {
         let Some(Step::Open(open)) = first.step else {
             return Err(InvalidMessage::missing("open").into());
         };
-        let name = open.name.parse().map_err(|reason| {
-            fields::to_status(&ArchiveError::Name {
-                name: open.name.clone(),
-                reason,
-            })
-        })?;
-        let claim = claim(&open)?;
+        let (name, claim) = asked(&open).inspect_err(|_refused| self.stores.refuse_invalid())?;
         let (replies, answers) = mpsc::channel(16);
-        let source = Source::new(
-            chunks(steps),
-            replies.clone(),
-            claim.size,
-            claim.digests.md5.is_some(),
-        );
+        let source = Source::new(chunks(steps), replies.clone(), claim.clone());
         let depositor = Depositor {
             who,
             source: Some(source),
             replies,
             sent: false,
+            claim: claim.clone(),
+            received: None,
             answered: CancellationToken::new(),
         };
         if !self.mail.ask(name, claim, depositor).await {
             return Err(Kind::Unavailable.status("the repository is stopping"));
         }
-        Ok(Response::new(Box::pin(
-            ReceiverStream::new(answers).map(answer),
-        )))
+        let admin = self.admin.clone();
+        let answers = ReceiverStream::new(answers).map(move |reply| answer(&admin, reply));
+        Ok(Response::new(Box::pin(answers)))
     }
 
     async fn stat(
@@ -113,6 +105,16 @@ fn depositor(identity: &Identity) -> Result<String, Status> {
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
+fn asked(open: &Open) -> Result<(FileName, Claim), Status> {
+    let name = open.name.parse().map_err(|reason| {
+        fields::to_status(&ArchiveError::Name {
+            name: open.name.clone(),
+            reason,
+        })
+    })?;
+    Ok((name, claim(open)?))
+}
+
 fn claim(open: &Open) -> Result<Claim, Status> {
     let root = fields::optional_root("blake3", &open.blake3)?;
     let sha256 = fields::optional_bytes("sha256", &open.sha256)?;
@@ -145,7 +147,16 @@ fn chunks(
     })
 }
 
-fn answer(reply: Reply) -> Result<wire::StoreResponse, Status> {
+/// Another file whose name differs only in case. The receipt does not wait for it.
+fn similar(admin: &Admin, name: &FileName) -> String {
+    let found = admin.similar(name).unwrap_or_else(|error| {
+        tracing::error!(%error, "the index of similar names cannot be read");
+        None
+    });
+    found.map(|other| other.to_string()).unwrap_or_default()
+}
+
+fn answer(admin: &Admin, reply: Reply) -> Result<wire::StoreResponse, Status> {
     use wire::store_response::{Ready, Step, Stored};
     let step = match reply {
         Reply::Ready { upload, offset } => Step::Ready(Ready {
@@ -158,7 +169,7 @@ fn answer(reply: Reply) -> Result<wire::StoreResponse, Status> {
             replicas: convert::replicas(&custody.record),
             receipt: custody.receipt,
             already: custody.already,
-            similar_name: String::new(),
+            similar_name: similar(admin, &custody.record.name),
         }),
     };
     Ok(wire::StoreResponse { step: Some(step) })

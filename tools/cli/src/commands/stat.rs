@@ -1,9 +1,12 @@
 //! `holdfast stat`: how files stand in each replica.
 
+mod history;
+
 use archive_client::{FileStatus, Ingest, Progress};
 use clap::Args;
 use serde::Serialize;
 
+use self::history::{Moment, history, line};
 use super::Context;
 use super::get::name;
 use crate::exit::{Exit, Failure};
@@ -12,30 +15,46 @@ use crate::session::Session;
 
 /// Show how files stand in each replica
 ///
+/// With `--history` also what was done to each and what was found of it, oldest first: the audit trail and the
+/// anomalies, open and ended. That needs the role officer.
+///
 /// The exit code is 1 if a file is not in the archive, or not completed in every replica.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast stat 12-34-20260101-00001.warc.gz
+  holdfast stat --history 12-34-20260101-00001.warc.gz --as officer
   holdfast stat 12-34-20260101-00001.warc.gz 12-34-20260101-00002.warc.gz --json")]
 pub(crate) struct Stat {
     /// Names of files in the archive
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+    /// Also what was done to each file and what was found of it
+    #[arg(long)]
+    history: bool,
+}
+
+/// What is known of a file.
+#[derive(Debug, Serialize)]
+struct Known {
+    #[serde(flatten)]
+    status: FileStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<Moment>>,
 }
 
 /// What is known of one name.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Known(Box<FileStatus>),
+    Known(Box<Known>),
     Failed { name: String, error: Failure },
 }
 
 impl Answer {
     fn exit(&self) -> Exit {
         match self {
-            Self::Known(status)
-                if status.replicas.iter().all(|one| {
+            Self::Known(known)
+                if known.status.replicas.iter().all(|one| {
                     one.progress == Progress::UploadCompleted || one.progress == Progress::Withdrawn
                 }) =>
             {
@@ -50,12 +69,21 @@ impl Answer {
 impl Stat {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
-        let depositor = session.depositor();
+        let (depositor, keeper) = (session.depositor(), session.keeper());
         let mut answers = Vec::new();
         for text in self.names {
-            let asked = async { Ok::<_, Failure>(depositor.stat(&name(&text)?).await?) };
+            let asked = async {
+                let status = depositor.stat(&name(&text)?).await?;
+                let history = if self.history {
+                    let asked = history(&keeper, &status.name).await;
+                    Some(asked.map_err(|error| session.failure(error))?)
+                } else {
+                    None
+                };
+                Ok::<_, Failure>(Known { status, history })
+            };
             answers.push(match asked.await {
-                Ok(status) => Answer::Known(Box::new(status)),
+                Ok(known) => Answer::Known(Box::new(known)),
                 Err(error) => {
                     let error = error.about(&text);
                     tell(&error.message);
@@ -69,8 +97,11 @@ impl Stat {
                 .document(&serde_json::json!({ "files": answers }))?;
         } else {
             for answer in &answers {
-                if let Answer::Known(status) = answer {
-                    show(&context.output, status)?;
+                if let Answer::Known(known) = answer {
+                    show(&context.output, &known.status)?;
+                    for moment in known.history.iter().flatten() {
+                        context.output.line(&line(moment))?;
+                    }
                 }
             }
         }

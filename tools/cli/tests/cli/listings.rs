@@ -5,8 +5,9 @@ use std::process::Stdio;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::status_response::ReplicaState;
 use proto_archive::wire::{
-    Condition, FileEntry, Gap, ListEntry, ListResponse, NodeStatus, ReplicaKind, ReplicaProgress,
-    ReplicaStatus, StatResponse, StatusResponse, VolumeStatus,
+    AnomaliesResponse, AnomalyState, AuditLineState, AuditResponse, Condition, FileEntry, Gap,
+    ListEntry, ListResponse, NodeStatus, ReplicaKind, ReplicaProgress, ReplicaStatus, StatResponse,
+    StatusResponse, VolumeStatus,
 };
 
 use crate::holdfast::{Place, Ran, executable};
@@ -180,6 +181,78 @@ async fn a_stat_shows_every_replica() {
     assert_eq!(ran["files"][0]["replicas"][1]["progress"], "upload-failed");
     assert_eq!(ran["files"][1]["error"]["class"], "usage");
     place.holdfast(&["stat", "../b"]).expect(2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_is_what_was_done_and_what_was_found_in_order() {
+    let place = Place::new().await;
+    let line = |number, at: &str, what: &str| AuditLineState {
+        number,
+        at: at.into(),
+        who: "harvester/h".into(),
+        file: "a".into(),
+        what: what.into(),
+        previous: String::new(),
+    };
+    let anomaly = AnomalyState {
+        id: "a7".into(),
+        file: "a".into(),
+        replica: "two".into(),
+        kind: "missing".into(),
+        what: "missing".into(),
+        size: 7,
+        since: "2026-01-02T00:00:00Z".into(),
+        state: "closed".into(),
+        found_by: "scrub".into(),
+        ended: "2026-01-04T00:00:00Z".into(),
+        ended_why: "repaired".into(),
+        ..AnomalyState::default()
+    };
+    let prepare = || {
+        let mut state = place.world.archive.state();
+        state.stat = StatResponse {
+            name: "a".into(),
+            size: 7,
+            root: vec![0x0a; 32].into(),
+            depositor: "harvester/h".into(),
+            admitted: "2026-01-01T00:00:00Z".into(),
+            replicas: vec![replica("one", ReplicaProgress::UploadCompleted)],
+            ..StatResponse::default()
+        };
+        let lines = vec![
+            line(3, "2026-01-01T00:00:00Z", "stored"),
+            line(9, "2026-01-03T00:00:00Z", "replaced"),
+        ];
+        state.keeping.audit.say([AuditResponse { lines }]);
+        let anomalies = vec![anomaly.clone()];
+        state
+            .keeping
+            .anomalies
+            .say([AnomaliesResponse { anomalies }]);
+    };
+    prepare();
+    let words = ["stat", "--history", "a", "--as", "officer"];
+    let ran = place.holdfast(&words).expect(0);
+    let places: Vec<_> = ["stored", "found  scrub", "replaced", "ended  -"]
+        .iter()
+        .map(|what| {
+            ran.out
+                .find(what)
+                .unwrap_or_else(|| panic!("{what}: {ran:?}"))
+        })
+        .collect();
+    assert!(places.is_sorted(), "{ran:?}");
+    prepare();
+    let said = place
+        .holdfast(&[&words[..], &["--json"]].concat())
+        .expect(0)
+        .json();
+    let history = &said["files"][0]["history"];
+    assert_eq!(history[0]["kind"], "act");
+    assert_eq!(
+        (&history[3]["kind"], &history[3]["anomaly"]),
+        (&"ended".into(), &"a7".into())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

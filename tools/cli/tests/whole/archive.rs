@@ -166,6 +166,14 @@ impl Archive {
         self.run(&["store", path.to_str().expect("text")]).expect(0);
     }
 
+    /// Stores a new file where not every replica can take it.
+    #[track_caller]
+    pub fn store_into_some(&self, name: &str, size: usize) {
+        let path = self.make(name, size);
+        let ran = self.run(&["store", path.to_str().expect("text")]);
+        assert!(matches!(ran.code, 1 | 4), "{ran:#?}");
+    }
+
     /// Flips one bit of a stored copy, behind the archive's back.
     pub fn flip(&self, replica: &str, name: &str, offset: u64) {
         self.damage(replica, name, offset, |byte| byte ^ 1);
@@ -200,6 +208,11 @@ impl Archive {
         wait("the end of a killed part", || {
             test_kill_process(id).is_err() || is_zombie(id)
         });
+    }
+
+    /// Stops a part where it stands, or lets it go on.
+    pub fn signal(&self, part: &str, signal: Signal) {
+        kill_process(self.pid(part), signal).expect("a signal");
     }
 
     fn pid(&self, part: &str) -> Pid {

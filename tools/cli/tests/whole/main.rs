@@ -13,6 +13,7 @@
 
 mod archive;
 mod damage;
+mod hang;
 mod kills;
 mod loss;
 #[path = "../../../../conformance/tests/crash/mounts.rs"]

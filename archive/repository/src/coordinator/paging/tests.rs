@@ -13,6 +13,7 @@ use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 use super::super::{Letter, Mail, Paging, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
+use crate::anomalies::Anomalies;
 use crate::assemble::Assembler;
 use crate::heal::Healer;
 use crate::replicas::Replicas;
@@ -93,7 +94,10 @@ fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
         clock: clock.clone(),
         stall,
         md5: false,
+        left: crate::transfer::Left::default(),
+        stores: crate::metrics::Stores::new(&archive_daemon::Metrics::new()).unwrap(),
     };
+    let anomalies = Arc::new(Anomalies::open(admin, clock.clone()).unwrap());
     let assembler = Assembler {
         replicas,
         clock: clock.clone(),
@@ -116,6 +120,8 @@ fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
         depositors: HashMap::new(),
         last_requester: 0,
         waiting: Vec::new(),
+        anomalies,
+        back: Vec::new(),
         paging: Paging::default(),
     }
 }

@@ -150,7 +150,10 @@ fn every_table_comes_back_and_goes_on() {
         "what was approved is done"
     );
     let asked = requests.ask(
-        Act::RetireNode("one-1".parse().unwrap()),
+        Act::RetireNode {
+            node: "one-1".parse().unwrap(),
+            last_copies: false,
+        },
         "old",
         &person("operator/otto"),
         now(),

@@ -1,0 +1,90 @@
+//! What a checksum replica counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use archive_daemon::metrics::MetricError;
+use archive_daemon::{Counter, Metrics, Step, Worker, WorkerError};
+use tokio::task::spawn_blocking;
+
+use super::ChecksumReplica;
+
+/// How often the page is brought up to date.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What was done since it was last shown.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counted {
+    pub(super) fn recorded(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn hashed(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Shows what a checksum replica counts; every instrument bears the label `node`.
+pub(super) struct Show {
+    replica: Arc<ChecksumReplica>,
+    metrics: Metrics,
+    files: Counter,
+    bytes: Counter,
+}
+
+impl Show {
+    pub(super) fn new(
+        replica: Arc<ChecksumReplica>,
+        metrics: &Metrics,
+    ) -> Result<Self, MetricError> {
+        let metrics = metrics.labelled("node", replica.node().as_str());
+        Ok(Self {
+            files: metrics.counter(
+                "checksum_replica_recorded_files_total",
+                "Files that were recorded",
+                &[],
+            )?,
+            bytes: metrics.counter(
+                "checksum_replica_hashed_bytes_total",
+                "Bytes that came and were hashed",
+                &[],
+            )?,
+            replica,
+            metrics,
+        })
+    }
+}
+
+impl Worker for Show {
+    const NAME: &'static str = "metrics";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let counted = &self.replica.counted;
+        self.files.inc_by(counted.files.swap(0, Ordering::Relaxed));
+        self.bytes.inc_by(counted.bytes.swap(0, Ordering::Relaxed));
+        let replica = Arc::clone(&self.replica);
+        let space = spawn_blocking(move || replica.space()).await?;
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let free = space.as_ref().ok().map(|(space, _)| bytes(space.free));
+        let usable = space.as_ref().ok().map(|(_, usable)| bytes(*usable));
+        self.metrics.show(
+            "checksum_replica_free_bytes",
+            "Free space on the disk of its record",
+            &[],
+            free,
+        )?;
+        self.metrics.show(
+            "checksum_replica_usable_bytes",
+            "Free space on that disk, without the reserve",
+            &[],
+            usable,
+        )?;
+        Ok(Step::Idle(PAUSE))
+    }
+}

@@ -1,0 +1,138 @@
+//! A file that is being hashed, and what is kept of a stream that was cut.
+//!
+//! A checksum replica has no bytes to look at again: it goes on from the states that it kept of its own computation, in
+//! memory, bounded, and only while it lives.
+
+use std::io::Sink;
+use std::mem;
+use std::sync::PoisonError;
+
+use archive_model::{FileName, Root, UploadId};
+use archive_proof::points::split;
+use archive_proof::{Envelope, Points, Prefix, TreeBuilder};
+use jiff::Timestamp;
+
+use super::{ChecksumReplica, Recorded};
+use crate::admitted;
+use crate::catalog::Entry;
+use crate::error::NodeError;
+use crate::node::Claim;
+
+/// What a stream left: a group and a half for each point.
+pub(super) type Left = Points<Prefix>;
+
+/// How many points are kept of all streams that were cut: some 30 MB.
+pub(super) const MOST_LEFT: usize = 2048;
+
+/// A file that is being hashed. Memory: a hundred groups. Dropping it keeps what a later stream can go on from.
+#[derive(Debug)]
+pub struct Receiving<'a> {
+    replica: &'a ChecksumReplica,
+    claim: Claim,
+    id: UploadId,
+    tree: TreeBuilder<Sink>,
+    points: Left,
+}
+
+impl<'a> Receiving<'a> {
+    pub(super) fn begin(
+        replica: &'a ChecksumReplica,
+        claim: Claim,
+        id: UploadId,
+        points: &[u64],
+    ) -> Self {
+        let left = replica.left.lock();
+        let left = left.unwrap_or_else(PoisonError::into_inner).take(&id);
+        let mut receiving = Self {
+            replica,
+            claim,
+            id,
+            tree: TreeBuilder::new(std::io::sink()),
+            points: left.unwrap_or_default(),
+        };
+        let kept = receiving.points.iter().map(|(size, _)| size);
+        let shared = kept.filter(|size| points.contains(size));
+        let last = shared.last().unwrap_or(0);
+        receiving.go_back(last);
+        receiving
+    }
+
+    fn go_back(&mut self, length: u64) {
+        self.tree = if let Some(prefix) = self.points.back_to(length) {
+            TreeBuilder::after(prefix.clone())
+        } else {
+            self.points = Points::default();
+            TreeBuilder::new(std::io::sink())
+        };
+    }
+
+    /// Forgets what came after `length` bytes: all, where no state is kept.
+    #[must_use]
+    pub fn back_to(mut self, length: u64) -> Self {
+        self.go_back(length);
+        self
+    }
+
+    /// The name it is received for.
+    pub const fn name(&self) -> &FileName {
+        &self.claim.name
+    }
+
+    /// How many bytes have come.
+    pub const fn received(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// The root of the bytes that have come.
+    pub fn root_so_far(&self) -> Root {
+        self.tree.root_so_far()
+    }
+
+    /// Takes the next bytes.
+    pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), NodeError> {
+        self.replica.counted.hashed(bytes.len());
+        while !bytes.is_empty() {
+            let (piece, rest) = split(self.tree.size(), bytes);
+            let hashed = self.tree.update(piece);
+            hashed.map_err(|error| self.replica.hash_error(error))?;
+            self.points.keep(self.tree.size(), || self.tree.prefix());
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Holds the bytes against the admission and writes the row. When this returns, it is synced.
+    pub fn commit(mut self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+        // Right or wrong, nothing goes on from here.
+        self.points = Points::default();
+        let tree = mem::replace(&mut self.tree, TreeBuilder::new(std::io::sink()));
+        let (replica, name) = (self.replica, &self.claim.name);
+        let admitted = admitted::verify(admission, &replica.options.trust, name)?;
+        let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
+        admitted::compare(&admitted, name, &self.id, tree.size, tree.root)?;
+        let recorded = Recorded {
+            size: tree.size,
+            root: tree.root,
+            stored: now,
+        };
+        let kept = replica.record.add(name, recorded, admission.as_str())?;
+        replica.counted.recorded();
+        let entry = replica.entry(name.clone(), &kept);
+        if kept.root == tree.root {
+            Ok(entry)
+        } else {
+            Err(replica.taken(entry))
+        }
+    }
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        let points = mem::take(&mut self.points);
+        if !points.is_empty() {
+            let left = self.replica.left.lock();
+            let mut left = left.unwrap_or_else(PoisonError::into_inner);
+            left.put(self.id.clone(), points.len(), points);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Uploads that were cut, and senders that can go on in some places only.
+
+use archive_model::GROUP_SIZE;
+
+use super::*;
+
+fn root(bytes: &[u8]) -> Root {
+    Root::from_bytes(*blake3::hash(bytes).as_bytes())
+}
+
+#[test]
+fn a_cut_upload_goes_on_at_the_last_point_that_it_has_reached() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let content = bytes(200_000);
+    let groups = |count: u64| count * GROUP_SIZE;
+    for (number, cut, points, expected) in [
+        (
+            0,
+            70_000,
+            vec![groups(1), groups(3), groups(4), groups(5)],
+            groups(4),
+        ),
+        (1, 65_536, vec![groups(4)], groups(4)),
+        (2, 65_535, vec![groups(4)], 0),
+        (3, 70_000, vec![groups(5), u64::MAX], 0),
+        (4, 0, vec![groups(1)], 0),
+        // Not sorted, and no whole groups: never more than is there, and never part of a group.
+        (5, 70_000, vec![u64::MAX, groups(3) + 5, 7], groups(3)),
+    ] {
+        let (file, upload) = (format!("f-{number}"), format!("u-{number}"));
+        let id = UploadId::new(&upload).unwrap();
+        let size = content.len() as u64;
+        let mut receiving = node.begin_at(&id, &name(&file), size, &points).unwrap();
+        assert_eq!(receiving.received(), 0);
+        receiving.write_all(&content[..cut]).unwrap();
+        drop(receiving);
+        let mut receiving = node.begin_at(&id, &name(&file), size, &points).unwrap();
+        let here = usize::try_from(receiving.received()).unwrap();
+        assert_eq!(here as u64, expected, "{points:?} of {cut}");
+        assert_eq!(receiving.root_so_far(), root(&content[..here]));
+        receiving.write_all(&content[here..]).unwrap();
+        let signed = machine.sign(&admission(&file, &content, &upload));
+        let entry = receiving.commit(&signed, now()).unwrap();
+        assert_eq!(entry.row.root, Some(root(&content)));
+        assert_eq!(std::fs::read(machine.target(&file).file).unwrap(), content);
+        assert_eq!(machine.incoming(), 0);
+    }
+}
+
+#[test]
+fn what_has_rotted_meanwhile_has_another_root() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let content = bytes(100_000);
+    let id = UploadId::new("u").unwrap();
+    let mut receiving = node.begin(&id, &name("a"), 100_000).unwrap();
+    receiving.write_all(&content).unwrap();
+    drop(receiving);
+    let path = machine.path("disk/incoming/u");
+    let mut rotten = std::fs::read(&path).unwrap();
+    rotten[20_000] ^= 1;
+    std::fs::write(&path, rotten).unwrap();
+    let receiving = node.begin_at(&id, &name("a"), 100_000, &[4 * GROUP_SIZE]);
+    let receiving = receiving.unwrap();
+    assert_eq!(receiving.received(), 4 * GROUP_SIZE);
+    assert_ne!(receiving.root_so_far(), root(&content[..65_536]));
+    let mut receiving = receiving.keep(0).unwrap();
+    receiving.write_all(&content).unwrap();
+    let signed = machine.sign(&admission("a", &content, "u"));
+    receiving.commit(&signed, now()).unwrap();
+}

@@ -1,0 +1,78 @@
+//! What is shown only while it is known, and what a server turned away.
+
+use super::{AnyFamily, Counter, MetricError, Metrics};
+
+/// What a server turned away. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Refusals {
+    /// Calls that no rule allows, or of nobody who is known.
+    pub calls: Counter,
+    /// Connections: no handshake, or no certificate that is good.
+    pub connections: Counter,
+}
+
+impl Metrics {
+    /// Shows a value, or takes it off the page while it is not known.
+    pub fn show(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[(&str, &str)],
+        value: Option<i64>,
+    ) -> Result<(), MetricError> {
+        let gauge = self.gauge(name, help, labels)?;
+        if let Some(value) = value {
+            gauge.set(value);
+            return Ok(());
+        }
+        let labels = self.check(name, labels)?;
+        if let Some(AnyFamily::Gauge(family)) = self.shared().families.get(name) {
+            family.remove(&labels);
+        }
+        Ok(())
+    }
+
+    /// The instruments for what a server turns away.
+    pub fn refusals(&self, server: &str) -> Result<Refusals, MetricError> {
+        let labels = [("server", server)];
+        Ok(Refusals {
+            calls: self.counter(
+                "rpc_calls_refused_total",
+                "Calls that were refused before any handler saw them",
+                &labels,
+            )?,
+            connections: self.counter(
+                "rpc_connections_refused_total",
+                "Connections that were turned away: no handshake, or no good certificate",
+                &labels,
+            )?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_not_known_is_not_on_the_page() {
+        let metrics = Metrics::new();
+        let show = |node, value| {
+            metrics
+                .show("age_seconds", "Age", &[("node", node)], value)
+                .unwrap();
+            metrics.page().unwrap()
+        };
+        assert!(!show("a", None).contains("age_seconds{"));
+        assert!(show("a", Some(7)).contains("age_seconds{node=\"a\"} 7\n"));
+        assert!(show("b", Some(-1)).contains("age_seconds{node=\"b\"} -1\n"));
+        let page = show("a", None);
+        assert!(
+            !page.contains("node=\"a\"") && page.contains("node=\"b\""),
+            "{page}"
+        );
+        assert!(show("a", Some(8)).contains("age_seconds{node=\"a\"} 8\n"));
+        metrics.counter("other", "", &[]).unwrap();
+        assert!(metrics.show("other", "", &[], None).is_err());
+    }
+}

@@ -1,0 +1,205 @@
+//! States kept while bytes pass, so that a stream that was cut goes on near where it was.
+//!
+//! Owns which states are kept: every one of the last few mebibytes, and fewer the further back, so that their number
+//! grows with the logarithm of the size. Two ends that keep points of one stream keep the same ones: what the one that
+//! is behind keeps, as far as it has come, is never less than what the other keeps of it.
+//!
+//! Not promised: that a state is right for the bytes of another stream. Compare roots before going on.
+
+use std::collections::VecDeque;
+
+use archive_model::UploadId;
+
+/// Bytes between two points where they are closest.
+pub const STRIDE: u64 = 1024 * 1024;
+
+/// How many of the last points are all kept.
+const DENSE: u64 = 8;
+
+/// Splits `bytes`, which come after `size` others, before the next point.
+pub fn split(size: u64, bytes: &[u8]) -> (&[u8], &[u8]) {
+    let room = usize::try_from(STRIDE - size % STRIDE).unwrap_or(usize::MAX);
+    bytes.split_at(room.min(bytes.len()))
+}
+
+/// Whether a state is kept after `size` bytes.
+pub const fn is_point(size: u64) -> bool {
+    size > 0 && size.is_multiple_of(STRIDE)
+}
+
+/// The states of one stream, each with how many bytes had passed.
+#[derive(Clone, Debug)]
+pub struct Points<T>(Vec<(u64, T)>);
+
+impl<T> Default for Points<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Points<T> {
+    /// Keeps the state after `size` bytes; nothing, unless [`is_point`]. Sizes must rise.
+    pub fn keep(&mut self, size: u64, state: impl FnOnce() -> T) {
+        if !is_point(size) {
+            return;
+        }
+        let newest = size / STRIDE;
+        self.0.retain(|(size, _)| {
+            let number = size / STRIDE;
+            newest.saturating_sub(number) < DENSE << number.trailing_zeros()
+        });
+        self.0.push((size, state()));
+    }
+
+    /// Every point, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.0.iter().map(|(size, state)| (*size, state))
+    }
+
+    /// Forgets what came after `size` bytes, and gives the state there; none: that is no point that is kept.
+    pub fn back_to(&mut self, size: u64) -> Option<&T> {
+        self.0.retain(|(other, _)| *other <= size);
+        let last = self.0.last();
+        last.filter(|(other, _)| *other == size)
+            .map(|(_, state)| state)
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What streams left that were cut, by their upload. Bounded: the oldest go first.
+#[derive(Debug)]
+pub struct Shelf<T> {
+    most: usize,
+    weight: usize,
+    left: VecDeque<(UploadId, usize, T)>,
+}
+
+impl<T> Shelf<T> {
+    /// Keeps things that weigh at most `most` together.
+    pub const fn new(most: usize) -> Self {
+        Self {
+            most,
+            weight: 0,
+            left: VecDeque::new(),
+        }
+    }
+
+    /// Puts down what the stream of an upload left, in place of what an earlier one did.
+    pub fn put(&mut self, upload: UploadId, weight: usize, left: T) {
+        self.take(&upload);
+        self.weight = self.weight.saturating_add(weight);
+        self.left.push_back((upload, weight, left));
+        while self.weight > self.most
+            && let Some((_, weight, _)) = self.left.pop_front()
+        {
+            self.weight -= weight;
+        }
+    }
+
+    /// Takes up what the stream of an upload left.
+    pub fn take(&mut self, upload: &UploadId) -> Option<T> {
+        let at = self.left.iter().position(|(other, _, _)| other == upload)?;
+        let (_, weight, left) = self.left.remove(at)?;
+        self.weight -= weight;
+        Some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(strides: u64) -> Points<u64> {
+        let mut points = Points::default();
+        for number in 1..=strides {
+            points.keep(number * STRIDE, || number);
+        }
+        points
+    }
+
+    #[test]
+    fn wherever_the_other_end_stands_little_is_sent_again() {
+        for strides in (0..200).chain([1000, 1024, 4097, 1 << 20]) {
+            let points = after(strides);
+            assert!(points.len() <= 100, "{strides}: {}", points.len());
+            for behind in (0..strides.min(300)).chain([strides / 2, strides]) {
+                let stands = strides - behind;
+                let before = points.iter().filter(|(size, _)| *size <= stands * STRIDE);
+                let goes_on = before.last().map_or(0, |(_, number)| *number);
+                let again = stands - goes_on;
+                assert!(
+                    again <= behind / 2,
+                    "of {strides}, {behind} behind: {again} again"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_that_is_behind_has_what_the_other_kept_of_it() {
+        for (ahead, behind) in [(1, 1), (9, 8), (100, 37), (1025, 1000), (5000, 64)] {
+            let known: Vec<u64> = after(behind).iter().map(|(size, _)| size).collect();
+            let points = after(ahead);
+            let shared = points.iter().filter(|(size, _)| *size <= behind * STRIDE);
+            for (size, _) in shared {
+                assert!(known.contains(&size), "{ahead}, {behind}: {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn going_back_forgets_what_came_after() {
+        let mut points = after(20);
+        assert_eq!(points.back_to(18 * STRIDE + 1), None);
+        assert_eq!(points.back_to(18 * STRIDE), Some(&18));
+        assert_eq!(points.iter().last(), Some((18 * STRIDE, &18)));
+        assert_eq!(points.back_to(0), None);
+        assert!(points.is_empty());
+        points.keep(STRIDE + 1, || 0);
+        points.keep(0, || 0);
+        assert!(points.is_empty(), "these are no points");
+    }
+
+    #[test]
+    fn bytes_are_split_at_the_points() {
+        let bytes = vec![0; 3 * 1024 * 1024];
+        let mut size = STRIDE - 5;
+        let mut rest = bytes.as_slice();
+        let mut lengths = Vec::new();
+        while !rest.is_empty() {
+            let (piece, others) = split(size, rest);
+            lengths.push(piece.len() as u64);
+            size += piece.len() as u64;
+            rest = others;
+        }
+        assert_eq!(lengths, [5, STRIDE, STRIDE, STRIDE - 5]);
+        assert_eq!(split(7, b""), (b"".as_slice(), b"".as_slice()));
+    }
+
+    #[test]
+    fn the_shelf_is_bounded_and_the_oldest_go_first() {
+        let id = |name: &str| UploadId::new(name).unwrap();
+        let mut shelf = Shelf::new(10);
+        shelf.put(id("a"), 4, 'a');
+        shelf.put(id("b"), 4, 'b');
+        shelf.put(id("a"), 5, 'A');
+        shelf.put(id("c"), 5, 'c');
+        assert_eq!(shelf.take(&id("b")), None, "it was the oldest");
+        assert_eq!(shelf.take(&id("a")), Some('A'));
+        assert_eq!(shelf.take(&id("a")), None);
+        shelf.put(id("d"), 11, 'd');
+        assert_eq!(shelf.take(&id("c")), None);
+        assert_eq!(shelf.take(&id("d")), None, "heavier than the shelf bears");
+        shelf.put(id("e"), 10, 'e');
+        assert_eq!(shelf.take(&id("e")), Some('e'));
+    }
+}

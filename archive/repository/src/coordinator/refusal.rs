@@ -1,0 +1,55 @@
+//! Conflicts leave a line in the trail: who brought what, and what it was held against.
+
+use archive_model::{ArchiveError, FileName};
+use jiff::Timestamp;
+
+use super::Coordinator;
+use crate::admin::AuditLine;
+use crate::store::{Claim, Requester};
+
+impl Coordinator {
+    /// The line about a depositor that is told that its bytes are other bytes; none for any other answer.
+    pub(super) fn refusal(
+        &self,
+        name: &FileName,
+        requester: Requester,
+        result: &Result<(), ArchiveError>,
+        now: Timestamp,
+    ) -> Option<AuditLine> {
+        let Err(error @ (ArchiveError::Exists { .. } | ArchiveError::Mismatch { .. })) = result
+        else {
+            return None;
+        };
+        let depositor = self.depositors.get(&requester)?;
+        let brought = match &depositor.received {
+            Some(root) => format!("received root {root}"),
+            None => announced(&depositor.claim),
+        };
+        Some(AuditLine {
+            at: now,
+            who: depositor.who.clone(),
+            file: Some(name.clone()),
+            what: format!("refused to store: {error}; {brought}"),
+        })
+    }
+}
+
+fn announced(claim: &Claim) -> String {
+    let digests = [
+        claim.root.map(|root| format!("root {root}")),
+        claim
+            .digests
+            .sha256
+            .map(|digest| format!("sha256 {}", hex::encode(digest))),
+        claim
+            .digests
+            .md5
+            .map(|digest| format!("md5 {}", hex::encode(digest))),
+    ];
+    let digests: Vec<String> = digests.into_iter().flatten().collect();
+    let size = claim.size;
+    if digests.is_empty() {
+        return format!("announced {size} bytes and no digest");
+    }
+    format!("announced {size} bytes, {}", digests.join(", "))
+}

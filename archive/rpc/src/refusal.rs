@@ -1,0 +1,38 @@
+//! Who was turned away, told to whoever counts it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// What was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A call that no rule allows, or of nobody who is known.
+    Call,
+    /// A connection: no handshake, or no certificate that is good.
+    Connection,
+}
+
+type Hear = Box<dyn Fn(Refused) + Send + Sync>;
+
+/// Tells of refusals. Clones share one listener.
+#[derive(Clone, Default)]
+pub(crate) struct Refusals(Arc<OnceLock<Hear>>);
+
+impl Refusals {
+    /// From now on `hear` is told; only the first listener is.
+    pub(crate) fn told_to(&self, hear: impl Fn(Refused) + Send + Sync + 'static) {
+        self.0.get_or_init(|| Box::new(hear));
+    }
+
+    pub(crate) fn tell(&self, refused: Refused) {
+        if let Some(hear) = self.0.get() {
+            hear(refused);
+        }
+    }
+}
+
+impl fmt::Debug for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refusals").finish_non_exhaustive()
+    }
+}
