@@ -55,7 +55,8 @@ impl Node {
                 name.to_string(),
             ));
         }
-        let claim = self.claim(name, &verb("adopt")?)?;
+        let id = verb("adopt", name)?;
+        let claim = self.claim(name, &id)?;
         let layout = self.layout(volume)?;
         self.look_at(volume, &layout, name, now)?;
         let row = self
@@ -81,9 +82,8 @@ impl Node {
             }
         }
         let target = layout.target(name);
-        let blame = |error| self.blame_writing(volume, error);
-        let survey =
-            Survey::of(&layout.incoming(), verb("adopt")?.as_str(), &target.file).map_err(blame)?;
+        let blame = |error| self.blame(volume, error);
+        let survey = Survey::of(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
             let (size, root) = (survey.size(), survey.root());
             survey.discard().map_err(blame)?;
@@ -204,7 +204,8 @@ impl Node {
     /// Hashes one unexpected file; returns how many bytes. One that cannot be read, or is being handled, stays as it is.
     fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
         let (name, volume) = (&entry.name, &entry.volume);
-        let (Ok(layout), Ok(_claim)) = (self.layout(volume), self.claim(name, &verb("hash")?))
+        let (Ok(layout), Ok(_claim)) =
+            (self.layout(volume), self.claim(name, &verb("hash", name)?))
         else {
             return Ok(0);
         };

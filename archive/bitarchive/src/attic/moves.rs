@@ -199,7 +199,7 @@ impl Node {
         cause: &Cause,
         now: Timestamp,
     ) -> Result<Item, NodeError> {
-        let _claim = self.claim(name, &verb("put-aside")?)?;
+        let _claim = self.claim(name, &verb("put-aside", name)?)?;
         let layout = self.layout(volume)?;
         self.brake().check(now)?;
         let target = layout.target(name);
@@ -274,7 +274,7 @@ impl Node {
             }
         }
         let name = reason.name;
-        let _claim = self.claim(&name, &verb("take-back")?)?;
+        let _claim = self.claim(&name, &verb("take-back", &name)?)?;
         self.refuse_taken(&name, None)?;
         let target = layout.target(&name);
         if is_there(&target.file)? {
@@ -343,9 +343,9 @@ impl Node {
         kept: &Target,
         (name, size, root): (&FileName, u64, Root),
     ) -> Result<(), NodeError> {
-        let blame = |error: DiskError| self.blame_writing(volume, error);
-        let survey = Survey::of(&layout.incoming(), verb("take-back")?.as_str(), &kept.file)
-            .map_err(blame)?;
+        let blame = |error: DiskError| self.blame(volume, error);
+        let id = verb("take-back", name)?;
+        let survey = Survey::of(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (size, root) {
             let received = survey.root().to_string();
             survey.discard().map_err(blame)?;

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use archive_durable::{AppendFile, DiskError};
-use archive_model::{FileName, InvalidId, Root, UploadId};
+use archive_model::{FileName, Root};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::ChecksumReplica;
 use super::record::{RecordError, removed};
 use crate::error::NodeError;
-use crate::node::Claim;
+use crate::node::{Claim, verb};
 
 /// A line of `removed.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,13 +95,7 @@ impl ChecksumReplica {
         (who, why): (&str, &str),
         now: Timestamp,
     ) -> Result<Removed, PutAsideError> {
-        let by = UploadId::new("put-aside").map_err(|error: InvalidId| {
-            // A constant that is an id: never.
-            PutAsideError::Node(NodeError::Admission {
-                name: name.clone(),
-                why: error.to_string(),
-            })
-        })?;
+        let by = verb("put-aside", name)?;
         let _claim = Claim::take(&self.receiving, name, &by)?;
         let found = self.record.file(name).map_err(NodeError::from)?;
         let found = found.ok_or_else(|| PutAsideError::NotFound(name.clone()))?;
