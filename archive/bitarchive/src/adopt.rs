@@ -4,11 +4,12 @@
 //! can: their rows know their roots. [`Node::adopt`] then makes such a file one like any other.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive_daemon::{Period, Step, Worker, WorkerError};
-use archive_durable::{PublishError, Sidecar, Survey, UncachedFile};
+use archive_durable::{PublishError, Sidecar, Survey, UncachedFile, directory};
 use archive_model::{FileName, VolumeId};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
@@ -164,7 +165,8 @@ impl Node {
     ) -> Result<(), archive_durable::DiskError> {
         let target = layout.target(name);
         let beside = [target.sidecar.as_path(), target.outboard.as_path()];
-        if beside.iter().all(|path| path.symlink_metadata().is_err()) {
+        let is_absent = |path: &&Path| matches!(directory::kind(path), Ok(None));
+        if beside.iter().all(is_absent) {
             return Ok(());
         }
         let who = format!("node {}", self.id());

@@ -153,6 +153,7 @@ impl Node {
             Err(NodeError::Disk(error)) => {
                 tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
                 self.volumes.blame(id, &error)?;
+                self.volumes.cannot_accept(id, &error);
                 Ok(None)
             }
             Err(other) => Err(other),
@@ -272,13 +273,13 @@ impl Node {
             .map(|upload| upload.as_str().to_owned())
             .collect();
         for (_, layout) in self.volumes.online() {
-            for entry in directory::list(&layout.incoming())? {
-                let is_old = matches!(entry.kind, directory::EntryKind::File { changed, .. } if changed < before);
-                let name = entry.name.to_string_lossy();
+            for (last, kind) in directory::look(&layout.incoming())? {
+                let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
+                let name = last.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
                 let is_old = is_old && !crate::mend::is_of_a_mend(&name);
                 if is_old && !receiving.iter().any(|active| active == upload) {
-                    directory::remove_name(&layout.incoming().join(&entry.name))?;
+                    directory::remove_name(&layout.incoming().join(&last))?;
                     reaped += 1;
                 }
             }

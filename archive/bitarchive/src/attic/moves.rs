@@ -61,15 +61,22 @@ pub(crate) fn settle_all(
     volume: &VolumeId,
     layout: &Layout,
 ) -> Result<(), NodeError> {
-    for entry in directory::list(&layout.attic())? {
-        let is_begun = entry.name.to_string_lossy().starts_with('.');
-        if !is_begun || entry.kind != EntryKind::Directory {
+    for name in directory::names(&layout.attic())? {
+        let place = layout.attic().join(&name);
+        if !name.to_string_lossy().starts_with('.') {
             continue;
         }
-        let place = layout.attic().join(&entry.name);
+        match directory::kind(&place) {
+            Ok(Some(EntryKind::Directory)) => {}
+            Ok(_) => continue,
+            Err(error) => {
+                tracing::error!(%volume, item = ?name, %error, "a move was not ended");
+                continue;
+            }
+        }
         match settle_found(catalog, volume, layout, &place) {
             Err(NodeError::Disk(error)) if error.severity() != Severity::Disk => {
-                tracing::error!(%volume, item = ?entry.name, %error, "a move was not ended");
+                tracing::error!(%volume, item = ?name, %error, "a move was not ended");
             }
             other => other?,
         }
