@@ -13,6 +13,7 @@ mod broken;
 mod crash;
 mod disks;
 mod mend;
+mod names;
 mod published;
 mod scrub;
 mod strangers;
