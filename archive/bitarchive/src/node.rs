@@ -21,6 +21,7 @@ use crate::upload::Upload;
 use crate::volumes::{Volume, Volumes};
 use crate::work::{Hold, Work, Works};
 
+mod answered;
 mod claims;
 mod disks;
 mod upkeep;
@@ -123,12 +124,17 @@ impl Node {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let mut found = Reconciled::default();
+        let mut is_any_new = false;
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
                 found.add(one);
                 self.volumes.accept(&id);
                 self.note_looked();
+                is_any_new = true;
             }
+        }
+        if is_any_new {
+            self.forget_all_answered(now)?;
         }
         self.settle_again();
         Ok(found)

@@ -8,6 +8,7 @@ use super::*;
 use crate::catalog::Condition;
 
 mod adopt;
+mod answered;
 mod attic;
 mod broken;
 mod crash;
