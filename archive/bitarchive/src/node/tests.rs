@@ -13,6 +13,7 @@ mod attic;
 mod broken;
 mod crash;
 mod disks;
+mod evidence;
 mod mend;
 mod names;
 mod published;
