@@ -25,9 +25,10 @@ use tempfile::TempDir;
 use self::child::{Child, Outcome};
 
 /// The system calls of `archive_durable`, by the names it gives them.
-const OPERATIONS: [&str; 14] = [
+const OPERATIONS: [&str; 15] = [
     "create",
     "open",
+    "open for writing",
     "write",
     "read",
     "fallocate",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive_daemon::{Period, Step, Worker, WorkerError};
-use archive_durable::{PublishError, Sidecar, Survey, UncachedFile};
+use archive_durable::{PublishError, Sidecar, Survey, UncachedFile, directory};
 use archive_model::{FileName, VolumeId};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
@@ -59,7 +59,8 @@ impl Node {
                 name.to_string(),
             ));
         }
-        let claim = self.claim(name, &verb("adopt")?)?;
+        let id = verb("adopt", name)?;
+        let claim = self.claim(name, &id)?;
         let layout = self.layout(volume)?;
         self.look_at(volume, &layout, name, now)?;
         let row = self
@@ -87,9 +88,8 @@ impl Node {
             Condition::Present | Condition::Damaged { .. } => true,
         };
         let target = layout.target(name);
-        let blame = |error| self.blame_writing(volume, error);
-        let survey =
-            Survey::of(&layout.incoming(), verb("adopt")?.as_str(), &target.file).map_err(blame)?;
+        let blame = |error| self.blame(volume, error);
+        let survey = Survey::of(&layout.incoming(), id.as_str(), &target.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (admitted.size, admitted.root) {
             let (size, root) = (survey.size(), survey.root());
             survey.discard().map_err(blame)?;
@@ -170,7 +170,8 @@ impl Node {
     ) -> Result<(), archive_durable::DiskError> {
         let target = layout.target(name);
         let beside = [target.sidecar.as_path(), target.outboard.as_path()];
-        if beside.iter().all(|path| path.symlink_metadata().is_err()) {
+        let is_absent = |path: &&Path| matches!(directory::kind(path), Ok(None));
+        if beside.iter().all(is_absent) {
             return Ok(());
         }
         let who = format!("node {}", self.id());
@@ -209,7 +210,8 @@ impl Node {
     /// Hashes one unexpected file; returns how many bytes. One that cannot be read, or is being handled, stays as it is.
     fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
         let (name, volume) = (&entry.name, &entry.volume);
-        let (Ok(layout), Ok(_claim)) = (self.layout(volume), self.claim(name, &verb("hash")?))
+        let (Ok(layout), Ok(_claim)) =
+            (self.layout(volume), self.claim(name, &verb("hash", name)?))
         else {
             return Ok(0);
         };

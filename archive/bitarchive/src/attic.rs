@@ -1,9 +1,11 @@
 //! What is put aside: replaced and removed files, replaced groups, leftovers. Moved, never deleted, with the reason.
 //!
 //! One directory an item, named after the second and what it is. A directory whose name begins with a dot is a move
-//! that was not ended: [`moves`] brings it to one end or the other. Only `purge` destroys, and only what is old.
+//! that was not ended: [`moves`] brings it to one end or the other. Only `purge` destroys, and only what is
+//! old; the evidence of repairs ends by itself.
 
 mod brake;
+mod evidence;
 mod item;
 mod moves;
 mod purge;
@@ -17,6 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use brake::Brake;
+pub(crate) use evidence::Evidence;
 pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, Listed, item, list};
 pub(crate) use moves::settle_all;
 

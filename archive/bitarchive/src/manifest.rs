@@ -47,8 +47,15 @@ pub fn set<'a>(
 }
 
 fn says(path: &Path, expected: &[String]) -> Result<bool, DiskError> {
-    let Some(found) = read_state(path)? else {
-        return Ok(expected.is_empty());
+    let found = match read_state(path) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(expected.is_empty()),
+        Err(error) if error.is_exhausted() => return Err(error),
+        // Nobody can read it: written again, it lies elsewhere on the disk.
+        Err(error) => {
+            tracing::warn!(%error, "a manifest cannot be read");
+            return Ok(false);
+        }
     };
     let Ok(text) = String::from_utf8(found) else {
         return Ok(false);

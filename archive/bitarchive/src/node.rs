@@ -21,6 +21,7 @@ use crate::upload::Upload;
 use crate::volumes::{Volume, Volumes};
 use crate::work::{Hold, Work, Works};
 
+mod answered;
 mod claims;
 mod disks;
 mod upkeep;
@@ -123,12 +124,17 @@ impl Node {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let mut found = Reconciled::default();
+        let mut is_any_new = false;
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
                 found.add(one);
                 self.volumes.accept(&id);
                 self.note_looked();
+                is_any_new = true;
             }
+        }
+        if is_any_new {
+            self.forget_all_answered(now)?;
         }
         self.settle_again();
         Ok(found)
@@ -153,6 +159,7 @@ impl Node {
             Err(NodeError::Disk(error)) => {
                 tracing::warn!(volume = %id, %error, "the volume cannot be held against the catalog");
                 self.volumes.blame(id, &error)?;
+                self.volumes.cannot_accept(id, &error);
                 Ok(None)
             }
             Err(other) => Err(other),
@@ -288,13 +295,13 @@ impl Node {
             .map(|upload| upload.as_str().to_owned())
             .collect();
         for (_, layout) in self.volumes.online() {
-            for entry in directory::list(&layout.incoming())? {
-                let is_old = matches!(entry.kind, directory::EntryKind::File { changed, .. } if changed < before);
-                let name = entry.name.to_string_lossy();
+            for (last, kind) in directory::look(&layout.incoming())? {
+                let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
+                let name = last.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
                 let is_old = is_old && !crate::mend::is_of_a_mend(&name);
                 if is_old && !receiving.iter().any(|active| active == upload) {
-                    directory::remove_name(&layout.incoming().join(&entry.name))?;
+                    directory::remove_name(&layout.incoming().join(&last))?;
                     reaped += 1;
                 }
             }

@@ -1,15 +1,16 @@
 //! At start, and when a volume comes online: the disk against the catalog. The disk is right about what is there, the
 //! catalog about what should be.
 //!
-//! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone.
+//! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone. What
+//! cannot be read here (a sidecar, an inode, a manifest) is damage of one file, and keeps no other from being served.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::Path;
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, Severity, Sidecar, replace};
+use archive_durable::sidecar::MAX_SIDECAR;
+use archive_durable::{DiskError, Severity, Sidecar, read_small, replace};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use archive_proof::{Admission, Envelope, TrustFile};
 use jiff::Timestamp;
@@ -21,9 +22,6 @@ use crate::manifest;
 
 /// How many rows are written at a time.
 const BATCH: usize = 1000;
-
-/// The longest sidecar that is read, in bytes.
-const MAX_SIDECAR: u64 = 1024 * 1024;
 
 /// What reconciling found, in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,22 +76,23 @@ pub(crate) fn volume(
 /// What lies in `incoming/` with two names is published: a crash came before the first name was taken away.
 fn take_away_second_names(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     let incoming = layout.incoming();
-    for entry in directory::list(&incoming)? {
-        if matches!(entry.kind, EntryKind::File { links, .. } if links > 1) {
-            unless_full(id, directory::remove_name(&incoming.join(&entry.name)))?;
+    for (name, kind) in directory::look(&incoming)? {
+        if matches!(kind, Ok(EntryKind::File { links, .. }) if links > 1) {
+            tidied(id, directory::remove_name(&incoming.join(name)))?;
         }
     }
     Ok(())
 }
 
-/// A full disk hinders what tidies it, nothing else: that is done at a later start.
-pub(crate) fn unless_full<T>(
+/// What only tidies, and cannot be done now (the disk is full, something odd lies in the way), is done at a later start.
+/// A disk that fails is told.
+pub(crate) fn tidied<T>(
     id: &VolumeId,
     tidied: Result<T, DiskError>,
 ) -> Result<Option<T>, DiskError> {
     match tidied {
-        Err(error) if error.severity() == Severity::NoSpace => {
-            tracing::warn!(volume = %id, %error, "not tidied: the disk is full");
+        Err(error) if error.severity() != Severity::Disk => {
+            tracing::warn!(volume = %id, %error, "not tidied; it is tried at the next start");
             Ok(None)
         }
         other => other.map(Some),
@@ -109,12 +108,10 @@ pub(crate) fn file(
     name: &FileName,
     now: Timestamp,
 ) -> Result<Option<Root>, NodeError> {
-    let path = layout.target(name).file;
-    let size = match path.symlink_metadata() {
-        Ok(found) if found.is_file() => found.len(),
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(DiskError::new("lstat", &path, error).into()),
+    let size = match directory::kind(&layout.target(name).file) {
+        Ok(Some(EntryKind::File { size, .. })) => Ok(size),
+        Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => return Ok(None),
+        Err(error) => Err(unless_exhausted(error)?),
     };
     let mut pass = Pass::new(catalog, trust, id, now);
     let row = pass.file(layout, name, size)?;
@@ -155,15 +152,17 @@ impl<'a> Pass<'a> {
                 .iter()
                 .any(|path| path.file_name() == Some(name))
         };
-        for entry in directory::list(&layout.files(on))? {
-            let name = entry
-                .name
-                .to_str()
-                .and_then(|name| FileName::new(name).ok());
-            let (Some(name), EntryKind::File { size, .. }) = (name, entry.kind) else {
-                if !is_list(&entry.name) {
+        for (last, kind) in directory::look(&layout.files(on))? {
+            let name = last.to_str().and_then(|name| FileName::new(name).ok());
+            let size = match kind {
+                Ok(EntryKind::File { size, .. }) => Some(Ok(size)),
+                Ok(EntryKind::Directory | EntryKind::Other) => None,
+                Err(error) => Some(Err(unless_exhausted(error)?)),
+            };
+            let (Some(name), Some(size)) = (name, size) else {
+                if !is_list(&last) {
                     self.found.foreign += 1;
-                    tracing::warn!(volume = %self.id, name = ?entry.name, "no archive file; left alone");
+                    tracing::warn!(volume = %self.id, name = ?last, "no archive file; left alone");
                 }
                 continue;
             };
@@ -176,14 +175,24 @@ impl<'a> Pass<'a> {
         }
         self.leftover_sidecars(layout, on)?;
         let listed = listed.iter().map(|(name, root)| (name, *root));
-        if unless_full(self.id, manifest::set(&manifest_path, listed))? == Some(true) {
+        // A list is derived, and nothing waits for it.
+        if tidied(self.id, manifest::set(&manifest_path, listed))? == Some(true) {
             self.found.manifests += 1;
         }
         Ok(())
     }
 
-    /// A file that is on disk.
-    fn file(&mut self, layout: &Layout, name: &FileName, size: u64) -> Result<Row, NodeError> {
+    /// A file that is on disk, with its size, or why that cannot be said.
+    fn file(
+        &mut self,
+        layout: &Layout,
+        name: &FileName,
+        size: Result<u64, DiskError>,
+    ) -> Result<Row, NodeError> {
+        let size = match size {
+            Ok(size) => size,
+            Err(error) => return self.unreadable(layout, name, &error),
+        };
         let known = self.catalog.row(name, self.id)?;
         let unexpected = known.as_ref().filter(|row| is_unexpected(row));
         let settled = known.as_ref().filter(|row| !is_unexpected(row));
@@ -238,6 +247,67 @@ impl<'a> Pass<'a> {
         Ok(row)
     }
 
+    /// A file whose inode cannot be read: none of it can, until the disk or its file system is mended.
+    fn unreadable(
+        &mut self,
+        layout: &Layout,
+        name: &FileName,
+        error: &DiskError,
+    ) -> Result<Row, NodeError> {
+        tracing::warn!(volume = %self.id, file = %name, %error, "cannot be looked at");
+        let known = self.catalog.row(name, self.id)?;
+        let settled = known.as_ref().filter(|row| !is_unexpected(row));
+        let admitted = match settled.and_then(|row| Some((row.size, row.root?, row.stored))) {
+            Some(admitted) => Ok(admitted),
+            None => read_sidecar(&layout.target(name).sidecar, name, self.trust)?,
+        };
+        let row = match (admitted, &known) {
+            (Ok((size, root, stored)), _) => {
+                let since = match known.as_ref().map(|row| &row.condition) {
+                    Some(Condition::Damaged { since, .. }) => *since,
+                    Some(
+                        Condition::Present
+                        | Condition::Missing { .. }
+                        | Condition::Unexpected { .. },
+                    )
+                    | None => self.now,
+                };
+                Row {
+                    size,
+                    root: Some(root),
+                    stored,
+                    verified: known.as_ref().and_then(|row| row.verified),
+                    condition: Condition::Damaged {
+                        since,
+                        corrupt: Groups::none(),
+                        unreadable: Groups::all(size),
+                    },
+                }
+            }
+            (Err(_), Some(known)) => known.clone(),
+            (Err(why), None) => Row {
+                size: 0,
+                root: None,
+                stored: self.now,
+                verified: None,
+                condition: Condition::Unexpected {
+                    why: format!("{error}; {why}"),
+                },
+            },
+        };
+        if known.as_ref() == Some(&row) {
+            self.found.unchanged += 1;
+            return Ok(row);
+        }
+        *(if is_unexpected(&row) {
+            &mut self.found.unexpected
+        } else {
+            &mut self.found.damaged
+        }) += 1;
+        self.put(name, row.clone())?;
+        Ok(row)
+    }
+
     fn damaged(&self) -> Condition {
         Condition::Damaged {
             since: self.now,
@@ -249,19 +319,17 @@ impl<'a> Pass<'a> {
     /// Sidecars without a file or a row: leftovers, or missing files. The repository knows which; until it says, they
     /// are missing.
     fn leftover_sidecars(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
-        for entry in directory::list(&layout.meta(on))? {
-            let name = entry
-                .name
-                .to_str()
-                .and_then(|name| name.strip_suffix(".json"));
+        for last in directory::names(&layout.meta(on))? {
+            let name = last.to_str().and_then(|name| name.strip_suffix(".json"));
             let Some(name) = name.and_then(|name| FileName::new(name).ok()) else {
                 continue;
             };
             let target = layout.target(&name);
-            let is_there = match target.file.symlink_metadata() {
-                Ok(found) => found.is_file(),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-                Err(error) => return Err(DiskError::new("lstat", &target.file, error).into()),
+            let is_there = match directory::kind(&target.file) {
+                Ok(Some(EntryKind::File { .. })) => true,
+                Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => false,
+                // It is, and was noted with the files.
+                Err(error) => unless_exhausted(error).map(|_| true)?,
             };
             if is_there || self.catalog.row(&name, self.id)?.is_some() {
                 continue;
@@ -339,33 +407,34 @@ fn fingerprint(name: &FileName) -> u64 {
         .map_or(0, |first| u64::from_be_bytes(*first))
 }
 
-/// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be believed.
+/// What a name bears cannot be read: that is said of the file, unless the node lacks what it needs to look.
+fn unless_exhausted(error: DiskError) -> Result<DiskError, DiskError> {
+    if error.is_exhausted() {
+        Err(error)
+    } else {
+        Ok(error)
+    }
+}
+
+/// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be read and believed.
 pub(crate) type Admitted = Result<(u64, Root, Timestamp), String>;
 
-/// Reads what the sidecar at `path` admits under `name`.
+/// Reads what the sidecar at `path` admits under `name`. An error says nothing about the sidecar.
 pub(crate) fn read_sidecar(
     path: &Path,
     name: &FileName,
     trust: &TrustFile,
 ) -> Result<Admitted, DiskError> {
-    Ok(match sidecar_text(path)? {
-        None => Err("there is no sidecar".to_owned()),
-        Some(text) => believe(&text, name, trust),
+    Ok(match sidecar_text(path) {
+        Ok(None) => Err("there is no sidecar".to_owned()),
+        Ok(Some(text)) => believe(&text, name, trust),
+        Err(error) => Err(unless_exhausted(error)?.to_string()),
     })
 }
 
-/// The bytes of a sidecar, cut where none is that long; `None`: there is none.
+/// The bytes of a sidecar; `None`: there is none.
 pub(crate) fn sidecar_text(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
-    let mut text = Vec::new();
-    match directory::open(path) {
-        Err(error) if error.is_absent() => return Ok(None),
-        Err(error) => return Err(error),
-        Ok(file) => file
-            .take(MAX_SIDECAR)
-            .read_to_end(&mut text)
-            .map_err(|error| DiskError::new("read", path, error))?,
-    };
-    Ok(Some(text))
+    read_small(path, MAX_SIDECAR)
 }
 
 fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> Admitted {

@@ -107,8 +107,8 @@ fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     let part = Arc::clone(part);
     tasks.spawn_blocking(name, move || {
         if let Err(status) = work(&part, &answers) {
-            // A caller that is gone needs no answer.
-            drop(answers.blocking_send(Err(status)));
+            // A caller that is gone, or does not read, needs no answer.
+            drop(deliver(&answers, Err(status), UNREAD));
         }
         Ok::<(), std::convert::Infallible>(())
     });
@@ -120,7 +120,15 @@ const UNREAD: Duration = Duration::from_mins(2);
 
 /// Sends one answer; a caller that is gone, or does not read, ends the work. On a thread that may block.
 pub(crate) fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
-    let sending = async { tokio::time::timeout(UNREAD, answers.send(Ok(answer))).await };
+    deliver(answers, Ok(answer), UNREAD)
+}
+
+fn deliver<T>(
+    answers: &Answers<T>,
+    answer: Result<T, Status>,
+    patience: Duration,
+) -> Result<(), Status> {
+    let sending = async { tokio::time::timeout(patience, answers.send(answer)).await };
     match Handle::current().block_on(sending) {
         Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
         Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::Strangers;
+use crate::attic::Evidence;
 use crate::checksum::RecordError;
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look, Reload};
@@ -148,6 +149,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         },
     )?;
 
+    let evidence = Evidence {
+        node: Arc::clone(&node),
+        clock: clock.clone(),
+    };
+    workers.spawn_instance(id, evidence)?;
     let show = Show {
         node: Arc::clone(&node),
         clock: clock.clone(),

@@ -63,6 +63,10 @@ pub struct AtticSettings {
     /// is drained is not counted when it is put aside.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
+    /// How long the groups that a repair replaced are kept, as evidence; then the node removes them by itself. Not less
+    /// than `min_age`. Whole files never go so.
+    #[serde(default = "evidence")]
+    pub evidence: Period,
 }
 
 impl Default for AtticSettings {
@@ -70,6 +74,7 @@ impl Default for AtticSettings {
         Self {
             min_age: min_age(),
             removals_per_hour: removals_per_hour(),
+            evidence: evidence(),
         }
     }
 }
@@ -80,6 +85,10 @@ const fn min_age() -> Period {
 
 const fn removals_per_hour() -> u64 {
     100
+}
+
+const fn evidence() -> Period {
+    Period::from_secs(90 * 24 * 3600)
 }
 
 /// The section `[bitarchive]`.

@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use archive_durable::{DiskError, UncachedFile, VolumeProblem, exchange, volume};
+use archive_durable::{DiskError, UncachedFile, VolumeProblem, directory, exchange, volume};
 use archive_model::{FileName, Groups, Root, VolumeId, groups};
 use archive_proof::{OutboardState, ReadAt, Walk, walk};
 use jiff::Timestamp;
@@ -191,10 +191,7 @@ impl Judge<'_> {
     /// The row as it is to be from now on.
     fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
         let target = self.layout.target(self.name);
-        let sidecar = match reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust()) {
-            Ok(read) => read,
-            Err(error) => Err(error.to_string()),
-        };
+        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust())?;
         if let Ok((size, root, stored)) = sidecar {
             // The admission decides; a row is only what was known of it.
             row = Row {
@@ -204,7 +201,11 @@ impl Judge<'_> {
                 ..row
             };
         }
-        if !is_file(&target.file)? {
+        let is_there = match is_file(&target.file) {
+            Err(error) if !error.is_exhausted() => return Ok(self.unreadable(row, &error)),
+            other => other?,
+        };
+        if !is_there {
             let since = match row.condition {
                 Condition::Missing { since } => since,
                 Condition::Present | Condition::Damaged { .. } | Condition::Unexpected { .. } => {
@@ -215,13 +216,8 @@ impl Judge<'_> {
             return Ok(row);
         }
         let data = match UncachedFile::open(&target.file) {
-            Ok(data) => data,
-            Err(error) => {
-                tracing::warn!(file = %self.name, volume = %self.volume, %error, "cannot be opened");
-                let all = Groups::all(row.size);
-                row.condition = self.damaged(&row, Groups::none(), all);
-                return Ok(row);
-            }
+            Err(error) if !error.is_exhausted() => return Ok(self.unreadable(row, &error)),
+            other => other?,
         };
         let Some(root) = row.root else {
             return self.hash(row, &data, progress);
@@ -263,6 +259,13 @@ impl Judge<'_> {
             Err(why) => Condition::Unexpected { why },
         };
         Ok(row)
+    }
+
+    /// Nothing of it can be read: it cannot be opened, or not even looked at.
+    fn unreadable(&self, row: Row, error: &DiskError) -> Row {
+        tracing::warn!(file = %self.name, volume = %self.volume, %error, "cannot be read at all");
+        let condition = self.damaged(&row, Groups::none(), Groups::all(row.size));
+        Row { condition, ..row }
     }
 
     fn damaged(&self, row: &Row, corrupt: Groups, unreadable: Groups) -> Condition {
@@ -316,9 +319,6 @@ impl Judge<'_> {
 
 /// Whether a regular file bears the name. A link is not followed.
 pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
-    match path.symlink_metadata() {
-        Ok(found) => Ok(found.is_file()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(DiskError::new("lstat", path, error)),
-    }
+    let kind = directory::kind(path)?;
+    Ok(matches!(kind, Some(directory::EntryKind::File { .. })))
 }

@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::{DiskError, Expected, Severity, Space, VolumeProblem, directory, volume};
+use archive_durable::{
+    DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory, volume,
+};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +81,14 @@ impl Volume {
     pub fn layout(&self) -> Option<Layout> {
         self.problem.is_none().then(|| Layout::new(&self.path))
     }
+
+    /// Whether it is there, and only waits to be held against the catalog.
+    fn is_waiting(&self) -> bool {
+        matches!(
+            self.problem,
+            Some(VolumeProblem::Unchecked | VolumeProblem::Unready(_))
+        )
+    }
 }
 
 /// The volumes of a node.
@@ -90,6 +100,8 @@ pub struct Volumes {
     paths: Vec<PathBuf>,
     reserve: u64,
     state: RwLock<State>,
+    /// Held while the disks are looked at, which may take long.
+    looking: Mutex<()>,
     /// Held while a disk is labelled: two orders at once would not see each other.
     labelling: Mutex<()>,
 }
@@ -127,6 +139,7 @@ impl Volumes {
                 volumes: Vec::new(),
                 accepted: BTreeSet::new(),
             }),
+            looking: Mutex::default(),
             labelling: Mutex::default(),
         };
         volumes.refresh()?;
@@ -134,16 +147,43 @@ impl Volumes {
     }
 
     /// Looks at every path again. A volume that is there again stays offline until the caller has held it against the
-    /// catalog ([`Volumes::accept`]); the result names these.
+    /// catalog ([`Volumes::accept`]); the result names these. Nobody waits for the disks but the caller.
     pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
+        let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, shown) = {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            (state.remembered.clone(), state.volumes.clone())
+        };
+        let mut seen = before.clone();
+        let strays = self.take_in_unclaimed(&mut seen);
+        let looked: Vec<(VolumeId, Volume)> = seen
+            .iter_mut()
+            .map(|(id, memory)| {
+                let last = shown.iter().find(|volume| volume.id.as_ref() == Some(id));
+                (id.clone(), self.look(id, memory, last))
+            })
+            .collect();
+
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
-        let strays = self.take_in_unclaimed(&mut remembered);
-        let mut volumes: Vec<Volume> = remembered
-            .iter_mut()
-            .map(|(id, memory)| self.look(id, memory))
-            .collect();
-        volumes.extend(strays);
+        let mut volumes = Vec::new();
+        for (id, volume) in looked {
+            if remembered.get(&id) == before.get(&id) {
+                if let Some(memory) = seen.remove(&id) {
+                    remembered.insert(id, memory);
+                }
+                volumes.push(volume);
+            } else {
+                // People did something with it meanwhile, or it failed: that goes before what was seen.
+                let now = state.volumes.iter();
+                volumes.extend(now.filter(|now| now.id.as_ref() == Some(&id)).cloned());
+            }
+        }
+        let is_taken = |path: &Path| {
+            let mut all = remembered.values();
+            all.any(|memory| !memory.retired && memory.path == path)
+        };
+        volumes.extend(strays.into_iter().filter(|stray| !is_taken(&stray.path)));
         if remembered != state.remembered {
             write(&self.memory_path, state.mode, &remembered)?;
         }
@@ -152,8 +192,12 @@ impl Volumes {
         let mut waiting = Vec::new();
         for volume in volumes.iter_mut().filter(|volume| volume.problem.is_none()) {
             if let Some(id) = volume.id.clone().filter(|id| !state.accepted.contains(id)) {
+                let before = state.volumes.iter().find(|old| old.id == volume.id);
+                volume.problem = Some(match before.and_then(|old| old.problem.clone()) {
+                    Some(unready @ VolumeProblem::Unready(_)) => unready,
+                    Some(_) | None => VolumeProblem::Unchecked,
+                });
                 waiting.push((id, Layout::new(&volume.path)));
-                volume.problem = Some(VolumeProblem::Unchecked);
             }
         }
         state.remembered = remembered;
@@ -171,10 +215,21 @@ impl Volumes {
             .iter_mut()
             .filter(|volume| volume.id.as_ref() == Some(id))
         {
-            if volume.problem == Some(VolumeProblem::Unchecked) {
+            if volume.is_waiting() {
                 volume.problem = None;
                 accepted.insert(id.clone());
             }
+        }
+    }
+
+    /// Says of a volume why it could not be held against the catalog. It waits on, and is tried again.
+    pub fn cannot_accept(&self, id: &VolumeId, error: &DiskError) {
+        let mut state = self.change_state();
+        let mut volumes = state.volumes.iter_mut();
+        if let Some(volume) = volumes.find(|volume| volume.id.as_ref() == Some(id))
+            && volume.is_waiting()
+        {
+            volume.problem = Some(VolumeProblem::Unready(error.to_string()));
         }
     }
 
@@ -226,7 +281,7 @@ impl Volumes {
         strays
     }
 
-    fn look(&self, id: &VolumeId, memory: &mut Memory) -> Volume {
+    fn look(&self, id: &VolumeId, memory: &mut Memory, last: Option<&Volume>) -> Volume {
         let seen = Some((id.clone(), memory.generation));
         let expected = Expected {
             node: self.node.clone(),
@@ -244,7 +299,7 @@ impl Volumes {
         Volume {
             path: memory.path.clone(),
             id: Some(id.clone()),
-            problem: found.err(),
+            problem: as_seen(found, last.filter(|last| last.path == memory.path)),
             mode: memory.mode,
         }
     }
@@ -347,6 +402,17 @@ impl Volumes {
             Err(VolumesError::Disk(error)) => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+}
+
+/// What is wrong with a volume. Where nobody could look, it stays as it was last.
+fn as_seen(found: Result<Identity, VolumeProblem>, last: Option<&Volume>) -> Option<VolumeProblem> {
+    match (found.err(), last) {
+        (Some(VolumeProblem::Unseen(why)), Some(last)) => {
+            tracing::warn!(volume = ?last.id, why, "nobody could look at it; it stays as it was");
+            last.problem.clone()
+        }
+        (problem, _) => problem,
     }
 }
 

@@ -120,6 +120,7 @@ impl Machine {
             attic: AtticSettings {
                 min_age: Period::from_secs(0),
                 removals_per_hour: 1000,
+                ..AtticSettings::default()
             },
         };
         Node::open(options, now()).expect("a node").0

@@ -1,7 +1,7 @@
 //! The system calls of this crate, one thin function each: named in errors, and a point for `fault`.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
 
 /// Opens a file to add to its end; makes it if it is not there.
 pub(crate) fn append(path: &Path) -> Result<File> {
-    named("open", path, || {
+    named("open for writing", path, || {
         OpenOptions::new()
             .append(true)
             .create(true)
@@ -68,7 +68,7 @@ pub(crate) fn append(path: &Path) -> Result<File> {
 
 /// Opens an unfinished file to go on with it.
 pub(crate) fn reopen(path: &Path) -> Result<File> {
-    named("open", path, || {
+    named("open for writing", path, || {
         OpenOptions::new()
             .read(true)
             .write(true)
@@ -93,6 +93,24 @@ pub(crate) fn open(path: &Path) -> Result<File> {
             ))
         }
     })
+}
+
+/// Looks at what bears a name; a link is not followed. No point at which `fault` counts: there are too many.
+pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
+    let failed = |error| DiskError::new("lstat", path, error);
+    #[cfg(feature = "faults")]
+    crate::fault::look_point(path).map_err(failed)?;
+    path.symlink_metadata().map_err(failed)
+}
+
+/// Reads a small file from its beginning, at most `most` bytes of it.
+pub(crate) fn read_up_to(file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
+    let failed = |error| DiskError::new("read", path, error);
+    #[cfg(feature = "faults")]
+    crate::fault::bad_point(path, 0..most).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
 }
 
 fn flags(flags: OFlags) -> i32 {

@@ -63,32 +63,53 @@ pub enum EntryKind {
 
 /// Every name in a directory, in no order. An entry that cannot be looked at is an error, never left out.
 pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
-    use std::os::unix::fs::MetadataExt;
-    let failed = |error| DiskError::new("getdents", path, error);
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let metadata = match entry.metadata() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            other => other.map_err(|error| DiskError::new("statx", &entry.path(), error))?,
-        };
-        let kind = if metadata.is_file() {
-            EntryKind::File {
-                size: metadata.len(),
-                changed: metadata.mtime(),
-                links: metadata.nlink(),
-            }
-        } else if metadata.is_dir() {
-            EntryKind::Directory
-        } else {
-            EntryKind::Other
-        };
-        entries.push(Entry {
-            name: entry.file_name(),
-            kind,
-        });
+    let listed = look(path)?.into_iter();
+    listed
+        .map(|(name, kind)| kind.map(|kind| Entry { name, kind }))
+        .collect()
+}
+
+/// A name, and what bears it, or why that cannot be said.
+pub type Seen = (OsString, Result<EntryKind, DiskError>);
+
+/// The same, with what each name bears, or why that cannot be said: one bad inode hides none of the others.
+pub fn look(path: &Path) -> Result<Vec<Seen>, DiskError> {
+    let mut found = Vec::new();
+    for name in names(path)? {
+        if let Some(kind) = kind(&path.join(&name)).transpose() {
+            found.push((name, kind));
+        }
     }
-    Ok(entries)
+    Ok(found)
+}
+
+/// Every name in a directory, in no order, without a look at what bears it.
+pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
+    let failed = |error| DiskError::new("getdents", path, error);
+    let listed = std::fs::read_dir(path).map_err(failed)?;
+    listed
+        .map(|entry| entry.map(|entry| entry.file_name()).map_err(failed))
+        .collect()
+}
+
+/// What bears a name; `None`: nothing does. A link is not followed.
+pub fn kind(path: &Path) -> Result<Option<EntryKind>, DiskError> {
+    use std::os::unix::fs::MetadataExt;
+    let found = match call::look(path) {
+        Err(error) if error.is_absent() => return Ok(None),
+        other => other?,
+    };
+    Ok(Some(if found.is_file() {
+        EntryKind::File {
+            size: found.len(),
+            changed: found.mtime(),
+            links: found.nlink(),
+        }
+    } else if found.is_dir() {
+        EntryKind::Directory
+    } else {
+        EntryKind::Other
+    }))
 }
 
 /// Opens a regular file for reading; a symbolic link is refused.

@@ -24,9 +24,14 @@ pub enum Severity {
     NoSpace,
     /// The disk fails, or something fails beneath it: nothing more may be written to it until a human has looked.
     Disk,
-    /// This one request cannot be done (the name is taken, the file is gone, a limit was reached).
+    /// This one request cannot be done (the name is taken, the file is gone or cannot be read, a limit was reached).
     Request,
 }
+
+/// The calls that look at one file. That one cannot be looked at is damage of that file: every disk has bad sectors.
+const READING: [&str; 10] = [
+    "open", "read", "fstat", "lstat", "statx", "stat", "statvfs", "fadvise", "realpath", "dup",
+];
 
 impl DiskError {
     /// Notes that `operation` on `path` failed.
@@ -48,13 +53,25 @@ impl DiskError {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Whether the process or the machine had no more of something (open files, memory): that says nothing about the disk
+    /// or the file, and may be over in a moment.
+    pub fn is_exhausted(&self) -> bool {
+        let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
+        matches!(
+            errno,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN)
+        ) || self.source.kind() == io::ErrorKind::OutOfMemory
+    }
+
     /// What it means. A failed sync always means the disk: the kernel may have dropped the dirty pages already, so
-    /// that the next sync would lie (preservation.md §3.2).
+    /// that the next sync would lie (preservation.md §3.2). A failed read never does; a directory that cannot be listed
+    /// does, because nobody can say what is in it.
     pub fn severity(&self) -> Severity {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         match errno {
             Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Severity::NoSpace,
             _ if self.operation.starts_with("fsync") => Severity::Disk,
+            _ if READING.contains(&self.operation) => Severity::Request,
             Some(
                 Errno::IO | Errno::ROFS | Errno::NODEV | Errno::NXIO | Errno::UCLEAN | Errno::STALE,
             ) => Severity::Disk,
@@ -77,5 +94,20 @@ mod tests {
         assert_eq!(severity("write", Errno::IO), Severity::Disk);
         assert_eq!(severity("linkat", Errno::ROFS), Severity::Disk);
         assert_eq!(severity("linkat", Errno::EXIST), Severity::Request);
+        assert_eq!(severity("open for writing", Errno::ROFS), Severity::Disk);
+        assert_eq!(severity("getdents", Errno::IO), Severity::Disk);
+        for operation in READING {
+            for errno in [Errno::IO, Errno::UCLEAN, Errno::NXIO, Errno::STALE] {
+                assert_eq!(severity(operation, errno), Severity::Request, "{operation}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_process_lacks_is_no_fault_of_the_disk() {
+        let is_exhausted =
+            |errno: Errno| DiskError::new("open", Path::new("/x"), errno).is_exhausted();
+        assert!(is_exhausted(Errno::MFILE) && is_exhausted(Errno::NOMEM));
+        assert!(!is_exhausted(Errno::IO) && !is_exhausted(Errno::ACCESS));
     }
 }

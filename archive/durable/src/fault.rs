@@ -55,22 +55,43 @@ pub fn arm(plan: Option<Plan>) {
 /// Bytes that cannot be read, whatever else is armed: bad sectors.
 static BAD: Mutex<Vec<(PathBuf, Range<u64>)>> = Mutex::new(Vec::new());
 
-/// Makes these bytes of these files unreadable past the page cache, and all others readable again.
+/// Makes these bytes of these files unreadable, and all others readable again.
 pub fn make_unreadable(bad: Vec<(PathBuf, Range<u64>)>) {
     *BAD.lock().unwrap_or_else(PoisonError::into_inner) = bad;
 }
 
-/// A read of `length` bytes.
-pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<()> {
-    let end = offset.saturating_add(length as u64);
+/// Names whose inodes cannot be read, whatever else is armed.
+static LOST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Makes what bears these names impossible to look at, and all others possible again.
+pub fn make_lost(lost: Vec<PathBuf>) {
+    *LOST.lock().unwrap_or_else(PoisonError::into_inner) = lost;
+}
+
+/// A look at what bears a name.
+pub(crate) fn look_point(path: &Path) -> io::Result<()> {
+    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    if lost.iter().any(|lost| lost == path) {
+        return Err(Errno::IO.into());
+    }
+    Ok(())
+}
+
+/// A read of these bytes.
+pub(crate) fn bad_point(path: &Path, read: Range<u64>) -> io::Result<()> {
     let bad = BAD.lock().unwrap_or_else(PoisonError::into_inner);
     let is_bad = bad
         .iter()
-        .any(|(file, range)| file == path && range.start < end && offset < range.end);
+        .any(|(file, range)| file == path && range.start < read.end && read.start < range.end);
     if is_bad {
         return Err(Errno::IO.into());
     }
-    drop(bad);
+    Ok(())
+}
+
+/// A read of `length` bytes, at which faults are counted.
+pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<()> {
+    bad_point(path, offset..offset.saturating_add(length as u64))?;
     point("read", path).map(|_| ())
 }
 

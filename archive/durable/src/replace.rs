@@ -3,7 +3,6 @@
 //! This is the one place that renames over a name, and it is never used for an archived file.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::call;
@@ -37,18 +36,20 @@ fn replace_with(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
 
 /// Reads a state file; `None` if there is none.
 pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
+    read_small(path, MAX_STATE)
+}
+
+/// Reads a file of at most `most` bytes; `None` if there is none. A longer one is refused.
+pub fn read_small(path: &Path, most: u64) -> Result<Option<Vec<u8>>, DiskError> {
     let file = match call::open(path) {
         Err(error) if error.is_absent() => return Ok(None),
         other => other?,
     };
-    let mut bytes = Vec::new();
-    file.take(MAX_STATE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| DiskError::new("read", path, error))?;
-    if bytes.len() as u64 > MAX_STATE {
+    let bytes = call::read_up_to(file, path, most.saturating_add(1))?;
+    if bytes.len() as u64 > most {
         let error = std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
-            "too long for a state file",
+            format!("it has more than the {most} bytes that are read"),
         );
         return Err(DiskError::new("read", path, error));
     }

@@ -18,6 +18,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 const FORMAT: &str = "holdfast-sidecar/1";
 
+/// The longest sidecar that is written or read, in bytes: twice the longest envelope.
+pub const MAX_SIDECAR: u64 = 2 * 1024 * 1024;
+
 /// The outboard of a file, as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboardRecord {
@@ -56,13 +59,16 @@ pub enum SidecarError {
     /// Cut, flipped, or no sidecar at all.
     #[error("the sidecar is damaged: {0}")]
     Damaged(String),
+    /// Longer than any reader takes.
+    #[error("the sidecar would have {0} bytes; at most {MAX_SIDECAR} are read")]
+    TooLong(usize),
     /// Of a format that this build does not read.
     #[error("the sidecar has the format {0}; this build reads {FORMAT}")]
     UnknownFormat(String),
 }
 
 impl Sidecar {
-    /// The sidecar as it is written.
+    /// The sidecar as it is written. What could not be read again is refused.
     pub fn to_json(&self) -> Result<Vec<u8>, SidecarError> {
         let mut fields = self.unknown.clone();
         fields.insert("admission".to_owned(), self.admission.clone());
@@ -78,6 +84,9 @@ impl Sidecar {
             body: &body,
         })?;
         text.push(b'\n');
+        if text.len() as u64 > MAX_SIDECAR {
+            return Err(SidecarError::TooLong(text.len()));
+        }
         Ok(text)
     }
 
@@ -156,6 +165,22 @@ mod tests {
         assert_eq!(read.admission.get(), sidecar().admission.get(), "verbatim");
         assert_eq!(read.unknown["colour"].get(), "\"blue\"");
         assert_eq!(read.to_json().unwrap(), text);
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let with = |length: usize| Sidecar {
+            admission: to_raw_value(&"x".repeat(length)).unwrap(),
+            ..sidecar()
+        };
+        let longest_envelope = archive_proof::envelope::MAX_LENGTH;
+        let text = with(longest_envelope).to_json().unwrap();
+        assert!(text.len() > longest_envelope);
+        Sidecar::from_json(&text).unwrap();
+        assert!(matches!(
+            with(2 * longest_envelope).to_json(),
+            Err(SidecarError::TooLong(_))
+        ));
     }
 
     #[test]

@@ -103,6 +103,14 @@ pub enum VolumeProblem {
     /// It has come back, and nobody has looked yet what is on it.
     #[error("it is being held against the catalog")]
     Unchecked,
+    /// It is there, and what is on it cannot be held against the catalog.
+    #[error(
+        "it cannot be held against the catalog ({0}); look at the disk. It is tried again and again"
+    )]
+    Unready(String),
+    /// The node could not look: it had no more open files, or no memory.
+    #[error("nobody could look at it ({0})")]
+    Unseen(String),
     /// People took it out of service for good.
     #[error(
         "it is retired and its files count as missing; to use the disk again, empty it and label it under a new id"
@@ -141,16 +149,12 @@ pub fn identify(path: &Path) -> Result<Identity, VolumeProblem> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(VolumeProblem::Absent);
         }
-        Err(error) => {
-            return Err(VolumeProblem::Disk(
-                DiskError::new("stat", path, error).to_string(),
-            ));
-        }
+        Err(error) => return Err(unread(&DiskError::new("stat", path, error))),
         Ok(metadata) if !metadata.is_dir() => return Err(VolumeProblem::Absent),
         Ok(_) => {}
     }
     let text = read_state(&path.join(LABEL_NAME))
-        .map_err(|error| VolumeProblem::Disk(error.to_string()))?
+        .map_err(|error| unread(&error))?
         .ok_or(VolumeProblem::Unlabelled)?;
     let damaged = |error: serde_json::Error| VolumeProblem::DamagedLabel(error.to_string());
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
@@ -164,6 +168,14 @@ pub fn identify(path: &Path) -> Result<Identity, VolumeProblem> {
     serde_json::from_value::<Label>(value)
         .map(|label| label.identity)
         .map_err(damaged)
+}
+
+fn unread(error: &DiskError) -> VolumeProblem {
+    if error.is_exhausted() {
+        VolumeProblem::Unseen(error.to_string())
+    } else {
+        VolumeProblem::Disk(error.to_string())
+    }
 }
 
 /// Reads the label at `path` and holds it against what the node expects there.

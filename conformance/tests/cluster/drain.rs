@@ -193,6 +193,7 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
 
         let retire = Act::RetireNode(RetireNode {
             node: "one-1".to_owned(),
+            last_copies: false,
         });
         assert_eq!(decide(cluster, retire).await.state, "done");
         eventually("what is retired is drained no more", LONG, async || {

@@ -137,13 +137,12 @@ pub struct Item {
 /// Everything in the attic of a volume, in no order.
 pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<Listed>, DiskError> {
     let attic = layout.attic();
-    let entries = directory::list(&attic)?;
-    let look = |entry: directory::Entry| Listed {
-        at: time_of(&entry.name).unwrap_or_else(|| changed(&attic.join(&entry.name))),
-        name: entry.name,
+    let look = |name: OsString| Listed {
+        at: time_of(&name).unwrap_or_else(|| changed(&attic.join(&name))),
+        name,
         volume: volume.clone(),
     };
-    Ok(entries.into_iter().map(look).collect())
+    Ok(directory::names(&attic)?.into_iter().map(look).collect())
 }
 
 /// Reads one item. Whatever is wrong with it is said in it.

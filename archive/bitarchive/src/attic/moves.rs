@@ -61,15 +61,22 @@ pub(crate) fn settle_all(
     volume: &VolumeId,
     layout: &Layout,
 ) -> Result<(), NodeError> {
-    for entry in directory::list(&layout.attic())? {
-        let is_begun = entry.name.to_string_lossy().starts_with('.');
-        if !is_begun || entry.kind != EntryKind::Directory {
+    for name in directory::names(&layout.attic())? {
+        let place = layout.attic().join(&name);
+        if !name.to_string_lossy().starts_with('.') {
             continue;
         }
-        let place = layout.attic().join(&entry.name);
+        match directory::kind(&place) {
+            Ok(Some(EntryKind::Directory)) => {}
+            Ok(_) => continue,
+            Err(error) => {
+                tracing::error!(%volume, item = ?name, %error, "a move was not ended");
+                continue;
+            }
+        }
         match settle_found(catalog, volume, layout, &place) {
             Err(NodeError::Disk(error)) if error.severity() != Severity::Disk => {
-                tracing::error!(%volume, item = ?entry.name, %error, "a move was not ended");
+                tracing::error!(%volume, item = ?name, %error, "a move was not ended");
             }
             other => other?,
         }
@@ -199,7 +206,7 @@ impl Node {
         cause: &Cause,
         now: Timestamp,
     ) -> Result<Item, NodeError> {
-        let _claim = self.claim(name, &verb("put-aside")?)?;
+        let _claim = self.claim(name, &verb("put-aside", name)?)?;
         let layout = self.layout(volume)?;
         // What is drained leaves in whole disks, and nothing is destroyed by that: to purge it counts.
         let is_drained = self.is_drained(volume);
@@ -280,7 +287,7 @@ impl Node {
             }
         }
         let name = reason.name;
-        let _claim = self.claim(&name, &verb("take-back")?)?;
+        let _claim = self.claim(&name, &verb("take-back", &name)?)?;
         self.refuse_taken(&name, None)?;
         let target = layout.target(&name);
         if is_there(&target.file)? {
@@ -349,9 +356,9 @@ impl Node {
         kept: &Target,
         (name, size, root): (&FileName, u64, Root),
     ) -> Result<(), NodeError> {
-        let blame = |error: DiskError| self.blame_writing(volume, error);
-        let survey = Survey::of(&layout.incoming(), verb("take-back")?.as_str(), &kept.file)
-            .map_err(blame)?;
+        let blame = |error: DiskError| self.blame(volume, error);
+        let id = verb("take-back", name)?;
+        let survey = Survey::of(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (size, root) {
             let received = survey.root().to_string();
             survey.discard().map_err(blame)?;

@@ -1,5 +1,7 @@
 //! Destroying what lies in the attic: only what is old enough, only so much an hour, and never without a trace.
 
+use std::path::Path;
+
 use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
 use archive_model::VolumeId;
@@ -54,25 +56,38 @@ impl Node {
             });
         }
         let _moving = self.moving();
-        let entries = directory::list(&place)?;
-        if entries
-            .iter()
-            .any(|entry| entry.kind == EntryKind::Directory)
-        {
-            return Err(refused("it holds a directory; look at it on the disk"));
+        let refuse_odd = || refused("it holds a directory; look at it on the disk");
+        if directory::list(&place)?.iter().any(is_directory) {
+            return Err(refuse_odd());
         }
         let bytes = item::size(&place)?;
         let name = item::read_reason(&place).map(|reason| reason.name.to_string());
         self.brake().count(now)?;
         tracing::warn!(%volume, item = %id, file = ?name, bytes, who = cause.who, why = cause.why, "purged");
-        let (reason, rest): (Vec<_>, Vec<_>) = entries
-            .into_iter()
-            .partition(|entry| entry.name == REASON_NAME);
-        rest.iter()
-            .chain(&reason)
-            .try_for_each(|entry| directory::remove_name(&place.join(&entry.name)))
-            .and_then(|()| directory::remove_empty(&place))
-            .map_err(|error| self.blame(volume, error))?;
-        Ok(bytes)
+        match destroy(&place).map_err(|error| self.blame(volume, error))? {
+            true => Ok(bytes),
+            false => Err(refuse_odd()),
+        }
     }
+}
+
+/// Removes an item, its reason last: what a crash leaves of it still says what it is. `false`: it holds a directory,
+/// and nothing was removed.
+pub(super) fn destroy(place: &Path) -> Result<bool, DiskError> {
+    let entries = directory::list(place)?;
+    if entries.iter().any(is_directory) {
+        return Ok(false);
+    }
+    let (reason, rest): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|entry| entry.name == REASON_NAME);
+    for entry in rest.iter().chain(&reason) {
+        directory::remove_name(&place.join(&entry.name))?;
+    }
+    directory::remove_empty(place)?;
+    Ok(true)
+}
+
+fn is_directory(entry: &directory::Entry) -> bool {
+    entry.kind == EntryKind::Directory
 }

@@ -7,14 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use archive_durable::{AppendFile, DiskError};
-use archive_model::{FileName, InvalidId, Root, UploadId};
+use archive_model::{FileName, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ChecksumReplica;
 use super::record::{RecordError, removed};
 use crate::error::NodeError;
-use crate::node::Claim;
+use crate::node::{Claim, verb};
 
 /// The longest line that is read at once, in bytes: an admission has at most 1 MiB.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
@@ -63,13 +63,7 @@ impl ChecksumReplica {
         (who, why): (&str, &str),
         now: Timestamp,
     ) -> Result<Removed, PutAsideError> {
-        let by = UploadId::new("put-aside").map_err(|error: InvalidId| {
-            // A constant that is an id: never.
-            PutAsideError::Node(NodeError::Admission {
-                name: name.clone(),
-                why: error.to_string(),
-            })
-        })?;
+        let by = verb("put-aside", name)?;
         let _claim = Claim::take(&self.receiving, name, &by)?;
         let found = self.record.file(name).map_err(NodeError::from)?;
         let found = found.ok_or_else(|| PutAsideError::NotFound(name.clone()))?;

@@ -1,4 +1,7 @@
 //! The names of a mend in `incoming/`: those of its file, with endings that no upload has.
+//!
+//! The last two parts of a name always say what it is (before the `.bao` or `.json` of a copy). So no name of one file
+//! is ever one of another, whatever the two are called.
 
 use std::path::PathBuf;
 
@@ -8,9 +11,9 @@ use archive_model::FileName;
 use crate::layout::Layout;
 
 /// The endings, each after the name of the archived file.
-const COPY: &str = ".mend";
-const COPY_OUTBOARD: &str = ".mend.bao";
-const COPY_SIDECAR: &str = ".mend.json";
+const COPY: &str = ".copy.mend";
+const COPY_OUTBOARD: &str = ".copy.mend.bao";
+const COPY_SIDECAR: &str = ".copy.mend.json";
 const OUTBOARD: &str = ".outboard.mend";
 const JOURNAL: &str = ".journal.mend";
 const GROUPS: &str = ".groups.mend";
@@ -68,7 +71,7 @@ pub(crate) fn is_of_a_mend(name: &str) -> bool {
         Some(name) => name.strip_suffix(".new").unwrap_or_default(),
         None => name,
     };
-    [COPY, COPY_OUTBOARD, COPY_SIDECAR]
+    [".mend", COPY_OUTBOARD, COPY_SIDECAR]
         .iter()
         .any(|ending| name.ends_with(ending))
 }
@@ -112,6 +115,48 @@ mod tests {
             of_journal("a.warc.journal.mend").unwrap().as_str(),
             "a.warc"
         );
-        assert_eq!(of_journal("a.warc.mend"), None);
+        assert_eq!(of_journal("a.warc.copy.mend"), None);
+    }
+
+    #[test]
+    fn no_two_files_share_a_name_whatever_they_are_called() {
+        let layout = Layout::new(Path::new("/v"));
+        let endings = [
+            "",
+            ".outboard",
+            ".journal",
+            ".groups",
+            ".pos",
+            ".copy",
+            ".mend",
+            ".bao",
+            ".json",
+        ];
+        let mut seen = std::collections::BTreeMap::new();
+        for (one, two, three) in endings.iter().flat_map(|one| {
+            let pairs = endings
+                .iter()
+                .flat_map(|two| endings.iter().map(move |three| (two, three)));
+            pairs.map(move |(two, three)| (one, two, three))
+        }) {
+            let name = FileName::new(&format!("x{one}{two}{three}")).unwrap();
+            let beside = Beside::new(&layout, &name);
+            let all = beside
+                .leftovers()
+                .into_iter()
+                .chain([beside.journal.clone()]);
+            for path in all {
+                assert!(
+                    is_of_a_mend(path.file_name().unwrap().to_str().unwrap()),
+                    "{}",
+                    path.display()
+                );
+                if let Some(other) = seen.insert(path.clone(), name.clone()) {
+                    assert_eq!(other, name, "both own {}", path.display());
+                }
+            }
+            let last = beside.journal.file_name().unwrap().to_str().unwrap();
+            assert_eq!(of_journal(last).as_ref(), Some(&name));
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use archive_durable::{DiskError, Journal, directory};
-use archive_model::{FileName, Groups, VolumeId};
+use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 
 use super::beside::{is_of_a_mend, of_journal};
@@ -15,7 +15,7 @@ use crate::catalog::{Condition, Entry};
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::Node;
-use crate::reconcile::unless_full;
+use crate::reconcile::{read_sidecar, tidied};
 use crate::verify::is_file;
 
 /// Removes what a mend leaves when it is dropped.
@@ -55,17 +55,17 @@ pub(crate) fn finish_cut(
     now: Timestamp,
 ) -> Result<(), NodeError> {
     let incoming = layout.incoming();
-    for entry in directory::list(&incoming)? {
-        let Some(last) = entry.name.to_str().filter(|name| is_of_a_mend(name)) else {
+    for name in directory::names(&incoming)? {
+        let Some(last) = name.to_str().filter(|name| is_of_a_mend(name)) else {
             continue;
         };
         match of_journal(last) {
             Some(name) => match finish_one(node, volume, layout, &name, now) {
-                Err(NodeError::Disk(error)) => unless_full(volume, Err(error))?.unwrap_or_default(),
+                Err(NodeError::Disk(error)) => tidied(volume, Err(error))?.unwrap_or_default(),
                 other => other?,
             },
             None => {
-                unless_full(volume, directory::remove_name(&incoming.join(last)))?;
+                tidied(volume, directory::remove_name(&incoming.join(last)))?;
             }
         }
     }
@@ -85,6 +85,11 @@ pub(super) fn finish_one(
     way::clear(&beside).map_err(blame)?;
     let journal = match Journal::open(&beside.journal) {
         Err(error) if error.is_absent() => return Ok(()),
+        Err(error) if !error.is_exhausted() => {
+            tracing::warn!(file = %name, %volume, %error, "the journal of a mend cannot be read; verify the file, then mend it again");
+            note_replaced(node, volume, name, now)?;
+            return directory::remove_name(&beside.journal).map_err(blame);
+        }
         other => other.map_err(blame)?,
     };
     let Some(journal) = journal else {
@@ -95,6 +100,18 @@ pub(super) fn finish_one(
     if !is_file(&target.file)? {
         tracing::warn!(file = %name, %volume, "a mend in place was cut, and its file is gone");
         return journal.remove().map_err(blame);
+    }
+    let change = journal.change();
+    match admitted(node, volume, layout, name)? {
+        Ok(admitted) if change.name == *name && admitted == (change.size, change.root) => {}
+        Ok(_) => {
+            tracing::error!(file = %name, %volume, ?change, "the journal of a mend is not that of this file; it is removed");
+            return journal.remove().map_err(blame);
+        }
+        Err(why) => {
+            tracing::error!(file = %name, %volume, why, "a mend in place waits until it is known what the file is");
+            return Ok(());
+        }
     }
     match journal.apply(&target.file) {
         Err(error) if error.is_taken() => {
@@ -107,15 +124,46 @@ pub(super) fn finish_one(
         tracing::warn!(file = %name, %volume, "read back, the groups of a mend in place are not what was written");
     }
     tracing::info!(file = %name, %volume, groups = journal.change().groups.len(), "a mend in place was finished");
-    if let Some(row) = node.catalog().row(name, volume)? {
-        let entry = Entry {
-            name: name.clone(),
-            volume: volume.clone(),
-            row,
-        };
-        note_applied(node, &entry, now)?;
-    }
+    note_replaced(node, volume, name, now)?;
     journal.remove().map_err(blame)
+}
+
+/// The size and root that a file should have, by its row or else by its sidecar.
+fn admitted(
+    node: &Node,
+    volume: &VolumeId,
+    layout: &Layout,
+    name: &FileName,
+) -> Result<Result<(u64, Root), String>, NodeError> {
+    let row = node.catalog().row(name, volume)?;
+    let known = row.and_then(|row| match row.condition {
+        // What it has is not what it should have.
+        Condition::Unexpected { .. } => None,
+        Condition::Present | Condition::Missing { .. } | Condition::Damaged { .. } => {
+            Some((row.size, row.root?))
+        }
+    });
+    if let Some(known) = known {
+        return Ok(Ok(known));
+    }
+    let read = read_sidecar(&layout.target(name).sidecar, name, node.trust())?;
+    Ok(read.map(|(size, root, _)| (size, root)))
+}
+
+/// As [`note_applied`], for a file that may have no row yet.
+fn note_replaced(
+    node: &Node,
+    volume: &VolumeId,
+    name: &FileName,
+    now: Timestamp,
+) -> Result<(), NodeError> {
+    match node.catalog().row(name, volume)? {
+        None => Ok(()),
+        Some(row) => {
+            let (name, volume) = (name.clone(), volume.clone());
+            note_applied(node, &Entry { name, volume, row }, now)
+        }
+    }
 }
 
 /// Groups were brought in, and the whole was not read since: it counts as damaged until it is.

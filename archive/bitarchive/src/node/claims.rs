@@ -1,4 +1,5 @@
-//! Which names are being received or moved at this moment: two that want the same one do not meet.
+//! Which names are being received or moved at this moment: two that want the same one do not meet, nor do two that would
+//! write under the same id in `incoming/`.
 //!
 //! In memory only: what was under way when the process died is found on the disk at the next start.
 
@@ -32,6 +33,12 @@ impl Claim {
                 upload: other.clone(),
             });
         }
+        if let Some((other, _)) = taken.iter().find(|(_, held)| *held == upload) {
+            return Err(NodeError::Busy {
+                name: other.clone(),
+                upload: upload.clone(),
+            });
+        }
         taken.insert(name.clone(), upload.clone());
         Ok(Self {
             names: Arc::clone(names),
@@ -46,5 +53,27 @@ impl Drop for Claim {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&self.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_name_nor_an_id_is_held_twice() {
+        let claims = Claims::default();
+        let name = |text| FileName::new(text).unwrap();
+        let id = |text| UploadId::new(text).unwrap();
+        let held = Claim::take(&claims, &name("a"), &id("u1")).unwrap();
+        let refused = Claim::take(&claims, &name("b"), &id("u1")).unwrap_err();
+        assert!(
+            matches!(&refused, NodeError::Busy { name, .. } if name.as_str() == "a"),
+            "{refused}"
+        );
+        assert!(Claim::take(&claims, &name("a"), &id("u2")).is_err());
+        drop(Claim::take(&claims, &name("b"), &id("u2")).unwrap());
+        drop(held);
+        Claim::take(&claims, &name("b"), &id("u1")).unwrap();
     }
 }

@@ -11,6 +11,7 @@ use archive_model::{FileName, Root, VolumeId};
 use jiff::Timestamp;
 
 use super::Node;
+use super::answered::is_missing;
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
 use crate::reconcile::Reconciled;
@@ -100,11 +101,12 @@ impl Node {
             }
         }
         self.catalog.put(&batch)?;
+        self.forget_all_answered(now)?;
         Ok(missing)
     }
 
-    /// A file was stored, and its row written. Rows of retired volumes that say it is missing have done their duty; and
-    /// if its own volume was retired in that moment, it is missing itself.
+    /// A file was stored, and its row written. Rows of other volumes that say it is missing have done their duty; and if
+    /// its own volume was retired in that moment, it is missing itself.
     pub(crate) fn after_store(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
         let retired = self.volume_set().retired();
         if retired.contains(&stored.volume) {
@@ -114,12 +116,7 @@ impl Node {
                 problem: VolumeProblem::Retired,
             });
         }
-        for entry in self.catalog.find(&stored.name)? {
-            if retired.contains(&entry.volume) && is_missing(&entry) {
-                self.catalog.remove(&entry.name, &entry.volume)?;
-            }
-        }
-        Ok(())
+        self.forget_answered(&stored.name, now)
     }
 
     /// Refuses while the node takes no new files.
@@ -201,10 +198,6 @@ pub(crate) enum Second {
     Any,
     /// It has this root.
     Of(Root),
-}
-
-fn is_missing(entry: &Entry) -> bool {
-    matches!(entry.row.condition, Condition::Missing { .. })
 }
 
 fn as_missing(entry: Entry, now: Timestamp) -> Entry {

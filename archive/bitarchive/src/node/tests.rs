@@ -8,11 +8,14 @@ use super::*;
 use crate::catalog::Condition;
 
 mod adopt;
+mod answered;
 mod attic;
 mod broken;
 mod crash;
 mod disks;
+mod evidence;
 mod mend;
+mod names;
 mod published;
 mod resume;
 mod scrub;

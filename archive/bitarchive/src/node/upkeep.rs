@@ -45,9 +45,11 @@ impl Upkeep {
     }
 }
 
-/// A name for a verb that holds a file name for itself, in the place of an upload.
-pub(crate) fn verb(name: &str) -> Result<UploadId, NodeError> {
-    UploadId::new(name).map_err(|error| NodeError::Bug(error.to_string()))
+/// A name for a verb that holds the file `name` for itself, in the place of an upload. Another for each file: under it
+/// lies in `incoming/` what the verb writes there.
+pub(crate) fn verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
+    let hash = blake3::hash(name.as_str().as_bytes()).to_hex();
+    UploadId::new(&format!("{what}-{hash:.32}")).map_err(|error| NodeError::Bug(error.to_string()))
 }
 
 impl Node {
@@ -72,15 +74,6 @@ impl Node {
             .moving
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As [`Node::blame`], but not for a read: a sector that cannot be read is damage of one file.
-    pub(crate) fn blame_writing(&self, volume: &VolumeId, error: DiskError) -> NodeError {
-        if error.operation == "read" {
-            NodeError::Disk(error)
-        } else {
-            self.blame(volume, error)
-        }
     }
 
     /// Adds a file to the manifest of its shelf. The list is derived: what fails here is made good at the next start.

@@ -7,18 +7,13 @@ use proto_archive::wire::files_response::End;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
-use super::{Answers, convert, send};
+use super::listing::Page;
+use super::{Answers, convert, listing, send};
 use crate::adopt::admission_in;
 use crate::attic::{self, AtticId, Cause, Item, Listed};
-use crate::catalog::Condition;
+use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
 use crate::node::Node;
-
-/// How many items one message has.
-const ITEMS: usize = 256;
-
-/// How many bytes of admissions one message has, and then it is sent.
-const BYTES: usize = 512 * 1024;
 
 /// One item, named, with who wants something of it.
 pub(crate) struct Reference {
@@ -119,27 +114,24 @@ pub(crate) fn list(
         }
     }
     all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    let (mut count, mut bytes) = (0, 0);
-    let mut items = Vec::new();
+    let mut count = 0;
+    let mut page = Page::new();
     for (listed, layout) in all {
         let found = attic::item(&layout, &listed);
         if only.is_some() && found.name.as_ref() != only {
             continue;
         }
         let admission = admission(&layout, &found);
-        bytes += admission.len();
-        items.push(wire::AtticItem {
+        let shown = wire::AtticItem {
             admission,
             ..item(node, found)
-        });
+        };
         count += 1;
-        if items.len() == ITEMS || bytes >= BYTES {
-            bytes = 0;
-            let items = std::mem::take(&mut items);
+        if let Some(items) = page.push(shown) {
             send(answers, wire::AtticResponse { items, end: None })?;
         }
     }
-    let end = Some(End { count, gaps });
+    let (items, end) = (page.rest(), Some(End { count, gaps }));
     send(answers, wire::AtticResponse { items, end })
 }
 
@@ -166,30 +158,17 @@ pub(crate) fn admissions(
     only_findings: bool,
     answers: &Answers<wire::AdmissionsResponse>,
 ) -> Result<(), Status> {
-    let (mut count, mut bytes) = (0, 0);
-    let mut admissions = Vec::new();
-    for entry in node.list(after).map_err(|error| convert::status(&error))? {
-        let entry = entry.map_err(|error| convert::status(&error))?;
-        if only_findings && entry.row.condition == Condition::Present {
-            continue;
-        }
-        let admission = node.admission(&entry).unwrap_or_default();
-        bytes += admission.len();
-        admissions.push(wire::admissions_response::One {
-            entry: Some(convert::entry(node, entry)),
-            admission,
-        });
-        count += 1;
-        if admissions.len() == ITEMS || bytes >= BYTES {
-            bytes = 0;
-            let admissions = std::mem::take(&mut admissions);
-            let end = None;
-            send(answers, wire::AdmissionsResponse { admissions, end })?;
-        }
-    }
-    let end = Some(End {
-        count,
-        gaps: convert::gaps(node),
+    let all = node.list(after).map_err(|error| convert::status(&error))?;
+    let wanted = all.filter(|entry| {
+        let is_present = |entry: &Entry| entry.row.condition == Condition::Present;
+        !(only_findings && entry.as_ref().is_ok_and(is_present))
     });
-    send(answers, wire::AdmissionsResponse { admissions, end })
+    let admissions = wanted.map(|entry| {
+        let entry = entry.map_err(|error| convert::status(&error))?;
+        Ok(wire::admissions_response::One {
+            admission: node.admission(&entry).unwrap_or_default(),
+            entry: Some(convert::entry(node, entry)),
+        })
+    });
+    listing::send_admissions(admissions, || convert::gaps(node), answers)
 }

@@ -1,7 +1,7 @@
 //! Between the node's own types and the wire.
 
 use archive_durable::{Space, VolumeProblem};
-use archive_model::{FileName, NodeId, ReplicaId, UploadId};
+use archive_model::{FileName, Groups, NodeId, ReplicaId, UploadId};
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
@@ -28,8 +28,8 @@ pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
             ..
         } => (
             wire::Condition::Damaged,
-            fields::group_ranges(corrupt),
-            fields::group_ranges(unreadable),
+            fields::group_ranges(&coarse(corrupt, MOST_RANGES)),
+            fields::group_ranges(&coarse(unreadable, MOST_RANGES)),
         ),
         Condition::Unexpected { .. } => (wire::Condition::Unexpected, Vec::new(), Vec::new()),
     };
@@ -52,6 +52,40 @@ pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
             .map(|time| time.to_string())
             .unwrap_or_default(),
     }
+}
+
+/// The most ranges that are sent of one copy: what is damaged all over is said more coarsely, and never as less.
+const MOST_RANGES: usize = 1000;
+
+/// At most `most` ranges (at least one) that cover the groups: those that are nearest to each other become one.
+fn coarse(groups: &Groups, most: usize) -> Groups {
+    let ranges: Vec<_> = groups.ranges().collect();
+    if ranges.len() <= most {
+        return groups.clone();
+    }
+    let gaps = ranges.iter().zip(ranges.iter().skip(1));
+    let mut gaps: Vec<_> = gaps
+        .enumerate()
+        .map(|(at, (one, next))| (next.start - one.end, at))
+        .collect();
+    gaps.sort_unstable();
+    let mut is_closed = vec![false; ranges.len()];
+    for (_, at) in gaps.iter().take(ranges.len() - most.max(1)) {
+        if let Some(closed) = is_closed.get_mut(*at) {
+            *closed = true;
+        }
+    }
+    let mut merged = Groups::none();
+    let mut start = None;
+    for (range, is_closed) in ranges.into_iter().zip(is_closed) {
+        let first = start.take().unwrap_or(range.start);
+        if is_closed {
+            start = Some(first);
+        } else {
+            merged.insert(first..range.end);
+        }
+    }
+    merged
 }
 
 /// Writes where a file is, and who could not be asked. While a file is being received, nobody can say that it is not here.
@@ -199,5 +233,36 @@ fn of_volumes(error: &VolumesError) -> Kind {
         | VolumesError::Unusable { .. }
         | VolumesError::Retired(_) => Kind::Mismatch,
         VolumesError::Memory { .. } | VolumesError::Disk(_) => Kind::Storage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_all_over_is_said_coarsely_and_never_as_less() {
+        let mut groups = Groups::none();
+        for group in [0, 2, 10, 11, 13, 40, 100, 102] {
+            groups.insert_one(group);
+        }
+        let ranges = |most| -> Vec<_> {
+            let coarse = coarse(&groups, most);
+            assert!(groups.difference(&coarse).is_empty(), "{most}");
+            coarse.ranges().collect()
+        };
+        assert_eq!(ranges(7).len(), 7);
+        assert_eq!(ranges(4), [0..3, 10..14, 40..41, 100..103]);
+        assert_eq!(ranges(3), [0..14, 40..41, 100..103]);
+        assert_eq!(ranges(1), [0..103]);
+        assert_eq!(ranges(0), [0..103]);
+        assert_eq!(coarse(&Groups::none(), 1), Groups::none());
+        let mut every_other = Groups::none();
+        for group in 0..10_000 {
+            every_other.insert_one(group * 2);
+        }
+        let coarse = coarse(&every_other, MOST_RANGES);
+        assert_eq!(coarse.ranges().count(), MOST_RANGES);
+        assert!(every_other.difference(&coarse).is_empty());
     }
 }

@@ -1,15 +1,51 @@
 //! Listings of any length in messages of a bounded one. The last message says that it is the last.
 
+use prost::Message;
 use proto_archive::wire;
 use tonic::Status;
 
 use super::{Answers, send};
 
-/// How many entries one message of a listing has.
-const ENTRIES: usize = 1000;
+/// The most entries in one message.
+const MOST_ENTRIES: usize = 1000;
 
-/// How many bytes of admissions one message has, unless a single one is larger. A client reads at most 4 MiB.
-const ADMISSION_BYTES: usize = 1 << 20;
+/// The most bytes in one message, unless a single entry is larger. A client reads at most 4 MiB.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Entries on their way into one message.
+#[derive(Debug)]
+pub(super) struct Page<T> {
+    entries: Vec<T>,
+    bytes: usize,
+}
+
+impl<T: Message> Page<T> {
+    pub(super) const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Takes one more. What came before it, if there is no room for both, is to be sent first.
+    pub(super) fn push(&mut self, entry: T) -> Option<Vec<T>> {
+        let bytes = entry.encoded_len();
+        let is_full = self.entries.len() >= MOST_ENTRIES
+            || (!self.entries.is_empty() && self.bytes + bytes > MOST_BYTES);
+        let full = is_full.then(|| {
+            self.bytes = 0;
+            std::mem::take(&mut self.entries)
+        });
+        self.bytes += bytes;
+        self.entries.push(entry);
+        full
+    }
+
+    /// What is left for the last message.
+    pub(super) fn rest(self) -> Vec<T> {
+        self.entries
+    }
+}
 
 /// Sends every entry, then the end with the `gaps` as they are then. An error among the entries ends it without one.
 pub(super) fn send_all(
@@ -18,12 +54,10 @@ pub(super) fn send_all(
     answers: &Answers<wire::FilesResponse>,
 ) -> Result<(), Status> {
     let mut count = 0;
-    let mut entries = Vec::with_capacity(ENTRIES);
+    let mut page = Page::new();
     for entry in all {
-        entries.push(entry?);
         count += 1;
-        if entries.len() == ENTRIES {
-            let entries = std::mem::replace(&mut entries, Vec::with_capacity(ENTRIES));
+        if let Some(entries) = page.push(entry?) {
             send(answers, wire::FilesResponse { entries, end: None })?;
         }
     }
@@ -31,13 +65,8 @@ pub(super) fn send_all(
         count,
         gaps: gaps(),
     };
-    send(
-        answers,
-        wire::FilesResponse {
-            entries,
-            end: Some(end),
-        },
-    )
+    let (entries, end) = (page.rest(), Some(end));
+    send(answers, wire::FilesResponse { entries, end })
 }
 
 /// Sends every admission, then the end.
@@ -47,35 +76,44 @@ pub(super) fn send_admissions(
     answers: &Answers<wire::AdmissionsResponse>,
 ) -> Result<(), Status> {
     let mut count = 0;
-    let (mut admissions, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     for one in all {
-        let one = one?;
-        if !admissions.is_empty()
-            && (admissions.len() == ENTRIES || bytes + one.admission.len() > ADMISSION_BYTES)
-        {
-            let admissions = std::mem::take(&mut admissions);
-            bytes = 0;
-            send(
-                answers,
-                wire::AdmissionsResponse {
-                    admissions,
-                    end: None,
-                },
-            )?;
-        }
-        bytes += one.admission.len();
-        admissions.push(one);
         count += 1;
+        if let Some(admissions) = page.push(one?) {
+            let end = None;
+            send(answers, wire::AdmissionsResponse { admissions, end })?;
+        }
     }
     let end = wire::files_response::End {
         count,
         gaps: gaps(),
     };
-    send(
-        answers,
-        wire::AdmissionsResponse {
-            admissions,
-            end: Some(end),
-        },
-    )
+    let (admissions, end) = (page.rest(), Some(end));
+    send(answers, wire::AdmissionsResponse { admissions, end })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_neither_too_many_entries_nor_too_many_bytes() {
+        let long = |length: usize| wire::AtticItem {
+            why: "x".repeat(length),
+            ..wire::AtticItem::default()
+        };
+        for (length, count) in [(0, 2500), (1000, 2500), (700_000, 5), (3_000_000, 3)] {
+            let mut page = Page::new();
+            let mut sent: Vec<_> = (0..count).filter_map(|_| page.push(long(length))).collect();
+            sent.push(page.rest());
+            assert_eq!(sent.iter().map(Vec::len).sum::<usize>(), count);
+            for items in sent {
+                assert!((1..=MOST_ENTRIES).contains(&items.len()));
+                let end = None;
+                let one = items.len() == 1;
+                let bytes = wire::AtticResponse { items, end }.encoded_len();
+                assert!(one || bytes < 2 * MOST_BYTES, "{bytes}");
+            }
+        }
+    }
 }

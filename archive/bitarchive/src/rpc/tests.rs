@@ -16,6 +16,7 @@ use crate::scrub::Control;
 use crate::settings::AtticSettings;
 use crate::settings::ScrubSettings;
 
+mod bounds;
 mod hostile;
 
 struct World {

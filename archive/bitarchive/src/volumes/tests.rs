@@ -200,3 +200,55 @@ fn a_damaged_memory_is_refused_and_never_read_as_none() {
     let error = Volumes::open(&node, &replica, &machine.path("data"), &[], 0).unwrap_err();
     assert!(matches!(error, VolumesError::Memory { .. }), "{error}");
 }
+
+#[test]
+fn a_node_without_open_files_does_not_take_its_volumes_offline() {
+    let machine = Machine::with_two_volumes();
+    let volumes = machine.start();
+    let exhausted = DiskError::new(
+        "open",
+        Path::new("x"),
+        std::io::Error::from_raw_os_error(24),
+    );
+    assert!(exhausted.is_exhausted());
+    let last = volumes.find(&id("va")).unwrap();
+    assert_eq!(
+        as_seen(Err(VolumeProblem::Absent), Some(&last)),
+        Some(VolumeProblem::Absent)
+    );
+    let unseen = VolumeProblem::Unseen(exhausted.to_string());
+    assert_eq!(as_seen(Err(unseen.clone()), Some(&last)), None);
+    assert_eq!(as_seen(Err(unseen.clone()), None), Some(unseen));
+}
+
+#[test]
+fn what_people_did_while_the_disks_were_looked_at_is_not_undone() {
+    let machine = Machine::with_two_volumes();
+    let volumes = machine.start();
+    let failed = DiskError::new(
+        "fsync",
+        Path::new("x"),
+        std::io::Error::from_raw_os_error(5),
+    );
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            for _ in 0..200 {
+                look_again(&volumes);
+            }
+        });
+        for round in 0..100 {
+            volumes.set_mode(&id("vb"), Mode::ReadOnly).unwrap();
+            volumes.poison(&id("va"), &failed).unwrap();
+            assert!(
+                matches!(problem(&volumes, "va"), Some(VolumeProblem::Poisoned(_))),
+                "{round}"
+            );
+            assert_eq!(volumes.find(&id("vb")).unwrap().mode, Mode::ReadOnly);
+            volumes.clear(&id("va")).unwrap();
+            volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
+        }
+        looking.join().unwrap();
+    });
+    look_again(&volumes);
+    assert_eq!(volumes.online().len(), 2);
+}

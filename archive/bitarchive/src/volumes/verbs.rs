@@ -158,9 +158,9 @@ impl Volumes {
                 expected: expected.clone(),
             });
         }
-        let elsewhere = self.find(&id).filter(|known| {
-            known.path != path && matches!(known.problem, None | Some(VolumeProblem::Unchecked))
-        });
+        let elsewhere = self
+            .find(&id)
+            .filter(|known| known.path != path && (known.problem.is_none() || known.is_waiting()));
         if let Some(known) = elsewhere {
             return Err(VolumesError::InUse {
                 volume: id,

@@ -374,6 +374,7 @@ fn the_brake_holds_over_a_restart_and_counts_both_ways_out() {
     let limits = AtticSettings {
         removals_per_hour: 3,
         min_age: Period::from_secs(60),
+        ..AtticSettings::default()
     };
     let (mut node, _) = machine.start_with(limits);
     for file in ["a", "b", "c", "d"] {

@@ -24,7 +24,7 @@ fn problem(node: &Node, volume: &str) -> Option<VolumeProblem> {
     node.volume_set().find(&id(volume)).unwrap().problem
 }
 
-fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
+pub(super) fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
     let entries = node.find(&name(file)).unwrap();
     let is_there = |entry: &Entry| entry.row.condition == Condition::Present;
     entries

@@ -1,0 +1,86 @@
+//! What repairs have replaced is evidence, and is kept for a time; then it goes by itself.
+//!
+//! Only items whose reason can be read and says *groups* ever go so. Whole files, leftovers, and whatever is odd or
+//! damaged are for people to purge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Step, Worker, WorkerError};
+use archive_model::VolumeId;
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::spawn_blocking;
+
+use super::item::{self, AtticId};
+use super::{Kind, purge};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::Node;
+
+/// How often somebody looks.
+const EVERY: Duration = Duration::from_hours(1);
+
+impl Node {
+    /// Removes what repairs have replaced longer ago than `attic.evidence` (and `attic.min_age`); returns how many items
+    /// that were. A volume that fails in this keeps none of the others.
+    pub fn end_evidence(&self, now: Timestamp) -> u64 {
+        let mut ended = 0;
+        for (volume, layout) in self.volume_set().online() {
+            match self.end_evidence_on(&volume, &layout, now, &mut ended) {
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%volume, %error, "old evidence was not removed"),
+            }
+        }
+        ended
+    }
+
+    fn end_evidence_on(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        now: Timestamp,
+        ended: &mut u64,
+    ) -> Result<(), NodeError> {
+        let settings = self.attic_settings();
+        let kept = settings.evidence.max(settings.min_age).duration();
+        let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
+        let blame = |error| self.blame(volume, error);
+        for listed in item::list(layout, volume).map_err(blame)? {
+            let Some(id) = listed.name.to_str().and_then(|id| AtticId::new(id).ok()) else {
+                continue;
+            };
+            let place = layout.attic().join(id.as_str());
+            let Ok(reason) = item::read_reason(&place) else {
+                continue;
+            };
+            let until = item::latest(&place).checked_add(kept);
+            let is_over = until.is_ok_and(|until| until <= now);
+            if reason.kind != Kind::Groups || !is_over {
+                continue;
+            }
+            let _moving = self.moving();
+            self.still_there(volume, layout)?;
+            if purge::destroy(&place).map_err(blame)? {
+                *ended += 1;
+                tracing::info!(%volume, item = %id, file = %reason.name, "old evidence was removed");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks every hour.
+pub(crate) struct Evidence {
+    pub(crate) node: Arc<Node>,
+    pub(crate) clock: Clock,
+}
+
+impl Worker for Evidence {
+    const NAME: &'static str = "evidence";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let (node, now) = (Arc::clone(&self.node), self.clock.now());
+        spawn_blocking(move || node.end_evidence(now)).await?;
+        Ok(Step::Idle(EVERY))
+    }
+}

@@ -1,0 +1,103 @@
+//! Rows that say *missing*, and are answered: the same bytes are on another volume of this node.
+//!
+//! Such a row has done its duty as an alarm, and goes. What is left of the file on its volume (its sidecar) goes aside,
+//! or the next start would find it missing again. What cannot be looked at now is done when its volume is there again.
+
+use archive_durable::VolumeProblem;
+use archive_model::FileName;
+use jiff::Timestamp;
+
+use super::{Node, put_leftovers_aside, verb};
+use crate::catalog::{Condition, Entry};
+use crate::error::NodeError;
+use crate::verify::is_file;
+
+/// How many names are looked at before any of them is acted on.
+const BATCH: usize = 1000;
+
+impl Node {
+    /// Lets go of every row that is answered.
+    pub(super) fn forget_all_answered(&self, now: Timestamp) -> Result<(), NodeError> {
+        let mut after = None;
+        loop {
+            let mut missing = Vec::new();
+            for entry in self.catalog.list_findings(after.as_ref())? {
+                let entry = entry?;
+                if missing.len() >= BATCH && missing.last() != Some(&entry.name) {
+                    break;
+                }
+                if is_missing(&entry) && missing.last() != Some(&entry.name) {
+                    missing.push(entry.name);
+                }
+            }
+            let Some(last) = missing.last().cloned() else {
+                return Ok(());
+            };
+            for name in missing {
+                if self.answered(&name)?.is_empty() {
+                    continue;
+                }
+                // Whoever has it ends with a look of his own.
+                if let Ok(_claim) = self.claim(&name, &verb("answered", &name)?) {
+                    self.forget_answered(&name, now)?;
+                }
+            }
+            after = Some(last);
+        }
+    }
+
+    /// The same for one file, whose name the caller holds.
+    pub(crate) fn forget_answered(&self, name: &FileName, now: Timestamp) -> Result<(), NodeError> {
+        for entry in self.answered(name)? {
+            match self.forget_row(&entry, now) {
+                Err(NodeError::Disk(error)) => {
+                    let error = self.blame(&entry.volume, error);
+                    tracing::warn!(file = %name, volume = %entry.volume, %error, "it stays missing there, though it is here");
+                }
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that say *missing* of what is whole on another volume that is online.
+    fn answered(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
+        let (mut missing, others): (Vec<_>, Vec<_>) =
+            self.catalog.find(name)?.into_iter().partition(is_missing);
+        missing.retain(|entry| {
+            entry.row.root.is_some()
+                && others.iter().any(|other| {
+                    other.row.condition == Condition::Present
+                        && other.row.root == entry.row.root
+                        && self.is_online(&other.volume)
+                })
+        });
+        Ok(missing)
+    }
+
+    fn forget_row(&self, entry: &Entry, now: Timestamp) -> Result<(), NodeError> {
+        let (name, volume) = (&entry.name, &entry.volume);
+        let problem = self.volume_set().find(volume).map(|known| known.problem);
+        match problem {
+            Some(Some(VolumeProblem::Retired)) => {}
+            Some(None) => {
+                let layout = self.layout(volume)?;
+                if is_file(&layout.target(name).file)? {
+                    // It is back, and a verification says so.
+                    return Ok(());
+                }
+                put_leftovers_aside(&layout, name, "answered", now, self.id())?;
+            }
+            Some(Some(_away)) => return Ok(()),
+            // Nobody knows that volume any more.
+            None => {}
+        }
+        self.catalog.remove(name, volume)?;
+        tracing::info!(file = %name, %volume, "no longer missing: the same is on another volume");
+        Ok(())
+    }
+}
+
+pub(super) fn is_missing(entry: &Entry) -> bool {
+    matches!(entry.row.condition, Condition::Missing { .. })
+}

@@ -1,0 +1,105 @@
+//! An alarm is answered by the same bytes on another volume, and by nothing else.
+
+use super::attic::items;
+use super::disks::{id, store_on, where_is, with_two};
+use super::*;
+use crate::catalog::Row;
+use crate::volumes::Mode;
+
+fn entry_on(node: &Node, file: &str, volume: &str) -> Option<Entry> {
+    let entries = node.find(&name(file)).unwrap();
+    entries.into_iter().find(|one| one.volume == id(volume))
+}
+
+#[test]
+fn a_row_that_says_missing_goes_when_the_file_is_stored_on_another_volume() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    let content = bytes(40_000);
+    store_on(&machine, &node, "v1", "a", &content);
+    store_on(&machine, &node, "v1", "b", &content);
+    drop(node);
+    for file in ["a", "b"] {
+        std::fs::remove_file(machine.target(file).file).unwrap();
+    }
+    let (node, found) = machine.start();
+    assert_eq!(found.missing, 2);
+    store_on(&machine, &node, "v2", "a", &content);
+    assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+    assert_eq!(
+        where_is(&node, "b"),
+        [("v1".to_owned(), false)],
+        "nobody answered"
+    );
+    let kept = items(&node);
+    assert_eq!(kept.len(), 1, "its sidecar is in the attic: {kept:?}");
+    drop(node);
+    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!((found.missing, found.added), (1, 1));
+    assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+}
+
+#[test]
+fn a_volume_that_was_away_is_told_when_it_comes_back() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    drop(node);
+    let (node, _) = machine.start();
+    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
+    node.refresh(now()).unwrap();
+    machine.store(&node, "a", b"one").unwrap();
+    assert_eq!(where_is(&node, "a").len(), 2, "nobody could look");
+    std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
+    node.refresh(now()).unwrap();
+    assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
+    assert!(!machine.target("a").sidecar.try_exists().unwrap());
+}
+
+#[test]
+fn other_bytes_and_copies_that_are_not_whole_answer_nothing() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    let good = entry_on(&node, "a", "v1").unwrap();
+    let missing = Entry {
+        volume: id("v2"),
+        row: Row {
+            condition: Condition::Missing { since: now() },
+            ..good.row.clone()
+        },
+        ..good.clone()
+    };
+    let other_root = Entry {
+        row: Row {
+            root: Some(Root::from_bytes([1; 32])),
+            ..good.row.clone()
+        },
+        ..good.clone()
+    };
+    let damaged = Entry {
+        row: Row {
+            condition: Condition::Damaged {
+                since: now(),
+                corrupt: archive_model::Groups::all(3),
+                unreadable: archive_model::Groups::none(),
+            },
+            ..good.row.clone()
+        },
+        ..good.clone()
+    };
+    for (copy, goes) in [(other_root, false), (damaged, false), (good, true)] {
+        node.catalog().put(&[copy, missing.clone()]).unwrap();
+        node.forget_all_answered(now()).unwrap();
+        assert_eq!(entry_on(&node, "a", "v2").is_none(), goes);
+    }
+    // The file is back, and only the row is old: a verification tells.
+    node.catalog().put(std::slice::from_ref(&missing)).unwrap();
+    let back = Layout::new(&machine.path("two")).target(&name("a")).file;
+    std::fs::write(back, b"one").unwrap();
+    node.forget_all_answered(now()).unwrap();
+    assert!(entry_on(&node, "a", "v2").is_some());
+}

@@ -1,0 +1,85 @@
+//! What repairs have replaced ends after its time; nothing else ever does.
+
+use archive_daemon::Period;
+use jiff::SignedDuration;
+
+use super::attic::{cause, items, root};
+use super::broken::{SIZE, mend, set, verify};
+use super::disks::id;
+use super::*;
+use crate::attic::Kind;
+
+fn after(days: i64) -> Timestamp {
+    now()
+        .checked_add(SignedDuration::from_hours(24 * days))
+        .unwrap()
+}
+
+fn kinds(node: &Node) -> Vec<Kind> {
+    items(node).iter().map(|item| item.kind).collect()
+}
+
+/// A node with replaced groups, a whole file, a leftover and something odd in its attic.
+fn with_all_kinds(machine: &Machine, attic: AtticSettings) -> Node {
+    drop(machine.with_file("a"));
+    let (node, _) = machine.start_with(attic);
+    machine.flip("a", &[3]);
+    verify(&node, "a");
+    mend(&node, "a", &bytes(SIZE), &set(&[3])).unwrap();
+    machine.store(&node, "b", b"b").unwrap();
+    node.put_aside(&name("b"), &id("v1"), root(b"b"), &cause(), now())
+        .unwrap();
+    machine.store(&node, "c", b"c").unwrap();
+    std::fs::remove_file(machine.target("c").file).unwrap();
+    super::broken::verify(&node, "c");
+    machine.store(&node, "c", b"c").unwrap();
+    std::fs::create_dir(machine.path("disk/attic/20200101T000000Z-odd")).unwrap();
+    let mut found = kinds(&node);
+    found.sort_by_key(|kind| kind.as_str());
+    assert_eq!(
+        found,
+        [Kind::File, Kind::Groups, Kind::Leftover, Kind::Leftover]
+    );
+    node
+}
+
+#[test]
+fn replaced_groups_go_after_their_time_and_whole_files_never() {
+    let machine = Machine::new();
+    let node = with_all_kinds(&machine, AtticSettings::default());
+    assert_eq!(node.end_evidence(after(89)), 0);
+    assert_eq!(kinds(&node).len(), 4);
+    assert_eq!(node.end_evidence(after(91)), 1);
+    assert!(!kinds(&node).contains(&Kind::Groups));
+    assert_eq!(kinds(&node).len(), 3);
+    assert_eq!(node.end_evidence(after(10_000)), 0);
+    assert_eq!(kinds(&node).len(), 3);
+}
+
+#[test]
+fn what_cannot_be_believed_and_what_is_younger_than_the_least_age_stays() {
+    let settings = AtticSettings {
+        min_age: Period::from_secs(200 * 24 * 3600),
+        evidence: Period::from_secs(1),
+        ..AtticSettings::default()
+    };
+    let machine = Machine::new();
+    let node = with_all_kinds(&machine, settings);
+    assert_eq!(node.end_evidence(after(199)), 0);
+    let place = items(&node)
+        .into_iter()
+        .find(|item| item.kind == Kind::Groups)
+        .map(|item| machine.path("disk/attic").join(item.id))
+        .unwrap();
+    let reason = std::fs::read(place.join("why.json")).unwrap();
+    std::fs::write(place.join("why.json"), "{").unwrap();
+    assert_eq!(node.end_evidence(after(10_000)), 0, "damaged");
+    std::fs::write(place.join("why.json"), reason).unwrap();
+    std::fs::create_dir(place.join("inner")).unwrap();
+    assert_eq!(node.end_evidence(after(10_000)), 0, "odd");
+    std::fs::remove_dir(place.join("inner")).unwrap();
+    // What a crash left of it, goes.
+    std::fs::remove_file(place.join("a.groups.mend")).unwrap();
+    assert_eq!(node.end_evidence(after(201)), 1);
+    assert!(!place.try_exists().unwrap());
+}

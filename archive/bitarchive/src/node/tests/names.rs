@@ -1,0 +1,170 @@
+//! Files whose names, or whose uploads, seem made to meet in `incoming/`.
+
+use archive_durable::{Change, JournalWriter};
+use archive_proof::TreeBuilder;
+
+use super::broken::{SIZE, on, order, segments, set, verify};
+use super::disks::id;
+use super::*;
+use crate::mend::Beside;
+
+#[test]
+fn a_file_that_is_called_as_a_part_of_another_is_mended_while_that_is_verified() {
+    for role in ["outboard", "journal", "groups", "pos", "copy"] {
+        let machine = Machine::new();
+        let node = machine.with_file("a");
+        let other = format!("a.{role}");
+        let content = bytes(SIZE);
+        machine.store(&node, &other, &content).unwrap();
+        machine.flip(&other, &[3]);
+        verify(&node, &other);
+        let mut begun = node
+            .mend(order(&other, &content, set(&[3])), now())
+            .unwrap();
+        // Its outboard is made anew, and what is left of its mends is cleared away.
+        std::fs::remove_file(machine.target("a").outboard).unwrap();
+        assert_eq!(verify(&node, "a").row.condition, Condition::Present);
+        drop(node.mend(order("a", &content, set(&[0])), now()).unwrap());
+        for (offset, length, encoded) in segments(&content, &set(&[3])) {
+            begun.segment(offset, length, &encoded, &mut on).unwrap();
+        }
+        begun.close(now(), &mut on).unwrap();
+        assert_eq!(machine.content(&other), content, "{role}");
+        assert_eq!(verify(&node, &other).row.condition, Condition::Present);
+        assert_eq!(machine.incoming(), 0);
+    }
+}
+
+fn journal(machine: &Machine, file: &str, change: &Change, bytes: &[u8]) -> PathBuf {
+    let layout = Layout::new(&machine.path("disk"));
+    let path = Beside::new(&layout, &name(file)).journal;
+    let mut writer = JournalWriter::create(&path, change).unwrap();
+    writer.append(bytes).unwrap();
+    writer.finish().unwrap().unwrap();
+    path
+}
+
+#[test]
+fn a_journal_of_another_file_is_not_applied() {
+    let machine = Machine::new();
+    let content = bytes(SIZE);
+    let own = Change {
+        name: name("a"),
+        size: SIZE as u64,
+        root: Root::from_bytes(*blake3::hash(&content).as_bytes()),
+        groups: set(&[2]),
+    };
+    let wrong = [
+        Change {
+            name: name("b"),
+            ..own.clone()
+        },
+        Change {
+            size: own.size - 1,
+            ..own.clone()
+        },
+        Change {
+            root: Root::from_bytes([1; 32]),
+            ..own.clone()
+        },
+    ];
+    drop(machine.with_file("a"));
+    for change in wrong {
+        let path = journal(&machine, "a", &change, &[7; 16_384]);
+        let (node, _) = machine.start();
+        assert_eq!(machine.content("a"), content, "{change:?}");
+        assert!(!path.try_exists().unwrap(), "{change:?}");
+        assert_eq!(verify(&node, "a").row.condition, Condition::Present);
+    }
+    // Nobody knows what the file should be: the journal waits until somebody does.
+    let sidecar = std::fs::read(machine.target("a").sidecar).unwrap();
+    std::fs::remove_file(machine.target("a").sidecar).unwrap();
+    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+    let path = journal(&machine, "a", &own, &content[2 * 16_384..3 * 16_384]);
+    machine.flip("a", &[2]);
+    let spoilt = machine.content("a");
+    drop(machine.start());
+    assert_eq!(machine.content("a"), spoilt);
+    assert!(path.try_exists().unwrap());
+    std::fs::write(machine.target("a").sidecar, sidecar).unwrap();
+    drop(machine.start());
+    assert_eq!(machine.content("a"), content);
+    assert!(!path.try_exists().unwrap());
+}
+
+#[test]
+fn one_upload_id_receives_one_file_at_a_time() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let upload = UploadId::new("u1").unwrap();
+    let mut first = node.begin(&upload, &name("a"), 3).unwrap();
+    first.write_all(b"one").unwrap();
+    for refused in [
+        node.begin(&upload, &name("b"), 3).map(drop),
+        node.begin_anew(&upload, &name("b"), 3).map(drop),
+    ] {
+        assert!(
+            matches!(&refused, Err(NodeError::Busy { name: by, .. }) if *by == name("a")),
+            "{refused:?}"
+        );
+    }
+    let signed = machine.sign(&admission("a", b"one", "u1"));
+    first.commit(&signed, now()).unwrap();
+    drop(node.begin_anew(&upload, &name("b"), 3).unwrap());
+}
+
+#[test]
+fn files_are_adopted_side_by_side() {
+    let machine = Machine::new();
+    let files: Vec<(String, Vec<u8>)> = (0..8_usize)
+        .map(|number| {
+            let mut content = bytes(2_000_000 + number * 50_000);
+            content[0] = u8::try_from(number).unwrap();
+            (format!("f{number}"), content)
+        })
+        .collect();
+    for (file, content) in &files {
+        std::fs::write(machine.target(file).file, content).unwrap();
+    }
+    let (node, _) = machine.start();
+    std::thread::scope(|scope| {
+        for (file, content) in &files {
+            let (node, machine) = (&node, &machine);
+            scope.spawn(move || {
+                let signed = machine.sign(&admission(file, content, "u1"));
+                node.adopt(&name(file), &id("v1"), &signed, now()).unwrap();
+            });
+        }
+    });
+    for (file, content) in &files {
+        let mut builder = TreeBuilder::new(Vec::new());
+        builder.update(content).unwrap();
+        let expected = builder.finish().unwrap().sink;
+        let found = std::fs::read(machine.target(file).outboard).unwrap();
+        assert!(found == expected, "{file} has the outboard of another");
+    }
+    assert_eq!(machine.incoming(), 0);
+}
+
+#[test]
+fn the_longest_envelope_is_kept_and_read_again() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let signed = machine.sign(&admission("a", b"one", "u1"));
+    let room = archive_proof::envelope::MAX_LENGTH - signed.as_str().len();
+    let padded = signed
+        .as_str()
+        .replacen('{', &format!("{{{}", " ".repeat(room)), 1);
+    let padded = Envelope::parse(padded.as_bytes()).unwrap();
+    let mut receiving = node
+        .begin(&UploadId::new("u1").unwrap(), &name("a"), 3)
+        .unwrap();
+    receiving.write_all(b"one").unwrap();
+    receiving.commit(&padded, now()).unwrap();
+    drop(node);
+    std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!(found.added, 1);
+    let entry = node.find(&name("a")).unwrap().remove(0);
+    assert_eq!(node.admission(&entry).unwrap(), padded.as_str());
+}

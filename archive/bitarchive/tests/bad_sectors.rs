@@ -1,0 +1,298 @@
+//! A node whose disk cannot read single sectors and inodes: each is damage of one file, and the volume serves all others.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    reason = "helpers of tests make and damage files"
+)]
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use archive_bitarchive::{AtticSettings, Condition, Entry, Layout, Node, NodeOptions, attic};
+use archive_durable::{Target, VolumeProblem, fault};
+use archive_model::{Digests, FileName, Groups, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
+use jiff::Timestamp;
+
+/// What cannot be read is one list a process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct Machine {
+    directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        readable();
+        let machine = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+        };
+        for name in ["data", "disk"] {
+            std::fs::create_dir(machine.path(name)).expect("a directory");
+        }
+        let node = machine.start();
+        node.init_volume(&machine.path("disk"), &volume(), now())
+            .expect("a volume");
+        for file in ["bad", "good"] {
+            let mut receiving = node
+                .begin(&upload(file), &name(file), SIZE as u64)
+                .expect("begun");
+            receiving.write_all(&bytes(file)).expect("written");
+            receiving.commit(&admission(file), now()).expect("stored");
+        }
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn target(&self, file: &str) -> Target {
+        Layout::new(&self.path("disk")).target(&name(file))
+    }
+
+    fn manifest(&self, file: &str) -> PathBuf {
+        self.target(file).file.with_file_name("manifest-blake3.txt")
+    }
+
+    fn start(&self) -> Node {
+        let trusted = TrustedKey {
+            archive: "test".into(),
+            public_key: key().public_key(),
+            from: Timestamp::MIN,
+            until: None,
+        };
+        let options = NodeOptions {
+            node: NodeId::new("n1").expect("an id"),
+            replica: ReplicaId::new("r").expect("an id"),
+            data: self.path("data"),
+            volumes: Vec::new(),
+            reserve: 0,
+            trust: TrustFile::new(vec![trusted]).expect("a trust file"),
+            attic: AtticSettings::default(),
+        };
+        Node::open(options, now()).expect("a node").0
+    }
+
+    /// Starts with a catalog that is built again.
+    fn start_anew(&self) -> Node {
+        std::fs::remove_dir_all(self.path("data/catalog")).expect("removed");
+        self.start()
+    }
+}
+
+const SIZE: usize = 40_000;
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).expect("a name")
+}
+
+fn volume() -> VolumeId {
+    VolumeId::new("v1").expect("an id")
+}
+
+fn upload(file: &str) -> UploadId {
+    UploadId::new(&format!("u-{file}")).expect("an id")
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_900_000_000).expect("a time")
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed([7; 32])
+}
+
+fn bytes(file: &str) -> Vec<u8> {
+    let mut bytes = vec![0; SIZE];
+    blake3::Hasher::new()
+        .update(file.as_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+fn admission(file: &str) -> Envelope {
+    let admission = Admission {
+        archive: "test".into(),
+        name: name(file),
+        size: SIZE as u64,
+        root: Root::from_bytes(*blake3::hash(&bytes(file)).as_bytes()),
+        digests: Digests::default(),
+        depositor: "harvester/h1".into(),
+        admitted: now(),
+        upload: upload(file),
+    };
+    admission.sign(&key()).expect("signed")
+}
+
+fn unreadable(paths: &[PathBuf]) {
+    let all = paths.iter().map(|path| (path.clone(), 0..u64::MAX));
+    fault::make_unreadable(all.collect());
+}
+
+fn readable() {
+    fault::make_unreadable(Vec::new());
+    fault::make_lost(Vec::new());
+}
+
+fn verify(node: &Node, file: &str) -> Entry {
+    node.verify(&name(file), None, now(), &mut |_| ControlFlow::Continue(()))
+        .expect("verified")
+}
+
+fn entry(node: &Node, file: &str) -> Entry {
+    node.find(&name(file)).expect("found").remove(0)
+}
+
+fn is_unreadable_as_a_whole(entry: &Entry) -> bool {
+    let all = Groups::all(SIZE as u64);
+    matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all)
+}
+
+/// The volume serves what is good.
+fn serves(node: &Node, what: &str) {
+    let problem = node.volume_set().find(&volume()).expect("known").problem;
+    assert_eq!(problem, None, "{what}");
+    assert_eq!(verify(node, "good").row.condition, Condition::Present);
+}
+
+#[test]
+fn a_sidecar_that_cannot_be_read_makes_one_file_unexpected_and_it_can_be_adopted() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    unreadable(&[machine.target("bad").sidecar]);
+    let node = machine.start();
+    serves(&node, "the catalog knows it");
+    drop(node);
+    let node = machine.start_anew();
+    serves(&node, "the catalog was built again");
+    let condition = entry(&node, "bad").row.condition;
+    assert!(
+        matches!(&condition, Condition::Unexpected { why } if why.contains("read")),
+        "{condition:?}"
+    );
+    let adopted = node.adopt(&name("bad"), &volume(), &admission("bad"), now());
+    assert_eq!(adopted.expect("adopted").row.condition, Condition::Present);
+    // The bad sector lies in the attic now, and under the name lies another.
+    readable();
+    assert_eq!(
+        node.admission(&entry(&node, "bad")).expect("there"),
+        admission("bad").as_str()
+    );
+    drop(node);
+    let node = machine.start_anew();
+    assert_eq!(verify(&node, "bad").row.condition, Condition::Present);
+}
+
+#[test]
+fn a_sidecar_without_a_file_that_cannot_be_read_hinders_nothing() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    std::fs::remove_file(machine.target("bad").file).expect("removed");
+    unreadable(&[machine.target("bad").sidecar]);
+    serves(&machine.start(), "the catalog knows it");
+    serves(&machine.start_anew(), "the catalog was built again");
+    readable();
+    let node = machine.start();
+    assert!(matches!(
+        entry(&node, "bad").row.condition,
+        Condition::Missing { .. }
+    ));
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_is_written_again() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    let path = machine.manifest("bad");
+    let before = std::fs::read(&path).expect("a list");
+    unreadable(std::slice::from_ref(&path));
+    let node = machine.start();
+    serves(&node, "a manifest");
+    assert_eq!(std::fs::read(&path).expect("a list"), before);
+    drop(node);
+    // What is no file hinders nothing either.
+    readable();
+    std::fs::remove_file(&path).expect("removed");
+    std::fs::create_dir(&path).expect("made");
+    serves(&machine.start(), "a directory in the place of a manifest");
+}
+
+#[test]
+fn an_inode_that_cannot_be_read_is_damage_of_one_file() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    let node = machine.start();
+    fault::make_lost(vec![machine.target("bad").file]);
+    assert!(is_unreadable_as_a_whole(&verify(&node, "bad")), "verified");
+    serves(&node, "verified");
+    drop(node);
+    let node = machine.start();
+    serves(&node, "started");
+    assert!(is_unreadable_as_a_whole(&entry(&node, "bad")), "started");
+    drop(node);
+    let node = machine.start_anew();
+    serves(&node, "the catalog was built again");
+    assert!(is_unreadable_as_a_whole(&entry(&node, "bad")), "anew");
+    drop(node);
+    // Not even its sidecar says what it was.
+    unreadable(&[machine.target("bad").sidecar]);
+    let node = machine.start_anew();
+    serves(&node, "nothing is known of it");
+    let found = entry(&node, "bad");
+    assert!(
+        matches!(found.row.condition, Condition::Unexpected { .. }),
+        "{found:?}"
+    );
+    readable();
+    drop(node);
+    let node = machine.start();
+    assert_eq!(entry(&node, "bad").row.condition, Condition::Present);
+}
+
+#[test]
+fn odd_inodes_in_other_places_hinder_nothing() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    let places = ["incoming/u9", "incoming/x.mend", "attic/.x", "attic/y"];
+    let paths: Vec<PathBuf> = places
+        .iter()
+        .map(|place| machine.path("disk").join(place))
+        .collect();
+    for path in &paths {
+        std::fs::write(path, "x").expect("written");
+    }
+    fault::make_lost(paths);
+    let node = machine.start();
+    serves(&node, "odd inodes");
+    node.reap(i64::MAX).expect("reaped");
+    let layout = Layout::new(&machine.path("disk"));
+    let listed = attic::list(&layout, &volume()).expect("a list");
+    assert_eq!(listed.len(), 2, "they are listed");
+    readable();
+}
+
+#[test]
+fn a_volume_that_is_not_ready_says_why() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    // No fault of one file: a directory of files is gone.
+    let shelf = machine.target("bad").file;
+    let shelf = shelf.parent().expect("a shelf");
+    std::fs::rename(shelf, machine.path("away")).expect("moved");
+    let node = machine.start();
+    let problem = |node: &Node| node.volume_set().find(&volume()).expect("known").problem;
+    for _ in 0..2 {
+        let found = problem(&node);
+        assert!(
+            matches!(&found, Some(VolumeProblem::Unready(why)) if why.contains("getdents")),
+            "{found:?}"
+        );
+        node.refresh(now()).expect("looked");
+    }
+    std::fs::rename(machine.path("away"), shelf).expect("moved");
+    node.refresh(now()).expect("looked");
+    serves(&node, "it came back");
+}
