@@ -9,6 +9,7 @@ fn what_is_drained_is_put_aside_without_the_brake_and_purged_with_it() {
     let limits = AtticSettings {
         removals_per_hour: 1,
         min_age: Period::from_secs(60),
+        ..AtticSettings::default()
     };
     let (node, _) = machine.start_with(limits);
     let files = ["a", "b", "c", "d", "e"];
