@@ -61,13 +61,7 @@ pub(crate) enum Letter {
         done: oneshot::Sender<()>,
     },
     /// People take in a file that replicas have with a signed admission, and that the admin data do not know.
-    Admit {
-        row: Box<AdminRow>,
-        /// Who, as `role/name`.
-        who: String,
-        /// Told once it is remembered; `false`: somebody has that name.
-        done: oneshot::Sender<bool>,
-    },
+    Admit(admit::Admittance),
     /// Somebody wants to know when all that was said before is remembered.
     Settle(oneshot::Sender<()>),
 }
@@ -266,12 +260,7 @@ impl Coordinator {
                 self.waiting.push(done);
                 (name, event, Some(who))
             }
-            Wake::Letter(Letter::Admit { row, who, done }) => {
-                let is_in = self.admit(*row, who, now, all)?;
-                // One that does not wait any more need not know.
-                done.send(is_in).unwrap_or_default();
-                return Ok(());
-            }
+            Wake::Letter(Letter::Admit(file)) => return self.admit(file, now, all),
             Wake::Letter(Letter::Settle(settle)) => {
                 self.waiting.push(settle);
                 return Ok(());

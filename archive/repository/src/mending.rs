@@ -20,7 +20,7 @@ use tonic::Status;
 use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::{Patient, Plan, plan};
+use crate::repair::{Condition, KnownCopy, Patient, Plan, plan};
 use crate::store::Event;
 
 pub(crate) use orders::Which;
@@ -169,7 +169,7 @@ impl Preserver {
                     let what = format!("{names} cannot be read group by group now");
                     Some(Done::of(Outcome::Waiting, what))
                 }
-                Plan::Lost { ranges } => Some(self.lost(&case, ranges, mandate).await?),
+                Plan::Lost { ranges } => Some(self.lost(&case, ranges, &known, mandate).await?),
                 Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
                     Some(self.bring_back(&case, &plan, mandate).await?)
@@ -293,6 +293,7 @@ impl Preserver {
         &self,
         case: &Case,
         ranges: &[(u64, u64)],
+        known: &[KnownCopy],
         mandate: &Mandate,
     ) -> Result<Done, Status> {
         let kind = AnomalyKind::Lost(ranges.to_vec());
@@ -313,11 +314,16 @@ impl Preserver {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
         self.file(replica, file, look, &errand).await?;
         if case.patient.kind == AnomalyKind::Missing {
-            // It counts no more: whoever still has the bytes can store them again.
-            let event = Event::Gone {
-                replica: replica.clone(),
-            };
-            self.mail.happened(file.clone(), event).await;
+            // They count no more: whoever still has the bytes can store them again.
+            let absent = known
+                .iter()
+                .filter(|copy| copy.condition == Condition::Absent);
+            let absent = absent.map(|copy| &copy.replica);
+            for replica in absent.chain([replica]) {
+                let replica = replica.clone();
+                let event = Event::Gone { replica };
+                self.mail.happened(file.clone(), event).await;
+            }
         }
         Ok(Done::of(Outcome::Lost, what))
     }

@@ -10,13 +10,23 @@ use super::act::Decided;
 use super::{Active, Coordinator, Letter, Mail, Step};
 use crate::admin::{AdminError, AdminRow, AuditLine};
 
+/// A file that is to be taken in.
+pub(crate) struct Admittance {
+    row: Box<AdminRow>,
+    /// Who, as `role/name`.
+    who: String,
+    /// Told once it is remembered; `false`: somebody has that name.
+    done: oneshot::Sender<bool>,
+}
+
 impl Mail {
     /// Takes a file in, and waits until that is remembered. `false`: somebody has that name by now; none: the repository
     /// is stopping.
     pub(crate) async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
         let (done, is_done) = oneshot::channel();
         let row = Box::new(row);
-        self.0.send(Letter::Admit { row, who, done }).await.ok()?;
+        let letter = Letter::Admit(Admittance { row, who, done });
+        self.0.send(letter).await.ok()?;
         is_done.await.ok()
     }
 }
@@ -25,15 +35,17 @@ impl Coordinator {
     /// Remembers the file, if nobody has its name, and goes on with it where a replica lacks it.
     pub(super) fn admit(
         &mut self,
-        row: AdminRow,
-        who: String,
+        Admittance { row, who, done }: Admittance,
         now: Timestamp,
         all: &mut Vec<Decided>,
-    ) -> Step<bool> {
+    ) -> Step<()> {
+        let row = *row;
         let name = row.record.name.clone();
         let known = self.admin.file(&name).map_err(AdminError::from)?;
         if known.is_some() || self.files.contains_key(&name) {
-            return Ok(false);
+            // One that does not wait any more need not know.
+            done.send(false).unwrap_or_default();
+            return Ok(());
         }
         let copies = row.record.replicas.iter();
         let copies = copies.map(|(id, copy)| format!("{id}: {}", copy.state));
@@ -57,6 +69,7 @@ impl Coordinator {
             self.files.insert(name.clone(), active);
             all.push(Decided::by_itself(name, first));
         }
-        Ok(true)
+        done.send(true).unwrap_or_default();
+        Ok(())
     }
 }

@@ -82,7 +82,8 @@ fn a_sidecar_that_rotted_is_written_anew() {
         })
         .await;
         let unexpected = ["one unexpected bad", "one unexpected good"];
-        assert_eq!(found(cluster, Kind::Files).await, unexpected);
+        // Its node sees it when it reads the copies again.
+        assert_eq!(found(cluster, Kind::Checksums).await, unexpected);
         let done = repair(cluster, everything()).await.unwrap();
         assert_eq!(outcomes(&done), ["officer", "repaired"], "{done:?}");
         assert!(done[0].what.contains("by its own checksum"), "{done:?}");
