@@ -46,6 +46,11 @@ impl Load {
         std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
     }
 
+    /// Hands over what was set so far: it can be read from then on, and is no more durable than before.
+    pub fn settle(&mut self) -> Result<(), DbError> {
+        std::mem::replace(&mut self.chunk, self.database.batch()).write_unlogged()
+    }
+
     /// Puts everything on disk and takes the mark away; gives [`Database::sequence`] as it is then.
     pub fn finish(self) -> Result<u64, DbError> {
         self.chunk.write_unlogged()?;
@@ -75,15 +80,25 @@ mod tests {
         let sequence = load(&database, 50_000).finish().unwrap();
         drop(database);
         let database = memory.open(&options.at_least(sequence)).unwrap();
-        assert_eq!(
-            database.table::<u64, String>("rows").unwrap().count(),
-            Ok(50_000)
-        );
+        let table = database.table::<u64, String>("rows").unwrap();
+        assert_eq!(table.count(), Ok(50_000));
         assert_eq!(
             database.verify(),
             Ok(50_001),
             "the rows and the one that says what the database is"
         );
+    }
+
+    #[test]
+    fn what_is_settled_can_be_read_before_the_end() {
+        let memory = Memory::new().unwrap();
+        let database = memory.open(&Options::new("test", 1, &["rows"])).unwrap();
+        let mut load = load(&database, 7);
+        let table = database.table::<u64, String>("rows").unwrap();
+        assert_eq!(table.count(), Ok(0));
+        load.settle().unwrap();
+        assert_eq!(table.count(), Ok(7));
+        load.finish().unwrap();
     }
 
     #[test]

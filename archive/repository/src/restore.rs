@@ -22,7 +22,7 @@ use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 pub use export::{FromExport, from_export};
-pub use replicas::{FromReplicas, from_replicas};
+pub use replicas::{FromReplicas, from_both, from_replicas};
 
 use crate::admin::{AdminError, AuditLine, Restoring};
 use crate::audit_log::{Entry, LogError, Position, Walk};

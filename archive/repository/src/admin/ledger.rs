@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 use archive_db::{Database, DbError, Load, Options, Table, Text};
-use archive_model::{NodeId, ReplicaId};
+use archive_model::{FileName, NodeId, ReplicaId};
 
 use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
 use crate::audit_log::{Position, Rows as TrailRows};
@@ -132,6 +132,22 @@ impl Restoring {
     /// Takes a row of another table.
     pub(crate) fn row(&mut self, row: Row) -> Result<(), DbError> {
         self.admin.rows.load(&mut self.load, row)
+    }
+
+    /// Lets what was taken so far be asked for.
+    pub(crate) fn settle(&mut self) -> Result<(), DbError> {
+        self.load.settle()
+    }
+
+    /// A file that was taken before the last [`Restoring::settle`].
+    pub(crate) fn known(&self, name: &FileName) -> Result<Option<AdminRow>, DbError> {
+        self.admin.file(name)
+    }
+
+    /// Whether a node was taken before the last [`Restoring::settle`].
+    pub(crate) fn has_node(&self, replica: &ReplicaId, node: &NodeId) -> Result<bool, DbError> {
+        let key = (Text(replica.clone()), Text(node.clone()));
+        Ok(self.admin.nodes.get(&key)?.is_some())
     }
 
     /// Takes a line of the trail.

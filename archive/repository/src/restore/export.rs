@@ -40,6 +40,24 @@ pub fn from_export(
     skip_damaged: bool,
     now: Timestamp,
 ) -> Result<FromExport, RestoreError> {
+    let (mut report, begun) = begin(settings, export, skip_damaged, now)?;
+    if let Some((restoring, _)) = begun {
+        restoring.finish()?;
+        report.written = true;
+    }
+    Ok(report)
+}
+
+/// Admin data that are not ended yet, and the number of the next line of their trail.
+pub(super) type Begun = (Restoring, u64);
+
+/// The same, but for the end; none: it is damaged, and nothing was written.
+pub(super) fn begin(
+    settings: &Settings,
+    export: &Path,
+    skip_damaged: bool,
+    now: Timestamp,
+) -> Result<(FromExport, Option<Begun>), RestoreError> {
     let own = &settings.repository;
     refuse_if_there(&own.data)?;
     let trust = trust_file(&own.trust)?;
@@ -51,19 +69,15 @@ pub fn from_export(
         export,
         log: log.as_ref(),
     };
-    let mut report = source.read(&mut |_| Ok(()))?;
+    let report = source.read(&mut |_| Ok(()))?;
     if report.damaged.count > 0 && !skip_damaged {
-        return Ok(report);
+        return Ok((report, None));
     }
     let is_whole = report.damaged.count == 0;
     let mut restoring = Restoring::begin(&own.data)?;
     // Read again: what has changed since is seen as damage now.
     match source.load(&mut restoring, now, is_whole) {
-        Ok(again) if again == report => {
-            restoring.finish()?;
-            report.written = true;
-            Ok(report)
-        }
+        Ok((again, next)) if again == report => Ok((report, Some((restoring, next)))),
         ended => {
             restoring.abandon(&own.data)?;
             ended?;
@@ -160,7 +174,7 @@ impl Source<'_> {
         restoring: &mut Restoring,
         now: Timestamp,
         is_whole: bool,
-    ) -> Result<FromExport, RestoreError> {
+    ) -> Result<(FromExport, u64), RestoreError> {
         let sure = self.log.map_or(0, |(_, position)| position.chain.next());
         let mut next = sure;
         if let Some((last, position)) = self.log {
@@ -192,7 +206,7 @@ impl Source<'_> {
             report.damaged.count
         );
         restoring.line(next, &restored(self.archive, now, what))?;
-        Ok(report)
+        Ok((report, next.saturating_add(1)))
     }
 }
 

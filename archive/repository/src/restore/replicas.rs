@@ -8,6 +8,7 @@
 //! Not promised: that a removal is found whose copy was destroyed in the attic, too, since. An export has it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use super::combine::{Removal, Rule, Sighting, Verdict};
+use super::export::{Begun, FromExport};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
 use crate::admin::Restoring;
 use crate::export::Node;
@@ -57,28 +59,31 @@ pub async fn from_replicas(
     partial: bool,
     clock: Clock,
 ) -> Result<FromReplicas, RestoreError> {
-    let own = &settings.repository;
-    refuse_if_there(&own.data)?;
-    let said = |error: &dyn std::error::Error| RestoreError::Settings(error.to_string());
-    settings.check().map_err(|error| said(&error))?;
-    let trust = trust_file(&own.trust)?;
-    let credentials = settings.rpc.credentials(clock.now().into());
-    let credentials = credentials.map_err(|error| said(&error))?;
-    let replicas = Replicas::new(
-        &settings.replicas,
-        credentials,
-        Limits::default(),
-        View::default(),
-    );
-    let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
-    let work = Work {
-        settings: settings.clone(),
-        trust,
-        replicas,
-        clock,
-        runtime: Handle::current(),
-    };
-    spawn_blocking(move || work.run(partial)).await?
+    let work = Work::new(settings, clock)?;
+    spawn_blocking(move || work.run(partial, None)).await?
+}
+
+/// From an export, and then what the replicas know beyond it. Of a file that the export has, the export decides.
+/// Either both is written or nothing.
+pub async fn from_both(
+    settings: &Settings,
+    export: &Path,
+    (skip_damaged, partial): (bool, bool),
+    clock: Clock,
+) -> Result<(FromExport, FromReplicas), RestoreError> {
+    let now = clock.now();
+    let work = Work::new(settings, clock)?;
+    let export = export.to_owned();
+    let both = spawn_blocking(move || {
+        let (mut report, begun) = super::export::begin(&work.settings, &export, skip_damaged, now)?;
+        let Some(begun) = begun else {
+            return Ok((report, FromReplicas::default()));
+        };
+        let found = work.run(partial, Some(begun))?;
+        report.written = found.written;
+        Ok((report, found))
+    });
+    both.await?
 }
 
 struct Work {
@@ -90,9 +95,51 @@ struct Work {
 }
 
 impl Work {
-    fn run(&self, partial: bool) -> Result<FromReplicas, RestoreError> {
+    fn new(settings: &Settings, clock: Clock) -> Result<Self, RestoreError> {
+        let own = &settings.repository;
+        refuse_if_there(&own.data)?;
+        let said = |error: &dyn std::error::Error| RestoreError::Settings(error.to_string());
+        settings.check().map_err(|error| said(&error))?;
+        let trust = trust_file(&own.trust)?;
+        let credentials = settings.rpc.credentials(clock.now().into());
+        let credentials = credentials.map_err(|error| said(&error))?;
+        let replicas = Replicas::new(
+            &settings.replicas,
+            credentials,
+            Limits::default(),
+            View::default(),
+        );
+        let replicas = Arc::new(replicas.map_err(|error| said(&error))?);
+        Ok(Self {
+            settings: settings.clone(),
+            trust,
+            replicas,
+            clock,
+            runtime: Handle::current(),
+        })
+    }
+
+    /// Begins, if nothing was: after the log that is still there.
+    fn begin(&self) -> Result<Begun, RestoreError> {
+        let data = &self.settings.repository.data;
+        let log = log_end(data)?;
+        let mut restoring = Restoring::begin(data)?;
+        let mut next = 0;
+        if let Some((last, position)) = &log {
+            restoring.line(last.number, &last.line)?;
+            restoring.drained(*position)?;
+            next = position.chain.next();
+        }
+        Ok((restoring, next))
+    }
+
+    fn run(&self, partial: bool, begun: Option<Begun>) -> Result<FromReplicas, RestoreError> {
         let own = &self.settings.repository;
-        let log = log_end(&own.data)?;
+        let (mut restoring, next) = match begun {
+            Some(begun) => begun,
+            None => self.begin()?,
+        };
+        restoring.settle()?;
         let mut report = FromReplicas::default();
         let mut lanes = self.lanes(&mut report);
         let removed = self.removed(&lanes, &mut report);
@@ -103,7 +150,6 @@ impl Work {
             specs: &specs,
             now: self.clock.now(),
         };
-        let mut restoring = Restoring::begin(&own.data)?;
         let written = self.merge(&mut lanes, removed, rule, (&mut restoring, &mut report));
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
             restoring.abandon(&own.data)?;
@@ -111,17 +157,15 @@ impl Work {
             return Ok(report);
         }
         for (replica, node) in &report.nodes {
+            if restoring.has_node(replica, node)? {
+                // The export knows whether it was retired.
+                continue;
+            }
             restoring.node(Node {
                 replica: replica.clone(),
                 id: node.clone(),
                 retired: None,
             })?;
-        }
-        let mut next = 0;
-        if let Some((last, position)) = &log {
-            restoring.line(last.number, &last.line)?;
-            restoring.drained(*position)?;
-            next = position.chain.next();
         }
         let what = format!(
             "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
@@ -238,8 +282,23 @@ impl Work {
                     self.fill(lane, report);
                 }
             }
-            match rule.combine(&name, &sightings, &removals) {
-                Verdict::File(row) => {
+            let known = restoring.known(&name)?;
+            let known = known.and_then(|row| row.record.content);
+            match (rule.combine(&name, &sightings, &removals), known) {
+                (Verdict::File(row), Some(known)) => {
+                    let root = row.record.content.map(|content| content.root);
+                    if root != Some(known.root) {
+                        let root = root.map(|root| root.to_string()).unwrap_or_default();
+                        let what = format!(
+                            "by the export its root is {}, by the replicas {root}; the export was believed",
+                            known.root
+                        );
+                        report.contradicting.add(name.as_str(), what);
+                    }
+                }
+                // What the replicas do not agree on, the export has decided.
+                (Verdict::Contradicting(_) | Verdict::Unsigned(_), Some(_)) => {}
+                (Verdict::File(row), None) => {
                     report.files += 1;
                     for removal in &removals {
                         let copy = row.record.replicas.get(&removal.replica);
@@ -255,8 +314,10 @@ impl Work {
                     report.incomplete += u64::from(!is_everywhere);
                     restoring.file(&row)?;
                 }
-                Verdict::Contradicting(what) => report.contradicting.add(name.as_str(), what),
-                Verdict::Unsigned(what) => report.unsigned.add(name.as_str(), what),
+                (Verdict::Contradicting(what), None) => {
+                    report.contradicting.add(name.as_str(), what);
+                }
+                (Verdict::Unsigned(what), None) => report.unsigned.add(name.as_str(), what),
             }
         }
     }

@@ -1,13 +1,13 @@
 //! What people have decided holds: while files are on their way, after the admin data were lost, and for every copy.
 
-use archive_client::{ClientError, Ingest, Progress, ReplicaStatus, Wanted};
+use archive_client::{ClientError, Ingest, Keeper, Preservation, Progress, ReplicaStatus, Wanted};
 use archive_daemon::Clock;
 use archive_model::FileName;
-use archive_repository::restore::from_replicas;
+use archive_repository::restore::{from_both, from_replicas};
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove, RetireReplica};
 use proto_archive::wire::{AuditLineState, AuditRequest, CheckRequest, check_request};
 
-use super::super::visits::{get, list, name, noise, root, store};
+use super::super::visits::{get, limits, list, name, noise, root, store};
 use super::super::waiting;
 use super::super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 use super::{LONG, approve, ask, decide, people};
@@ -247,5 +247,57 @@ fn the_trail_names_who_did_it() {
             !healed.is_empty() && healed.iter().all(|line| line.who == "repository/kb"),
             "{healed:?}"
         );
+    });
+}
+
+/// Kills: forgetting what was admitted after the export; healing what the export knows to be removed.
+#[test]
+fn an_export_and_then_what_the_replicas_know_beyond_it() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let (before, removed, after) = (name("before"), name("removed"), name("after"));
+        let bytes = noise(50_000, 45);
+        for name in [&before, &removed] {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        remove(cluster, &removed, "one", &bytes).await;
+        let keeper = Keeper::new(cluster.channel("operator/o"), limits());
+        let mut asked = keeper.export().await.unwrap();
+        let mut lines = Vec::new();
+        while let Some(part) = asked.next().await.unwrap() {
+            lines.extend_from_slice(&part);
+        }
+        store(cluster, &after, &bytes).await.unwrap();
+        cluster.stop(REPOSITORY).await;
+        for lost in ["admin", "audit"] {
+            std::fs::remove_dir_all(cluster.path("repository").join(lost)).unwrap();
+        }
+        let export = cluster.path("export.jsonl");
+        archive_durable::replace(&export, &lines).unwrap();
+        let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
+        let go_on = (false, false);
+        let both = from_both(&settings, &export, go_on, Clock::system()).await;
+        let (exported, found) = both.unwrap();
+        assert!(exported.written && exported.files == 2, "{exported:?}");
+        assert!(found.written && found.files == 1, "{found:?}");
+        assert_eq!((found.contradicting.count, found.unsigned.count), (0, 0));
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        let (done, out) = (Progress::UploadCompleted, Progress::Withdrawn);
+        for (name, first) in [(&before, done), (&removed, out), (&after, done)] {
+            let said = progress(cluster, name).await;
+            let said: Vec<_> = said.into_iter().map(|(_, progress)| progress).collect();
+            assert_eq!(said, [first, done, done], "{name}");
+        }
+        let lines = trail(cluster, "").await;
+        assert!(
+            lines
+                .iter()
+                .map(|line| line.number)
+                .eq(0..lines.len() as u64)
+        );
+        let restored = lines
+            .iter()
+            .filter(|line| line.what.contains("admin data re"));
+        assert_eq!(restored.count(), 2, "{lines:?}");
     });
 }

@@ -40,7 +40,7 @@ fn put_aside(file: &str) -> AtticItem {
         why: "bad\u{1b}[2J disk".into(),
         kind: "file".into(),
         bytes: 1500,
-        admission: String::new(),
+        ..AtticItem::default()
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use archive_daemon::Clock;
 use archive_repository::restore::{
-    Findings, FromExport, FromReplicas, RestoreError, from_export, from_replicas,
+    Findings, FromExport, FromReplicas, RestoreError, from_both, from_export, from_replicas,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,9 +16,10 @@ use crate::exit::{Exit, Failure};
 ///
 /// Only where there are none: nothing is ever replaced. The exit code is 1 if anything was left out.
 ///
-/// An export does not know what was admitted after it was made: those files are found by the next check as unexpected,
-/// and `holdfast adopt` takes them in. Without an export, what people had removed stays removed as far as the replicas
-/// remember it: not where its copy was destroyed in the attic since.
+/// An export does not know what was admitted after it was made. With --from-replicas as well, what the replicas know
+/// beyond it is added, and of a file that the export has, the export decides; else those files are found by the next
+/// check as unexpected. Without an export, what people had removed stays removed as far as the replicas remember it: not
+/// where its copy was destroyed in the attic since.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin restore --settings repository.toml --from admin.jsonl
@@ -30,8 +31,8 @@ pub(crate) struct Restore {
     /// From this export, packed with gzip or not
     #[arg(long, value_name = "EXPORT", required_unless_present = "from_replicas")]
     from: Option<PathBuf>,
-    /// Without an export, from the signed admissions beside the files of every node that its monitor knows
-    #[arg(long, conflicts_with = "from")]
+    /// From the signed admissions beside the files of every node that its monitor knows; with an export, after that
+    #[arg(long)]
     from_replicas: bool,
     /// Restore what can be believed of a damaged export
     #[arg(long, requires = "from")]
@@ -46,6 +47,15 @@ impl Restore {
         let settings: archive_repository::Settings =
             parts::load(&self.settings, &context.global.set)?;
         match &self.from {
+            Some(export) if self.from_replicas => talk(async {
+                let go_on = (self.skip_damaged, self.partial);
+                let both = from_both(&settings, export, go_on, Clock::system()).await;
+                let (exported, found) = both.map_err(|error| failure(&error))?;
+                if exported.time.is_some() && exported.damaged.count > 0 && !self.skip_damaged {
+                    return show_export(context, &exported);
+                }
+                show_both(context, &exported, &found)
+            }),
             Some(export) => {
                 let now = Clock::system().now();
                 let report = from_export(&settings, export, self.skip_damaged, now);
@@ -104,7 +114,8 @@ fn lines(context: &Context, title: &str, findings: &Findings) -> Result<(), Fail
     Ok(())
 }
 
-fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> {
+/// What came of an export, for programs.
+fn export_document(report: &FromExport) -> Value {
     let FromExport {
         time,
         files,
@@ -115,12 +126,84 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
         damaged,
         written,
     } = report;
-    let exit = exit(*written, &[damaged]);
+    json!({
+        "written": written, "exported": time, "files": files, "nodes": nodes, "audit_lines": audit,
+        "rows": rows, "intents": intents, "damaged": document(damaged),
+    })
+}
+
+/// What came of the replicas, for programs.
+fn replicas_document(report: &FromReplicas) -> Value {
+    let FromReplicas {
+        nodes,
+        files,
+        incomplete,
+        removed,
+        contradicting,
+        unsigned,
+        silent,
+        written,
+    } = report;
+    let nodes: Vec<Value> = nodes
+        .iter()
+        .map(|(replica, node)| json!({ "replica": replica, "node": node }))
+        .collect();
+    json!({
+        "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
+        "removed": document(removed), "contradicting": document(contradicting),
+        "unsigned": document(unsigned), "silent": document(silent),
+    })
+}
+
+/// An export, and what the replicas know beyond it.
+fn show_both(
+    context: &Context,
+    exported: &FromExport,
+    found: &FromReplicas,
+) -> Result<Exit, Failure> {
     if context.output.is_json() {
         context.output.document(&json!({
-            "written": written, "exported": time, "files": files, "nodes": nodes, "audit_lines": audit,
-            "rows": rows, "intents": intents, "damaged": document(damaged),
+            "export": export_document(exported), "replicas": replicas_document(found),
         }))?;
+        return Ok(exit(
+            found.written,
+            &[
+                &exported.damaged,
+                &found.contradicting,
+                &found.unsigned,
+                &found.silent,
+            ],
+        ));
+    }
+    lines(context, "damaged lines, left out", &exported.damaged)?;
+    let time = exported.time.map(|time| time.to_string());
+    context.output.line(&format!(
+        "the export has {} files, as of {}; beyond it:",
+        exported.files,
+        time.unwrap_or_default()
+    ))?;
+    let shown = show_replicas(context, found)?;
+    Ok(if exported.damaged.count == 0 {
+        shown
+    } else {
+        Exit::Failed
+    })
+}
+
+fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> {
+    let FromExport {
+        time,
+        files,
+        nodes,
+        audit,
+        rows: _,
+        intents: _,
+        damaged,
+        written,
+    } = report;
+    let exit = exit(*written, &[damaged]);
+    if context.output.is_json() {
+        context.output.document(&export_document(report))?;
         return Ok(exit);
     }
     lines(context, "damaged lines, left out", damaged)?;
@@ -153,15 +236,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
     } = report;
     let exit = exit(*written, &[contradicting, unsigned, silent]);
     if context.output.is_json() {
-        let nodes: Vec<Value> = nodes
-            .iter()
-            .map(|(replica, node)| json!({ "replica": replica, "node": node }))
-            .collect();
-        context.output.document(&json!({
-            "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
-            "removed": document(removed),
-            "contradicting": document(contradicting), "unsigned": document(unsigned), "silent": document(silent),
-        }))?;
+        context.output.document(&replicas_document(report))?;
         return Ok(exit);
     }
     for (replica, node) in nodes {
