@@ -200,7 +200,12 @@ impl Stage {
 
     /// Gives the upload up and frees its room.
     pub fn discard(self) -> Result<(), DiskError> {
-        remove_all(&self.paths)
+        let Self {
+            paths, file, tree, ..
+        } = self;
+        // The tree writes what it still holds when it is dropped, into an outboard that would be there again.
+        drop((file, tree));
+        remove_all(&paths)
     }
 }
 

@@ -142,3 +142,16 @@ fn what_is_published_is_never_truncated_through_its_other_name() {
     );
     assert_eq!(std::fs::metadata(&target.file).unwrap().len(), 40_000);
 }
+
+#[test]
+fn what_is_given_up_leaves_nothing() {
+    let place = Place::new();
+    let incoming = place.path("incoming");
+    for size in [0, 1, 16_384, 16_385, 100_000, 3_000_000] {
+        let mut stage = Stage::create(&incoming, "u").unwrap();
+        stage.write_all(&vec![7; size]).unwrap();
+        stage.discard().unwrap();
+        let left = std::fs::read_dir(&incoming).unwrap().count();
+        assert_eq!(left, 0, "of {size} bytes");
+    }
+}
