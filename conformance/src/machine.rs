@@ -15,6 +15,8 @@ use jiff::Timestamp;
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
 
+pub mod acts;
+
 /// How many bytes are handed to an upload at a time.
 const BLOCK: usize = 48 * 1024;
 
@@ -63,7 +65,11 @@ impl Machine {
         self.start_with(now, 0)
     }
 
+<<<<<<< ours
     /// The same; the node leaves `reserve` bytes free on its volume.
+=======
+    /// The same, with a reserve on its volume, in bytes: with a large one there is no room for a second copy.
+>>>>>>> theirs
     pub fn start_with(&self, now: i64, reserve: u64) -> Result<Node> {
         let trusted = TrustedKey {
             archive: "test".into(),
@@ -78,7 +84,10 @@ impl Machine {
             volumes: vec![self.disk()],
             reserve,
             trust: TrustFile::new(vec![trusted])?,
-            attic: AtticSettings::default(),
+            attic: AtticSettings {
+                removals_per_hour: 1_000_000,
+                ..AtticSettings::default()
+            },
         };
         let (node, _) = Node::open(options, Timestamp::from_second(now)?)?;
         Ok(node)
@@ -134,17 +143,7 @@ impl Machine {
 pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, NodeError>> {
     let bytes = content(name)?;
     let upload = upload(name)?;
-    let admission = Admission {
-        archive: "test".into(),
-        name: name.clone(),
-        size: bytes.len() as u64,
-        root: root(&bytes),
-        digests: Digests::default(),
-        depositor: "harvester/h1".into(),
-        admitted: Timestamp::from_second(now)?,
-        upload: upload.clone(),
-    };
-    let signed = admission.sign(&key())?;
+    let signed = admission(name, now)?.sign(&key())?;
     let now = Timestamp::from_second(now)?;
     let send = || {
         let mut receiving = node.begin(&upload, name, bytes.len() as u64)?;
@@ -162,6 +161,20 @@ pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, Nod
         receiving.commit(&signed, now)
     };
     Ok(send())
+}
+
+fn admission(name: &FileName, now: i64) -> Result<Admission> {
+    let bytes = content(name)?;
+    Ok(Admission {
+        archive: "test".into(),
+        name: name.clone(),
+        size: bytes.len() as u64,
+        root: root(&bytes),
+        digests: Digests::default(),
+        depositor: "harvester/h1".into(),
+        admitted: Timestamp::from_second(now)?,
+        upload: upload(name)?,
+    })
 }
 
 /// Receives the first `length` bytes of the file that `name` stands for, makes them durable, and hears no more.

@@ -202,7 +202,7 @@ impl Judge<'_> {
             };
         }
         let is_there = match is_file(&target.file) {
-            Err(error) if !error.is_exhausted() => return Ok(self.unreadable(row, &error)),
+            Err(error) if !error.is_exhausted() => return Ok(self.unreadable(&row, &error)),
             other => other?,
         };
         if !is_there {
@@ -216,7 +216,7 @@ impl Judge<'_> {
             return Ok(row);
         }
         let data = match UncachedFile::open(&target.file) {
-            Err(error) if !error.is_exhausted() => return Ok(self.unreadable(row, &error)),
+            Err(error) if !error.is_exhausted() => return Ok(self.unreadable(&row, &error)),
             other => other?,
         };
         let Some(root) = row.root else {
@@ -262,10 +262,12 @@ impl Judge<'_> {
     }
 
     /// Nothing of it can be read: it cannot be opened, or not even looked at.
-    fn unreadable(&self, row: Row, error: &DiskError) -> Row {
+    fn unreadable(&self, row: &Row, error: &DiskError) -> Row {
         tracing::warn!(file = %self.name, volume = %self.volume, %error, "cannot be read at all");
-        let condition = self.damaged(&row, Groups::none(), Groups::all(row.size));
-        Row { condition, ..row }
+        Row {
+            condition: self.damaged(row, Groups::none(), Groups::all(row.size)),
+            ..row.clone()
+        }
     }
 
     fn damaged(&self, row: &Row, corrupt: Groups, unreadable: Groups) -> Condition {

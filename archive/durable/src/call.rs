@@ -22,6 +22,15 @@ fn named<T>(
         .map_err(|error| DiskError::new(operation, path, error))
 }
 
+/// A call on names. Where one of them bears what cannot even be looked at, that is why it failed: damage of one file, and
+/// no word about the disk.
+fn on_names<T>(names: &[&Path], called: Result<T>) -> Result<T> {
+    called.map_err(|error| {
+        let lost = |name: &&Path| look(name).err().filter(|why| !why.is_absent());
+        names.iter().find_map(lost).unwrap_or(error)
+    })
+}
+
 #[cfg(feature = "faults")]
 fn fault_point(operation: &'static str, path: &Path) -> io::Result<()> {
     crate::fault::point(operation, path).map(|_| ())
@@ -56,25 +65,27 @@ pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
 
 /// Opens a file to add to its end; makes it if it is not there.
 pub(crate) fn append(path: &Path) -> Result<File> {
-    named("open for writing", path, || {
+    let called = named("open for writing", path, || {
         OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o644)
             .custom_flags(flags(OFlags::NOFOLLOW))
             .open(path)
-    })
+    });
+    on_names(&[path], called)
 }
 
 /// Opens an unfinished file to go on with it.
 pub(crate) fn reopen(path: &Path) -> Result<File> {
-    named("open for writing", path, || {
+    let called = named("open for writing", path, || {
         OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(flags(OFlags::NOFOLLOW))
             .open(path)
-    })
+    });
+    on_names(&[path], called)
 }
 
 /// Opens a regular file for reading; never follows a symbolic link, never blocks on a device or pipe.
@@ -211,7 +222,7 @@ pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
 
 /// Moves a name; refuses if the new one is taken.
 pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
-    named("renameat2", to, || {
+    let called = named("renameat2", to, || {
         Ok(rustix::fs::renameat_with(
             CWD,
             from,
@@ -219,12 +230,13 @@ pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
             to,
             RenameFlags::NOREPLACE,
         )?)
-    })
+    });
+    on_names(&[from, to], called)
 }
 
 /// Lets two names change places: each bears what the other bore, and at no time neither.
 pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
-    named("renameat2 exchange", other, || {
+    let called = named("renameat2 exchange", other, || {
         Ok(rustix::fs::renameat_with(
             CWD,
             one,
@@ -232,19 +244,22 @@ pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
             other,
             RenameFlags::EXCHANGE,
         )?)
-    })
+    });
+    on_names(&[one, other], called)
 }
 
 /// Moves a name over another: only what is state or derived, never an archived file.
 pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
-    named("renameat", to, || {
+    let called = named("renameat", to, || {
         Ok(rustix::fs::renameat(CWD, from, CWD, to)?)
-    })
+    });
+    on_names(&[from, to], called)
 }
 
 /// Takes a name away.
 pub(crate) fn unlink(path: &Path) -> Result<()> {
-    named("unlinkat", path, || Ok(rustix::fs::unlink(path)?))
+    let called = named("unlinkat", path, || Ok(rustix::fs::unlink(path)?));
+    on_names(&[path], called)
 }
 
 /// Makes the file read-only for everyone: an archived file is never written again.

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use archive_durable::fault::{self, Fault, Plan};
-use archive_durable::{Change, Copy, DiskError, Journal, JournalWriter, Stage, Target, exchange};
+use archive_durable::{
+    Change, Copy, DiskError, Journal, JournalWriter, Severity, Stage, Target, directory, exchange,
+};
 use archive_model::{FileName, Groups, Root};
 use rustix::io::Errno;
 
@@ -276,4 +278,35 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
         rebuild(&place).expect("rebuilt"),
         "what was left does not hinder"
     );
+}
+
+#[test]
+fn a_name_whose_inode_is_bad_says_nothing_about_the_disk() {
+    let _one = ONE_AT_A_TIME.lock();
+    let place = Place::new();
+    let bad = place.path("incoming/bad");
+    std::fs::write(&bad, "x").expect("written");
+    for is_lost in [true, false] {
+        let lost = if is_lost {
+            vec![bad.clone()]
+        } else {
+            Vec::new()
+        };
+        fault::make_lost(lost);
+        fault::arm(Some(Plan {
+            at: 0,
+            operation: None,
+            fault: Fault::FailFromHere(Errno::IO),
+        }));
+        let to = place.path("incoming/to");
+        let errors = [
+            directory::remove_name(&bad).expect_err("it fails"),
+            directory::move_new(&bad, &to).expect_err("it fails"),
+        ];
+        fault::arm(None);
+        for error in errors {
+            let is_of_the_disk = error.severity() == Severity::Disk;
+            assert_eq!(is_of_the_disk, !is_lost, "{error}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A node that dies on command: the child process of the crash tests.
 //!
 //! It says what it acknowledged, one flushed line each, so that whoever kills it knows what must be there afterwards:
-//! `ready`, `acknowledged NAME ROOT`, `refused NAME WHY`, and at its end `calls N` and, if it is so, `poisoned WHY`.
+//! `ready`, `acknowledged NAME ROOT`, `refused NAME WHY`, `doing ACT`, `did ACT`, and at its end `calls N` and, if it is so, `poisoned WHY`.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use archive_bitarchive::Node;
 use archive_durable::fault::{self, Fault, Plan};
 use archive_model::FileName;
 use clap::{Parser, ValueEnum};
+use conformance::machine::acts::{self, Say};
 use conformance::machine::{self, Machine};
 use rustix::io::Errno;
 
@@ -40,6 +41,12 @@ struct Arguments {
     /// Stores small files, named so, from several threads until it is killed or refused.
     #[arg(long)]
     endless: Option<String>,
+    /// Mends, puts aside, takes back and adopts, with files named so, until it is killed or refused.
+    #[arg(long)]
+    acts: Option<String>,
+    /// There is no room for second copies: it mends in place.
+    #[arg(long)]
+    in_place: bool,
     /// Files to store; what is refused is tried once more, and begun once more.
     names: Vec<FileName>,
 }
@@ -87,11 +94,15 @@ fn main() -> Result<()> {
     if arguments.from_start {
         fault::arm(plan.clone());
     }
-    let node = machine.start(arguments.now)?;
+    let reserve = if arguments.in_place { u64::MAX } else { 0 };
+    let node = machine.start_with(arguments.now, reserve)?;
     if !arguments.from_start {
         fault::arm(plan);
     }
     say("ready")?;
+    if let Some(prefix) = &arguments.acts {
+        act(&machine, &node, prefix, arguments.now)?;
+    }
     if let Some(prefix) = &arguments.endless {
         let node = &node;
         thread::scope(|scope| {
@@ -120,6 +131,35 @@ fn main() -> Result<()> {
         say(&format!("poisoned {why}"))?;
     }
     say(&format!("calls {}", fault::seen()))
+}
+
+/// Standard output.
+struct Out;
+
+impl Say for Out {
+    fn say(&self, line: &str) -> Result<()> {
+        say(line)
+    }
+}
+
+/// Does all at once until it is refused.
+fn act(machine: &Machine, node: &Node, prefix: &str, now: i64) -> Result<()> {
+    let ends = thread::scope(|scope| {
+        let all = [
+            scope.spawn(|| acts::mend_on(machine, node, now, &Out)),
+            scope.spawn(|| acts::move_on(node, now, &Out)),
+            scope.spawn(|| acts::adopt_on(machine, node, prefix, now, &Out)),
+        ];
+        all.map(thread::ScopedJoinHandle::join)
+    });
+    for end in ends {
+        match end {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => say(&format!("refused act {why:#}"))?,
+            Err(_panic) => say("refused act it panicked")?,
+        }
+    }
+    Ok(())
 }
 
 /// Stores until something is refused.

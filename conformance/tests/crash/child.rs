@@ -21,6 +21,8 @@ pub(super) struct Child {
 pub(super) struct Outcome {
     /// The files that were acknowledged, with their roots.
     pub(super) acknowledged: BTreeMap<FileName, String>,
+    /// What it was doing and did, in order: `doing ACT` or `did ACT`.
+    pub(super) acts: Vec<String>,
     /// Why others were not.
     pub(super) refused: Vec<String>,
     /// How many calls were counted; none if it did not come to its end.
@@ -54,6 +56,14 @@ impl Child {
 
     pub(super) fn endless(self, prefix: &str) -> Self {
         self.with(&["--endless", prefix])
+    }
+
+    pub(super) fn acts(self, prefix: &str) -> Self {
+        self.with(&["--acts", prefix])
+    }
+
+    pub(super) fn in_place(self) -> Self {
+        self.with(&["--in-place"])
     }
 
     /// Stores these files and ends.
@@ -115,6 +125,7 @@ impl Running {
         while self.heard("", 1) {}
         let mut outcome = Outcome {
             acknowledged: BTreeMap::new(),
+            acts: Vec::new(),
             refused: Vec::new(),
             calls: None,
             poisoned: None,
@@ -130,6 +141,7 @@ impl Running {
                 ("refused", rest) => outcome.refused.push(rest.to_owned()),
                 ("poisoned", why) => outcome.poisoned = Some(why.to_owned()),
                 ("calls", count) => outcome.calls = Some(count.parse().unwrap()),
+                ("doing" | "did", _) => outcome.acts.push(line.clone()),
                 ("ready", "") => {}
                 _ => panic!("crash_node said {line:?}"),
             }

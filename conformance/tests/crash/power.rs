@@ -2,7 +2,12 @@
 //!
 //! Needs root. Where it cannot run, it says so: a test that did not run has not passed.
 
+<<<<<<< ours
 mod full;
+=======
+mod acts;
+mod inodes;
+>>>>>>> theirs
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -64,9 +64,10 @@ impl Node {
         let name = item::read_reason(&place).map(|reason| reason.name.to_string());
         self.brake().count(now)?;
         tracing::warn!(%volume, item = %id, file = ?name, bytes, who = cause.who, why = cause.why, "purged");
-        match destroy(&place).map_err(|error| self.blame(volume, error))? {
-            true => Ok(bytes),
-            false => Err(refuse_odd()),
+        if destroy(&place).map_err(|error| self.blame(volume, error))? {
+            Ok(bytes)
+        } else {
+            Err(refuse_odd())
         }
     }
 }

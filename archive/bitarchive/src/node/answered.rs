@@ -79,7 +79,8 @@ impl Node {
         let (name, volume) = (&entry.name, &entry.volume);
         let problem = self.volume_set().find(volume).map(|known| known.problem);
         match problem {
-            Some(Some(VolumeProblem::Retired)) => {}
+            // Nobody looks at it any more, or nobody knows it.
+            Some(Some(VolumeProblem::Retired)) | None => {}
             Some(None) => {
                 let layout = self.layout(volume)?;
                 if is_file(&layout.target(name).file)? {
@@ -89,8 +90,6 @@ impl Node {
                 put_leftovers_aside(&layout, name, "answered", now, self.id())?;
             }
             Some(Some(_away)) => return Ok(()),
-            // Nobody knows that volume any more.
-            None => {}
         }
         self.catalog.remove(name, volume)?;
         tracing::info!(file = %name, %volume, "no longer missing: the same is on another volume");

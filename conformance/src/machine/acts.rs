@@ -1,0 +1,183 @@
+//! What else a node does with its files, again and again: it mends, puts aside, takes back and adopts.
+//!
+//! Each act is said before it begins and when it is done, so that whoever pulls the plug knows what must be so. Not
+//! promised: that it ends by itself. It goes on until it is killed or refused.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
+use anyhow::{Context, Result};
+use archive_bitarchive::attic::{AtticId, Cause};
+use archive_bitarchive::{Layout, Node, Order};
+use archive_durable::directory;
+use archive_model::{FileName, Groups, Root};
+use archive_proof::{TreeBuilder, encode};
+use jiff::Timestamp;
+
+use super::{Machine, admission, content, key, root, volume};
+
+/// The file that is damaged and mended.
+pub const MENDED: &str = "mended-100000";
+
+/// The file that goes into the attic and comes back.
+pub const MOVED: &str = "moved-50000";
+
+/// The size of a group, in bytes.
+const GROUP: usize = 16 * 1024;
+
+/// The groups that are damaged.
+const DAMAGED: [u64; 2] = [1, 5];
+
+/// What is said of an act.
+pub trait Say: Sync {
+    /// Says one line, out at once.
+    fn say(&self, line: &str) -> Result<()>;
+}
+
+/// The groups of [`MENDED`] that are damaged.
+pub fn damaged_groups() -> Groups {
+    let mut groups = Groups::none();
+    for group in DAMAGED {
+        groups.insert_one(group);
+    }
+    groups
+}
+
+/// Every byte of the damaged groups is other than it was.
+pub fn damaged_content() -> Result<Vec<u8>> {
+    let mut bytes = content(&FileName::new(MENDED)?)?;
+    for range in byte_ranges() {
+        let spoilt = bytes.get_mut(range).context("shorter than that")?;
+        for byte in spoilt {
+            *byte ^= 1;
+        }
+    }
+    Ok(bytes)
+}
+
+/// The bytes of the damaged groups.
+pub fn byte_ranges() -> impl Iterator<Item = Range<usize>> {
+    let size = 100_000;
+    DAMAGED
+        .into_iter()
+        .filter_map(|group| usize::try_from(group).ok())
+        .map(move |group| group * GROUP..(group * GROUP + GROUP).min(size))
+}
+
+/// Damages the file and mends it, until something is refused.
+pub fn mend_on(machine: &Machine, node: &Node, now: i64, out: &dyn Say) -> Result<()> {
+    loop {
+        out.say("doing damage")?;
+        damage(machine)?;
+        out.say("did damage")?;
+        out.say("doing mend")?;
+        mend(node, now)?;
+        out.say("did mend")?;
+    }
+}
+
+/// Moves the file into the attic and back, until something is refused.
+pub fn move_on(node: &Node, now: i64, out: &dyn Say) -> Result<()> {
+    let name = FileName::new(MOVED)?;
+    let expected = root(&content(&name)?);
+    let cause = Cause::new("officer/o", "a test")?;
+    let now = Timestamp::from_second(now)?;
+    loop {
+        out.say("doing aside")?;
+        let item = node.put_aside(&name, &volume()?, expected, &cause, now)?;
+        out.say("did aside")?;
+        out.say("doing back")?;
+        node.take_back(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
+        out.say("did back")?;
+    }
+}
+
+/// Lets strangers appear, named so, and adopts them, until something is refused.
+pub fn adopt_on(
+    machine: &Machine,
+    node: &Node,
+    prefix: &str,
+    now: i64,
+    out: &dyn Say,
+) -> Result<()> {
+    for (number, size) in [100, 70_000, 16_384].into_iter().cycle().enumerate() {
+        let name = FileName::new(&format!("{prefix}-{number}-{size}"))?;
+        stranger(machine, &name)?;
+        out.say(&format!("doing adopt {name}"))?;
+        adopt(node, &name, now)?;
+        out.say(&format!("did adopt {name}"))?;
+    }
+    Ok(())
+}
+
+/// Damages the file behind the node's back, durably, as rot does.
+pub fn damage(machine: &Machine) -> Result<()> {
+    let name = FileName::new(MENDED)?;
+    let path = Layout::new(&machine.disk()).target(&name).file;
+    let spoilt = damaged_content()?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+    let file = OpenOptions::new().write(true).open(&path)?;
+    for range in byte_ranges() {
+        let bytes = spoilt.get(range.clone()).context("shorter than that")?;
+        file.write_all_at(bytes, range.start as u64)?;
+    }
+    file.sync_all()?;
+    Ok(std::fs::set_permissions(
+        &path,
+        Permissions::from_mode(0o444),
+    )?)
+}
+
+/// Brings the damaged groups, as a repository would.
+pub fn mend(node: &Node, now: i64) -> Result<()> {
+    let name = FileName::new(MENDED)?;
+    let now = Timestamp::from_second(now)?;
+    let bytes = content(&name)?;
+    let mut builder = TreeBuilder::new(Vec::new());
+    builder.update(&bytes)?;
+    let tree = builder.finish()?;
+    let go_on = &mut |_: u64| ControlFlow::Continue(());
+    node.verify(&name, None, now, go_on)?;
+    let order = Order {
+        name,
+        volume: None,
+        root: tree.root,
+        groups: damaged_groups(),
+        who: "officer/o".to_owned(),
+        why: "a test".to_owned(),
+    };
+    let mut mend = node.mend(order, now)?;
+    for range in damaged_groups().byte_ranges(tree.size) {
+        let mut encoded = Vec::new();
+        let ranges = std::slice::from_ref(&range);
+        encode(
+            bytes.as_slice(),
+            Some(tree.sink.as_slice()),
+            tree.root,
+            tree.size,
+            ranges,
+            &mut encoded,
+        )?;
+        mend.segment(range.start, range.end - range.start, &encoded, go_on)?;
+    }
+    mend.close(now, go_on)?;
+    Ok(())
+}
+
+/// Puts a file under its final name that nobody admitted, durably and as a whole.
+fn stranger(machine: &Machine, name: &FileName) -> Result<()> {
+    let path = Layout::new(&machine.disk()).target(name).file;
+    let beside = machine.disk().join(format!(".stranger-{name}"));
+    let file = File::create_new(&beside)?;
+    file.write_all_at(&content(name)?, 0)?;
+    file.sync_all()?;
+    Ok(directory::move_new(&beside, &path)?)
+}
+
+/// Gives a stranger its admission.
+pub fn adopt(node: &Node, name: &FileName, now: i64) -> Result<Option<Root>> {
+    let signed = admission(name, now)?.sign(&key())?;
+    let entry = node.adopt(name, &volume()?, &signed, Timestamp::from_second(now)?)?;
+    Ok(entry.row.root)
+}
