@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::plain;
 use crate::file_status::{some, text};
 
 /// A volume, or a whole node, whose copies are brought to other places of its replica.
@@ -56,7 +55,7 @@ impl TryFrom<wire::status_response::Drain> for Drain {
             since: convert::time("since", &message.since)?,
             left: message.counted.then_some(left),
             drained: convert::optional_time("drained", &message.drained)?,
-            held: text(&plain(&message.held)),
+            held: text(&message.held),
         })
     }
 }

@@ -110,7 +110,7 @@ fn every_three_copies() {
     for one in cases() {
         for two in cases() {
             for three in cases() {
-                hold([one.clone(), three, two.clone()]);
+                hold(&[one.clone(), three, two.clone()]);
                 tried += 1;
             }
         }
@@ -119,11 +119,11 @@ fn every_three_copies() {
     assert!(tried > 10_000);
 }
 
-fn hold(cases: [Case; 3]) {
+fn hold(cases: &[Case; 3]) {
     let mut now = Now::default();
     let mut rows = Vec::new();
     let mut replicas = std::collections::BTreeMap::new();
-    for (name, (state, anomaly, out, _)) in IDS.iter().zip(&cases) {
+    for (name, (state, anomaly, out, _)) in IDS.iter().zip(cases) {
         let kind = if *name == "three" {
             ReplicaKind::Checksum
         } else {
@@ -178,7 +178,7 @@ fn hold(cases: [Case; 3]) {
         now: &now,
         filed: &rows,
     };
-    let says = |what: usize| IDS.iter().zip(&cases).filter(move |(_, case)| case.3[what]);
+    let says = |what: usize| IDS.iter().zip(cases).filter(move |(_, case)| case.3[what]);
     let good: Vec<&str> = vouched.good().map(|(id, _)| id.as_str()).collect();
     assert_eq!(
         good,

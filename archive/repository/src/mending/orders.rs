@@ -99,11 +99,10 @@ impl Preserver {
                     let row = row?;
                     let kind = &row.filed.kind;
                     // Of what nobody knows nothing can be repaired.
-                    let can = match kind {
-                        AnomalyKind::Unexpected => self.is_wanted(&row.file, &row.replica)?,
-                        AnomalyKind::Lost(_) => true,
-                        other => needs_repair(other),
-                    };
+                    let can = needs_repair(kind)
+                        || matches!(kind, AnomalyKind::Lost(_))
+                        || (*kind == AnomalyKind::Unexpected
+                            && self.is_wanted(&row.file, &row.replica)?);
                     if can && row.filed.accepted.is_none() && !take(row) {
                         break;
                     }

@@ -101,16 +101,16 @@ fn only_there(
     let mut only = 0;
     for file in files {
         let record = file?.record;
-        let mut filed = Vec::new();
+        let mut anomalies = Vec::new();
         while let Some(row) =
             rows.next_if(|row| row.as_ref().map_or(true, |row| row.file <= record.name))
         {
             let row = row?;
             if row.file == record.name {
-                filed.push(row);
+                anomalies.push(row);
             }
         }
-        only += u64::from(is_only_there(part, now, &record, &filed));
+        only += u64::from(is_only_there(part, now, &record, &anomalies));
     }
     Ok(only)
 }

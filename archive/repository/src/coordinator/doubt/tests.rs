@@ -59,15 +59,20 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
 /// As `replica gone` or `replica wanted`.
 fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
     let events = given_up(record, now, filed);
-    let text = |event: &Event| match event {
-        Event::Gone { replica } => format!("{replica} gone"),
-        Event::Wanted {
+    let text = |event: &Event| {
+        if let Event::Gone { replica } = event {
+            return format!("{replica} gone");
+        }
+        let Event::Wanted {
             replica,
             gone: Some((node, volume, _)),
             required: true,
             ..
-        } => format!("{replica} wanted {node} {volume}"),
-        other => panic!("{other:?}"),
+        } = event
+        else {
+            panic!("{event:?}")
+        };
+        format!("{replica} wanted {node} {volume}")
     };
     events.iter().map(text).collect()
 }
