@@ -65,11 +65,7 @@ impl Machine {
         self.start_with(now, 0)
     }
 
-<<<<<<< ours
-    /// The same; the node leaves `reserve` bytes free on its volume.
-=======
     /// The same, with a reserve on its volume, in bytes: with a large one there is no room for a second copy.
->>>>>>> theirs
     pub fn start_with(&self, now: i64, reserve: u64) -> Result<Node> {
         let trusted = TrustedKey {
             archive: "test".into(),

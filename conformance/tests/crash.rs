@@ -11,6 +11,7 @@
 
 mod child;
 mod kill;
+mod mounts;
 mod power;
 
 use std::collections::BTreeMap;

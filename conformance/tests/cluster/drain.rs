@@ -19,7 +19,7 @@ use super::preservation::{anomalies, check, of};
 use super::visits::{get, list, name, noise, root, store};
 use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
 
-const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+const LONG: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// More than a node puts aside within an hour, unless it is drained.
 const FILES: u64 = 110;
@@ -37,7 +37,7 @@ fn has_whole(cluster: &Cluster, places: [&str; 2], name: &FileName, bytes: &[u8]
         let read = std::fs::read(at(cluster, node, name));
         read.is_ok_and(|read| read == bytes)
     };
-    places.iter().any(|node| is_whole(&node))
+    places.iter().any(is_whole)
 }
 
 async fn set_node(cluster: &Cluster, node: &str, mode: &str) {

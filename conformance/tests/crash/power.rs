@@ -2,17 +2,12 @@
 //!
 //! Needs root. Where it cannot run, it says so: a test that did not run has not passed.
 
-<<<<<<< ours
-mod full;
-=======
 mod acts;
+mod full;
 mod inodes;
->>>>>>> theirs
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use archive_bitarchive::NodeError;
 use archive_durable::Severity;
@@ -22,13 +17,11 @@ use tempfile::TempDir;
 
 use super::child::Child;
 use super::kill::chance;
+use super::mounts::{self, run};
 use super::{
     BEFORE, expected_root, final_names_bear_whole_files, listing, name, scratch,
     what_is_listed_is_right,
 };
-
-/// Set in the process that has its own mounts.
-const INSIDE: &str = "CONFORMANCE_HAS_OWN_MOUNTS";
 
 /// `EXT4_IOC_SHUTDOWN`, `_IOR('X', 125, u32)`, in Python because an `ioctl` is unsafe code in Rust.
 const SHUTDOWN: &str = "import fcntl, os, struct, sys
@@ -42,63 +35,7 @@ const UNFLUSHED: &str = "2";
 
 /// Runs the test of this name again where it may mount, and says whether this is that run.
 fn has_own_mounts(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    if let Some(why) = skip_reason() {
-        // Past the harness, which shows nothing of a test that did not fail.
-        let line = format!("SKIPPED: {test}: {why}\n");
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-        return false;
-    }
-    let output = Command::new("unshare")
-        .args(["--mount", "--propagation", "private"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", &format!("crash::power::{test}")])
-        .env(INSIDE, "yes")
-        .output()
-        .unwrap();
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(output.status.success(), "{}", said.concat());
-    assert!(
-        said[0].contains("1 passed"),
-        "it did not run: {}",
-        said.concat()
-    );
-    println!("{}", said.concat());
-    false
-}
-
-fn skip_reason() -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("only root can mount".to_owned());
-    }
-    let place = tempfile::tempdir().unwrap();
-    let image = place.path().join("image");
-    let script = "truncate -s 8M \"$1\" && mkfs.ext4 -q \"$1\" && mount -o loop \"$1\" \"$2\" && umount \"$2\"";
-    let output = Command::new("unshare")
-        .args([
-            "--mount",
-            "--propagation",
-            "private",
-            "sh",
-            "-c",
-            script,
-            "sh",
-        ])
-        .args([image.as_path(), place.path()])
-        .output()
-        .unwrap();
-    (!output.status.success()).then(|| {
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!("no file system can be mounted here: {}", why.trim())
-    })
-}
-
-fn run(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    mounts::has_own_mounts(&format!("crash::power::{test}"))
 }
 
 /// An ext4 file system of its own, where it is mounted, and where its `disk/` is to be seen as well.

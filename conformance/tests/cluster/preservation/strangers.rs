@@ -76,7 +76,7 @@ fn a_sidecar_that_rotted_is_written_anew() {
                 let sidecar = sidecar(cluster, "one", name);
                 assert!(sidecar.try_exists().unwrap());
                 std::fs::remove_file(&sidecar).unwrap();
-                std::fs::write(&sidecar, "rot").unwrap();
+                archive_durable::replace(&sidecar, b"rot").unwrap();
             }
             flip(&cluster.copy("one", &bad), 9);
         })
@@ -116,7 +116,7 @@ fn a_stranger_is_removed_by_its_own_checksum() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("stranger"), noise(SIZE, 42));
         behind_its_back(cluster, 0, |cluster| {
-            std::fs::write(cluster.copy("one", &name), &bytes).unwrap();
+            archive_durable::replace(&cluster.copy("one", &name), &bytes).unwrap();
         })
         .await;
         assert_eq!(

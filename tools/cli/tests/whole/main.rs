@@ -5,7 +5,6 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::print_stderr,
-    clippy::wildcard_enum_match_arm,
     unreachable_pub,
     clippy::disallowed_methods,
     reason = "helpers of the tests; tests damage files"

@@ -95,7 +95,7 @@ fn middle_of(path: &Path) -> u64 {
     let said = String::from_utf8(output.stdout).expect("text");
     let wanted = u64::try_from(SIZE).expect("small") / BLOCK / 2;
     // `   0:        0..    4095:      34816..     38911:   4096:             last,eof`
-    let extents = said.lines().filter_map(|line| {
+    let mut extents = said.lines().filter_map(|line| {
         let numbers: Vec<u64> = line
             .split([':', '.', ' '])
             .filter(|word| !word.is_empty())
@@ -108,7 +108,7 @@ fn middle_of(path: &Path) -> u64 {
             _ => None,
         }
     });
-    extents.last().unwrap_or_else(|| panic!("{said}"))
+    extents.next_back().unwrap_or_else(|| panic!("{said}"))
 }
 
 fn text(path: &Path) -> &str {

@@ -196,7 +196,7 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
         files,
         nodes,
         audit,
-        rows: _,
+        rows,
         intents: _,
         damaged,
         written,
