@@ -2,7 +2,7 @@
 //!
 //! Everything here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use archive_durable::{DiskError, Stage, UncachedFile, directory};
@@ -24,10 +24,12 @@ use crate::work::{Hold, Work, Works};
 mod answered;
 mod claims;
 mod disks;
+mod leftovers;
 mod upkeep;
 
 pub(crate) use claims::{Claim, Claims};
 pub(crate) use disks::Second;
+pub(crate) use leftovers::put_leftovers_aside;
 use upkeep::Upkeep;
 pub(crate) use upkeep::verb;
 
@@ -418,39 +420,6 @@ fn open(layout: &Layout, entry: Entry) -> Result<Reading, NodeError> {
         outboard,
         entry,
     })
-}
-
-/// Puts what lies under the final names of a file that is not there aside: leftovers of an upload that died between
-/// linking the sidecar and linking the file, and what is no file (a directory, a link) where the file belongs.
-pub(crate) fn put_leftovers_aside(
-    layout: &Layout,
-    name: &FileName,
-    id: &str,
-    now: Timestamp,
-    node: &NodeId,
-) -> Result<(), DiskError> {
-    let target = layout.target(name);
-    let is_there = |path: &Path| match path.symlink_metadata() {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(DiskError::new("lstat", path, error)),
-    };
-    let paths = [&target.file, &target.sidecar, &target.outboard].map(PathBuf::as_path);
-    let mut is_anything = false;
-    for path in paths {
-        is_anything |= is_there(path)?;
-    }
-    if crate::verify::is_file(&target.file)? || !is_anything {
-        return Ok(());
-    }
-    let who = format!("node {node}");
-    let reason = (
-        name,
-        now,
-        who.as_str(),
-        "leftover of an upload that was cut, or of a file that is missing",
-    );
-    crate::attic::put_aside(layout, id, reason, &paths).map(|_| ())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 mod hash;
 mod left;
 mod meeting;
+mod route;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,11 +25,12 @@ use tonic::Status;
 use hash::Hash;
 pub(crate) use left::Left;
 use meeting::{Meeting, Seat};
+pub(crate) use route::{Carried, Route};
 
 use crate::coordinator::Mail;
 use crate::depositor::{Chunk, Source};
 use crate::metrics::Stores;
-use crate::replicas::{Copy, Opened, Replicas, Upload, failure};
+use crate::replicas::{Opened, Replicas, Upload, failure};
 use crate::store::{Claim, Content, Event, Requester};
 
 /// Chunks on their way to one replica.
@@ -65,28 +67,6 @@ pub(crate) struct Item {
     pub(crate) name: FileName,
     pub(crate) upload: UploadId,
     pub(crate) size: u64,
-}
-
-/// How a file goes into a replica.
-#[derive(Default)]
-pub(crate) struct Route {
-    /// Nodes that shall not have it.
-    pub(crate) avoid: Vec<NodeId>,
-    /// The coordinator is not told how far it is: to it, the replica has the file all the time.
-    pub(crate) is_quiet: bool,
-    /// Where the replicas agree on where the bytes begin; without it, at the first.
-    attends: Option<Seat>,
-}
-
-impl Route {
-    /// One for what the coordinator did not order.
-    pub(crate) fn quiet(avoid: Vec<NodeId>) -> Self {
-        Self {
-            avoid,
-            is_quiet: true,
-            attends: None,
-        }
-    }
 }
 
 /// A file that a depositor brings.
@@ -458,11 +438,4 @@ impl Transfers {
             avoid.push(place.node);
         }
     }
-}
-
-/// A copy that a replica has now.
-pub(crate) struct Carried {
-    pub(crate) copy: Copy,
-    /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
-    read_back: bool,
 }

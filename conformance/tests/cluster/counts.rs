@@ -41,9 +41,9 @@ fn what_happens_is_counted() {
         let (file, bytes) = (name("a"), noise(100_000, 70));
         store(cluster, &file, &bytes).await.unwrap();
         for (part, series, expected) in [
-            (REPOSITORY, "repository_stores_begun_total", 1),
-            (REPOSITORY, "repository_stores_acknowledged_total", 1),
-            (REPOSITORY, "repository_received_bytes_total", 100_000),
+            (REPOSITORY, "repository_stores_begun_total{}", 1),
+            (REPOSITORY, "repository_stores_acknowledged_total{}", 1),
+            (REPOSITORY, "repository_received_bytes_total{}", 100_000),
             (
                 CHECKSUMS,
                 "checksum_replica_recorded_files_total{node=\"three-1\"}",

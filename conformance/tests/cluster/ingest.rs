@@ -153,7 +153,7 @@ fn what_is_not_what_was_announced_is_refused_and_leaves_nothing() {
             "repository_stores_refused_total{reason=\"size\"} 3",
             "repository_stores_refused_total{reason=\"digest\"} 3",
             "repository_stores_refused_total{reason=\"invalid\"} 5",
-            "repository_stores_acknowledged_total 1",
+            "repository_stores_acknowledged_total{} 1",
         ] {
             assert!(page.contains(line), "{line} is not in\n{page}");
         }

@@ -4,6 +4,8 @@
 use archive_model::{Digests, Root};
 use archive_proof::{Admission, Envelope, SigningKey, TrustFile, TrustedKey};
 
+use std::path::Path;
+
 use super::*;
 use crate::catalog::Condition;
 

@@ -174,7 +174,7 @@ fn too_much_damage_at_once_waits_for_a_person() {
     archive.run(&["scrub", "resume"]).expect(0);
     wait("the brake", || {
         let status = archive.run(&["status"]).out;
-        status.contains("--confirm")
+        status.contains("`repair --all`")
     });
     wait("all of it to be filed", || {
         archive.run(&["anomalies"]).out.matches("many-").count() >= 40

@@ -1,5 +1,6 @@
 //! Letters to a mail server of our own: honest, rude, lying, hanging.
 
+mod rude;
 mod server;
 
 use std::io::Write as _;
@@ -378,85 +379,4 @@ async fn who_is_rude_at_the_end_has_taken_it_all_the_same() {
         send(&settings, &message("r", "t"), SOON).await,
         (true, None)
     );
-}
-
-/// Kills: memory that grows with what a server says; a line that never ends.
-#[tokio::test]
-async fn a_flood_ends() {
-    for flood in [
-        &b"220-again\r\n"[..],
-        b"220 no end of line ",
-        b"\0\xff\xfe",
-        b"\n",
-    ] {
-        for tls in [SmtpTls::None, SmtpTls::Starttls, SmtpTls::Wrapper] {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let port = listener.local_addr().unwrap().port();
-            let flooding = async {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let piece = flood.repeat(1000);
-                let mut sent = 0_usize;
-                while stream.write_all(&piece).await.is_ok() {
-                    sent += piece.len();
-                }
-                sent
-            };
-            let (settings, message) = (settings(port, tls), message("r", "t"));
-            let sending = async {
-                let (is_taken, why) = send(&settings, &message, SOON).await;
-                assert!(!is_taken && why.is_some());
-            };
-            let begin = Instant::now();
-            let (sent, ()) = tokio::join!(flooding, sending);
-            // What the system keeps in between is not ours.
-            assert!(sent < 64 << 20, "{sent} bytes were read of {flood:?}");
-            assert!(begin.elapsed() < SOON, "{flood:?} {tls:?}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn without_starttls_or_with_words_pushed_in_before_it_nothing_is_sent() {
-    let directory = tempfile::tempdir().unwrap();
-    let plain = Server::start(Manner::default()).await;
-    let settings = settings(plain.port, SmtpTls::Starttls);
-    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
-    assert!(!is_taken && why.unwrap().contains("offers no STARTTLS"));
-    // Somebody between us and the server adds an answer in the clear: it must not be taken for one behind the encryption.
-    let (authority, tls) = certified("localhost");
-    let manner = Manner {
-        tls: Some(tls),
-        instead: Some(("STARTTLS", "220 go ahead\r\n250-evil\r\n250 AUTH PLAIN\r\n")),
-        ..Manner::default()
-    };
-    let server = Server::start(manner).await;
-    let settings = SmtpSettings {
-        port: Some(server.port),
-        authorities: Some(file(directory.path(), &authority, 0o644)),
-        ..settings
-    };
-    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
-    assert!(
-        !is_taken && why.as_ref().unwrap().contains("the encryption"),
-        "{why:?}"
-    );
-    assert!(server.mail().is_empty() && plain.mail().is_empty());
-}
-
-#[tokio::test]
-async fn nobody_at_home_is_told() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let (is_taken, why) = send(&settings(free, SmtpTls::None), &message("r", "t"), SOON).await;
-    assert!(!is_taken && why.unwrap().contains("refused"));
-    let settings = SmtpSettings {
-        server: "no-such-host.invalid".to_owned(),
-        ..settings(25, SmtpTls::Wrapper)
-    };
-    let (_, why) = send(&settings, &message("r", "t"), SOON).await;
-    assert!(why.unwrap().contains("its address is not known"));
 }

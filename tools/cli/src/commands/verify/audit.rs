@@ -11,7 +11,7 @@ use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 
-/// Check that nobody has changed the audit log: each of its lines bears the hash of the line before
+/// Check that nobody has changed the audit log: its lines are chained by hashes
 ///
 /// Needs the files of the log, `audit-000000.jsonl` and so on, or the directory with all of them: the repository's own
 /// `audit`, or a copy of it. A line that was changed, removed, added or moved is named with its file. No line vouches for
@@ -23,7 +23,7 @@ use crate::output::tell;
 #[command(after_help = "Examples:
   holdfast verify audit holdfast-data/repository/audit
   holdfast verify audit audit-000007.jsonl audit-000008.jsonl
-  holdfast verify audit backup/audit --head \"$(zcat export.jsonl.gz | tail -n 1 | jq -r .end.audit_head)\"")]
+  holdfast verify audit backup/audit --head 9f0c…64-digits…")]
 pub(crate) struct VerifyAudit {
     /// The directory of the log, or files of it in their order
     #[arg(required = true, value_name = "FILE")]

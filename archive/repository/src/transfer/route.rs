@@ -1,0 +1,35 @@
+//! How a file goes into a replica, and what came of it.
+
+use archive_model::NodeId;
+
+use super::meeting::Seat;
+use crate::replicas::Copy;
+
+/// How a file goes into a replica.
+#[derive(Default)]
+pub(crate) struct Route {
+    /// Nodes that shall not have it.
+    pub(crate) avoid: Vec<NodeId>,
+    /// The coordinator is not told how far it is: to it, the replica has the file all the time.
+    pub(crate) is_quiet: bool,
+    /// Where the replicas agree on where the bytes begin; without it, at the first.
+    pub(super) attends: Option<Seat>,
+}
+
+impl Route {
+    /// One for what the coordinator did not order.
+    pub(crate) fn quiet(avoid: Vec<NodeId>) -> Self {
+        Self {
+            avoid,
+            is_quiet: true,
+            attends: None,
+        }
+    }
+}
+
+/// A copy that a replica has now.
+pub(crate) struct Carried {
+    pub(crate) copy: Copy,
+    /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
+    pub(super) read_back: bool,
+}
