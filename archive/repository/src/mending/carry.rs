@@ -298,11 +298,12 @@ impl Preserver {
         loop {
             let record = self.row(file).await?;
             let copy = record.and_then(|record| record.replicas.get(replica).cloned());
+            // Being asked for is a state of its own, so the same failure come again is a later one.
+            let is_new = copy.as_ref().is_some_and(|copy| copy.since != before.since);
             match copy.map(|copy| copy.state) {
                 Some(ReplicaState::UploadCompleted) => break,
                 Some(ReplicaState::UploadFailed(reason))
-                    if !matches!(reason, StoreFailure::Gone(_))
-                        && before.state != ReplicaState::UploadFailed(reason.clone()) =>
+                    if !matches!(reason, StoreFailure::Gone(_)) && is_new =>
                 {
                     let what = format!("{reason}; the archive goes on trying");
                     return Ok(Done::of(Outcome::Waiting, what));
