@@ -1,7 +1,7 @@
 //! What is put aside: replaced and removed files, replaced groups, leftovers. Moved, never deleted, with the reason.
 //!
 //! One directory an item, named after the second and what it is. A directory whose name begins with a dot is a move
-//! that was not ended: [`moves`] brings it to one end or the other. Only `purge` destroys, and only what is
+//! that was not ended: `moves` brings it to one end or the other. Only `purge` destroys, and only what is
 //! old; the evidence of repairs ends by itself.
 
 mod brake;

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - a root in the table is that of a signed admission, and was computed here, from all bytes; but for a name that people
-//!   have let mean other content ([adopt]): of that, the admission is all that there is;
+//!   have let mean other content (`adopt`): of that, the admission is all that there is;
 //! - a row that goes, removed or because of that, leaves a line in `removed.jsonl`, with its admission; so many are removed
 //!   within an hour, also over a restart;
 //! - it answers for a file only after its row is synced.

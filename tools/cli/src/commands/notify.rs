@@ -16,7 +16,7 @@ pub(crate) enum Notify {
     /// Send a test notification through every way that is set: the command, and the mail server
     ///
     /// The repository sends it, now, as it sends what it finds wrong: `command` and `[notify.smtp]` in the section
-    /// [notify] of its settings. Prints a line for each way: over what, to whom, and what came of it. A way that hangs is
+    /// `[notify]` of its settings. Prints a line for each way: over what, to whom, and what came of it. A way that hangs is
     /// left after `notify.limit`. Needs the role operator. The exit code is 1 if a way failed, if one of several people
     /// was refused, or if no way is set: then nobody hears of damage.
     #[command(after_help = "Examples:
