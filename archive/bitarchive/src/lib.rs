@@ -19,6 +19,7 @@ mod adopt;
 pub mod attic;
 pub mod catalog;
 pub mod checksum;
+mod cores;
 pub mod error;
 mod heartbeat;
 pub mod layout;

@@ -4,18 +4,21 @@
 //! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone. What
 //! cannot be read here (a sidecar, an inode, a manifest) is damage of one file, and keeps no other from being served.
 
+mod sidecar;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::sidecar::MAX_SIDECAR;
-use archive_durable::{DiskError, Severity, Sidecar, read_small, replace};
+use archive_durable::{DiskError, Severity, replace};
 use archive_model::{FileName, Groups, Root, VolumeId};
-use archive_proof::{Admission, Envelope, TrustFile};
+use archive_proof::TrustFile;
 use jiff::Timestamp;
 
+pub(crate) use sidecar::{read_sidecar, sidecar_text};
+
 use crate::catalog::{Catalog, Condition, Entry, Row};
+use crate::cores::on_all_cores;
 use crate::error::NodeError;
 use crate::layout::{Layout, Shelf};
 use crate::manifest;
@@ -55,7 +58,7 @@ impl Reconciled {
     }
 }
 
-/// Holds one volume against the catalog.
+/// Holds one volume against the catalog, its shelves on all cores: what costs time is the signatures.
 pub(crate) fn volume(
     catalog: &Catalog,
     trust: &TrustFile,
@@ -63,14 +66,20 @@ pub(crate) fn volume(
     layout: &Layout,
     now: Timestamp,
 ) -> Result<Reconciled, NodeError> {
-    let mut pass = Pass::new(catalog, trust, id, now);
     take_away_second_names(id, layout)?;
-    for shelf in Shelf::all() {
-        pass.shelf(layout, shelf)?;
+    let passes = on_all_cores(
+        Shelf::all(),
+        || Pass::new(catalog, trust, id, now),
+        |pass, shelf| pass.shelf(layout, shelf),
+    )?;
+    let mut whole = Pass::new(catalog, trust, id, now);
+    for mut pass in passes {
+        pass.flush()?;
+        whole.found.add(pass.found);
+        whole.seen.append(&mut pass.seen);
     }
-    pass.flush()?;
-    pass.note_missing()?;
-    Ok(pass.found)
+    whole.note_missing()?;
+    Ok(whole.found)
 }
 
 /// What lies in `incoming/` with two names is published: a crash came before the first name was taken away.
@@ -414,36 +423,4 @@ fn unless_exhausted(error: DiskError) -> Result<DiskError, DiskError> {
     } else {
         Ok(error)
     }
-}
-
-/// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be read and believed.
-pub(crate) type Admitted = Result<(u64, Root, Timestamp), String>;
-
-/// Reads what the sidecar at `path` admits under `name`. An error says nothing about the sidecar.
-pub(crate) fn read_sidecar(
-    path: &Path,
-    name: &FileName,
-    trust: &TrustFile,
-) -> Result<Admitted, DiskError> {
-    Ok(match sidecar_text(path) {
-        Ok(None) => Err("there is no sidecar".to_owned()),
-        Ok(Some(text)) => believe(&text, name, trust),
-        Err(error) => Err(unless_exhausted(error)?.to_string()),
-    })
-}
-
-/// The bytes of a sidecar; `None`: there is none.
-pub(crate) fn sidecar_text(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
-    read_small(path, MAX_SIDECAR)
-}
-
-fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> Admitted {
-    let sidecar = Sidecar::from_json(text).map_err(|error| error.to_string())?;
-    let envelope =
-        Envelope::parse(sidecar.admission.get().as_bytes()).map_err(|error| error.to_string())?;
-    let admission = Admission::verify(&envelope, trust).map_err(|error| error.to_string())?;
-    if admission.name != *name {
-        return Err(format!("the sidecar is that of {}", admission.name));
-    }
-    Ok((admission.size, admission.root, sidecar.stored))
 }

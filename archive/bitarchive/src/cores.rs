@@ -1,0 +1,65 @@
+//! Work on all cores, for what costs time by computing and not by waiting for the disk.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Does `each` with every item, one after another on a thread per core, and gives what each thread gathered from its
+/// `start`. After the first error no item is begun.
+pub(crate) fn on_all_cores<I, G: Send, E: Send>(
+    items: impl Iterator<Item = I> + Send,
+    start: impl Fn() -> G + Sync,
+    each: impl Fn(&mut G, I) -> Result<(), E> + Sync,
+) -> Result<Vec<G>, E> {
+    let items = Mutex::new(items.fuse());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let mut gathered = start();
+        while let Some(item) = next() {
+            if let Err(error) = each(&mut gathered, item) {
+                while next().is_some() {}
+                return Err(error);
+            }
+        }
+        Ok(gathered)
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        ends.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_is_worked_on_once() {
+        let gathered = on_all_cores(0..1000, Vec::new, |all, item| {
+            all.push(item);
+            Ok::<_, ()>(())
+        });
+        let mut all = gathered.unwrap().concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_error_ends_it_and_is_told() {
+        let begun = Mutex::new(0);
+        let ended = on_all_cores(
+            0..1_000_000,
+            || (),
+            |(), item| {
+                *begun.lock().unwrap() += 1;
+                if item == 3 { Err(item) } else { Ok(()) }
+            },
+        );
+        assert_eq!(ended, Err(3));
+        assert!(*begun.lock().unwrap() < 1_000_000);
+    }
+}

@@ -1,0 +1,43 @@
+//! What a sidecar admits: it is believed by its signature only.
+
+use std::path::Path;
+
+use archive_durable::sidecar::MAX_SIDECAR;
+use archive_durable::{DiskError, Sidecar, read_small};
+use archive_model::{FileName, Root};
+use archive_proof::{Admission, Envelope, TrustFile};
+use jiff::Timestamp;
+
+use super::unless_exhausted;
+
+/// Size, root and time of storing, as the sidecar says; `Ok(Err)`: there is none, or none that can be read and believed.
+type Admitted = Result<(u64, Root, Timestamp), String>;
+
+/// Reads what the sidecar at `path` admits under `name`. An error says nothing about the sidecar.
+pub(crate) fn read_sidecar(
+    path: &Path,
+    name: &FileName,
+    trust: &TrustFile,
+) -> Result<Admitted, DiskError> {
+    Ok(match sidecar_text(path) {
+        Ok(None) => Err("there is no sidecar".to_owned()),
+        Ok(Some(text)) => believe(&text, name, trust),
+        Err(error) => Err(unless_exhausted(error)?.to_string()),
+    })
+}
+
+/// The bytes of a sidecar; `None`: there is none.
+pub(crate) fn sidecar_text(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
+    read_small(path, MAX_SIDECAR)
+}
+
+fn believe(text: &[u8], name: &FileName, trust: &TrustFile) -> Admitted {
+    let sidecar = Sidecar::from_json(text).map_err(|error| error.to_string())?;
+    let envelope =
+        Envelope::parse(sidecar.admission.get().as_bytes()).map_err(|error| error.to_string())?;
+    let admission = Admission::verify(&envelope, trust).map_err(|error| error.to_string())?;
+    if admission.name != *name {
+        return Err(format!("the sidecar is that of {}", admission.name));
+    }
+    Ok((admission.size, admission.root, sidecar.stored))
+}
