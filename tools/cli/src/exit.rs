@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what is said when it fails (blueprint §7).
+//! How a command ends: its exit code, and what is said when it fails.
 
 use std::fmt;
 use std::io;
