@@ -13,7 +13,7 @@ use archive_model::FileName;
 
 use crate::world::World;
 
-/// Prints for every file the offsets of its records: by zlib for compressed ones, by warcio for all where python3 has it.
+/// Prints for every file the offsets of its records: by zlib for compressed ones, by warcio for all if python3 has it.
 const JUDGE: &str = r"
 import json, sys, zlib
 try:
