@@ -87,7 +87,7 @@ pub(crate) enum Command {
     ///
     /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
     Repository(parts::Part),
-    /// Run the monitor of one replica: which nodes live, and where a file goes or is
+    /// Run the monitor of one replica: which nodes live, where files go and are
     ///
     /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
     Monitor(parts::Part),
