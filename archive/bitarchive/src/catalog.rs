@@ -1,7 +1,7 @@
 //! What the node knows of its files without looking: a cache over the volumes, in RocksDB.
 //!
 //! Deleted, stale or damaged, it comes back from files and sidecars ([`crate::reconcile`]). It is never believed over
-//! the disk, and a file that is gone never makes its row go: that row is the alarm (blueprint §1, promise 4).
+//! the disk, and a file that is gone never makes its row go: that row is the alarm.
 
 mod findings;
 

@@ -3,8 +3,8 @@
 //!
 //! [checksum replica]: checksum
 //!
-//! Owns the write path of blueprint §3 (what is acknowledged is durable, read back, and under its final name), the
-//! layout of a volume, the catalog, the manifests, the attic.
+//! Owns the write path (what is acknowledged is durable, read back, and under its final name), the layout of a volume,
+//! the catalog, the manifests, the attic.
 //!
 //! Invariants:
 //! - a final name never bears bytes that are not those of a signed admission;

@@ -1,4 +1,8 @@
-//! One file on its way into this node: the write path of blueprint §3, in its order.
+//! One file on its way into this node: the write path, in its order.
+//!
+//! Received beside its destination, hashed on the way, held against the signed admission, synced with its sidecar and
+//! outboard, read back past the page cache, given its final name (from then on it is stored); only then a row of the
+//! catalog, an answer, and a line of the manifest.
 
 use std::collections::BTreeMap;
 

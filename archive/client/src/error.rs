@@ -71,7 +71,7 @@ pub enum ClientError {
     Bug(String),
 }
 
-/// What an error means for who asked: the classes of exit codes (blueprint §7).
+/// What an error means for who asked: the classes of the executable's exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Something is damaged, missing, partial or failed.

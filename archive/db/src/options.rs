@@ -94,7 +94,8 @@ impl Options {
         }
         options.create_if_missing(true);
         options.set_paranoid_checks(true);
-        // The strictest mode that opens after a kill. Damage before the tail is refused (spec/preservation.md §3.4).
+        // The strictest mode that opens after a kill: `AbsoluteConsistency` refuses every torn tail. Damage before the
+        // tail is refused; that a log vanished, no mode notices: see [`Options::at_least`].
         options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
         // The tail of a log that was closed is not tolerated: its size is in the manifest.
         options.set_track_and_verify_wals_in_manifest(true);

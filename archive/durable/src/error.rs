@@ -64,8 +64,8 @@ impl DiskError {
     }
 
     /// What it means. A failed sync always means the disk: the kernel may have dropped the dirty pages already, so
-    /// that the next sync would lie (preservation.md §3.2). A failed read never does; a directory that cannot be listed
-    /// does, because nobody can say what is in it.
+    /// that the next sync would lie (A. Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC
+    /// 2020). A failed read never does; a directory that cannot be listed does, because nobody can say what is in it.
     pub fn severity(&self) -> Severity {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         match errno {

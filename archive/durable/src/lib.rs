@@ -13,8 +13,9 @@
 //!
 //! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
 //!
-//! The protocol is preservation.md §3.1; what each step guards against was measured there. With the feature `faults`,
-//! every system call of this crate is a point at which a test can make it fail, or the process die.
+//! Why the order is as it is: a name that was given before the bytes were synced may bear an empty file after a power
+//! cut, and one whose directory was not synced may be gone. With the feature `faults`, every system call of this crate
+//! is a point at which a test can make it fail, or the process die; `conformance/tests/crash.rs` does both.
 
 pub mod append;
 mod call;

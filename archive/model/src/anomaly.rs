@@ -1,4 +1,4 @@
-//! What can be wrong with one file in one replica (blueprint §3, *Check*).
+//! What can be wrong with one file in one replica: what checks file and repairs close.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! What may be archived under which name.
 //!
-//! The rule is blueprint §3: wide enough for everything the field writes, narrow enough that a name is the same
-//! name on every file system, in every terminal and in every manifest.
+//! 1 to 240 bytes of UTF-8 in NFC; no separators, control, bidirectional-format or unassigned characters; no leading
+//! dot, hyphen or space, no trailing dot or space. Wide enough for everything the field writes, narrow enough that a name
+//! is the same name on every file system, in every terminal and in every manifest.
 
 use std::fmt;
 use std::str::FromStr;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// The size of a group in bytes: 16 BLAKE3 chunks (blueprint §1, promise 3).
+/// The size of a group in bytes: 16 BLAKE3 chunks of 1024 bytes.
 pub const GROUP_SIZE: u64 = 16 * 1024;
 
 /// A set of groups: sorted, disjoint, non-adjacent half-open ranges of group indexes.

@@ -1,6 +1,6 @@
 //! How far one file has come into one replica.
 //!
-//! The four states are NetarchiveSuite's (spec/archive.md §1.4); the failure carries its reason, which theirs lost.
+//! The first four states are those of NetarchiveSuite's `ReplicaStoreState`; here a failure carries its reason.
 
 use std::fmt;
 

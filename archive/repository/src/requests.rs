@@ -1,7 +1,7 @@
 //! Acts that destroy, and the second person that each of them wants: who may ask, who may approve, until when.
 //!
-//! Owns the rule of blueprint §3, *Destruction*: a request is bound to its act and its reason, is approved only by
-//! another *name* (another role of the same name is the same person), lives for seven days and is done once.
+//! Owns the rule of destroying acts: a request is bound to its act and its reason, is approved only by another *name*
+//! (another role of the same name is the same person), lives for seven days and is done once.
 //!
 //! Not promised: that the world is still as it was when somebody asked. Whoever does the act compares, and reports what
 //! came of it: a changed world makes it fail.

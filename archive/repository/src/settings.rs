@@ -158,10 +158,10 @@ pub struct ReplicaSettings {
     pub required: bool,
     /// Where its monitor listens, `host:port`; a checksum replica is its own.
     pub monitor: String,
-    /// Where it stands, for the reports of independence.
+    /// Where it stands: a note for people, by which nothing is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// On what it is kept, for the reports of independence.
+    /// On what it is kept: a note for people, by which nothing is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Which root is right: the admin data says; else a signed admission; else a vote; else nobody knows.
 //!
-//! Owns the rule of blueprint §3, *What decides about content*. A vote is the last resort, for the day when neither the
-//! admin data nor one valid signature is left, and it decides only by a majority of at least two re-hashed replicas.
+//! Owns the rule of what decides about content. A vote is the last resort, for the day when neither the admin data nor
+//! one valid signature is left, and it decides only by a majority of at least two re-hashed replicas.
 //!
 //! Not promised: that a ballot is honest. Pass only roots of bytes (for a checksum replica: of its record) read just now.
 
@@ -148,8 +148,8 @@ mod tests {
     /// Every word that up to five replicas can say, under every authority: 5 × 3 906 cases against the rule, written
     /// down a second time in another way.
     ///
-    /// Kills: a plurality that wins, a tie that is broken by order, one replica that votes twice, a lone voice that
-    /// decides, an admission that beats the admin data, a vote that is held although a record exists.
+    /// Fails if a plurality wins, a tie is broken by order, one replica votes twice, a lone voice decides, an admission
+    /// beats the admin data, or a vote is held although a record exists.
     #[test]
     fn every_ballot_of_up_to_five_replicas() {
         let mut cases = 0;

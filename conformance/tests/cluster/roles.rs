@@ -1,4 +1,4 @@
-//! Who may call what, written down a second time: blueprint §3, *Roles*, RPC by RPC, without the table that servers use.
+//! Who may call what, written down a second time, RPC by RPC, without the table that servers use.
 //!
 //! A mistake in the rules is seen only by somebody who does not read them. A new RPC fails the walk until it stands here.
 

@@ -1,4 +1,4 @@
-//! Who may call what: blueprint §3, *Roles*, as one table for every server of the archive.
+//! Who may call what: one table for every server of the archive. `archive/README.md` says which roles there are.
 //!
 //! An RPC that is not here is refused to everyone, and a server that offers it does not start.
 

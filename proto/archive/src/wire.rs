@@ -1,4 +1,4 @@
-//! The generated code, and nothing else. Named only where the wire ends: see house rule 3.
+//! The generated code, and nothing else. Where it may be named, `ARCHITECTURE.md` says (*What is absent*).
 #![allow(
     clippy::all,
     clippy::pedantic,

@@ -64,10 +64,10 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) client: Option<PathBuf>,
-    /// Act in this role, with an identity of the client file
+    /// Act in this role, with an identity of the client file [default: its default identity]
     #[arg(long = "as", global = true, value_name = "ROLE[/NAME]")]
     pub(crate) who: Option<Who>,
-    /// Set a setting, over the file; may be given several times
+    /// Set a setting, over the file that the command reads; may be given several times
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
@@ -77,15 +77,28 @@ pub(crate) struct Global {
 /// A part (`repository`, `up`) brings its own runtime and does not need [`talk`].
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a whole archive in one process
+    /// Start a whole archive on this machine
+    ///
+    /// Two replicas, a checksum replica and the repository, in one process unless --processes is given, with
+    /// certificates and settings of their own; what is there already is started again. Runs until Ctrl-C, or SIGTERM.
+    /// The exit code is 1 if the demonstration did not prove what it should.
     Up(up::Up),
     /// Run the repository: the coordinator of the archive
+    ///
+    /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
     Repository(parts::Part),
-    /// Run the monitor of one replica
+    /// Run the monitor of one replica: which nodes live, where files go and are
+    ///
+    /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
     Monitor(parts::Part),
-    /// Run one node of a replica
+    /// Run one node of a replica: a machine with its disks
+    ///
+    /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
     Bitarchive(parts::Part),
     /// Run a replica that keeps names and checksums only
+    ///
+    /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on: also
+    /// where there is no record and --init is not given.
     ChecksumReplica(parts::ChecksumReplica),
     Store(store::Store),
     Get(get::Get),

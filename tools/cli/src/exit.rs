@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what is said when it fails (blueprint §7).
+//! How a command ends: its exit code, and what is said when it fails.
 
 use std::fmt;
 use std::io;
@@ -32,8 +32,8 @@ pub(crate) enum Exit {
 
 /// What every command's long help ends with.
 pub(crate) const CODES: &str = "Exit codes: 0 done · 1 done, and something is damaged, missing, partial or failed · \
-    2 usage · 3 settings · 4 unreachable, stalled or timed out · 5 refused (role, conflict, checksum) · 70 a bug. \
-    Of several files all are tried; one class of failure gives its code, several give 1.";
+    2 usage · 3 settings · 4 unreachable, stalled or timed out · 5 refused (role, conflict, checksum) · \
+    70 a bug · 130 Ctrl-C. Of several files all are tried; one class of failure gives its code, several give 1.";
 
 impl Exit {
     /// The number.

@@ -122,7 +122,8 @@ fn a_torn_line_stays_apart_from_the_next() {
     assert_eq!(lines[1..], [Ok(line)]);
 }
 
-/// Kills: a limit that a restart forgets; a row that is gone though it was refused; a damaged memory that lets rows pass.
+/// Fails if a restart forgets the limit, a row is gone although its removal was refused, or a damaged memory of the
+/// limit lets rows be removed.
 #[test]
 fn the_limit_on_removals_holds_over_a_restart() {
     let directory = tempfile::tempdir().unwrap();

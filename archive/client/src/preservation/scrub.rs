@@ -67,7 +67,7 @@ pub struct NodeScrub {
     /// When the pause ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
-    /// The rate now, in bytes a second; absent: not limited.
+    /// The most that is read a second now, in bytes; absent: the node does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
     /// Files that are due now.

@@ -166,7 +166,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     tokio::time::timeout(SOON, waiting).await.expect(what);
 }
 
-/// Kills: a message that comes again because the process was restarted; one that is over and is never told to be.
+/// Fails if a restart repeats a message, or if nobody is told that what was wrong is over.
 #[tokio::test]
 async fn a_restart_repeats_nothing_and_forgets_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -245,7 +245,7 @@ async fn people_are_told_also_where_nothing_can_be_remembered() {
     daemon.tasks.join(SOON).await.unwrap();
 }
 
-/// Kills: a mail server that hangs and holds up the command, or the stop.
+/// Fails if a mail server that hangs holds up the command or the stop.
 #[tokio::test]
 async fn ways_do_not_wait_for_each_other() {
     let directory = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ fn a_node_lives_until_the_limit_and_comes_back() {
     assert_eq!(world.asked(30), (vec!["a@h:2".to_owned()], vec![]));
 }
 
-/// Kills: a node that is dead for ever and keeps every answer partial; one that lives on and is still asked or filled.
+/// Fails if a node that is dead for ever keeps every answer partial, or one that lives on is still asked or filled.
 #[test]
 fn what_was_retired_is_neither_asked_nor_missed() {
     let mut world = World::new();

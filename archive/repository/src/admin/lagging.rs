@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// Kills: an age that begins anew with each attempt, an excused replica that counts, names without end.
+    /// Fails if an age begins anew with each attempt, an excused replica counts, or the list of names has no end.
     #[test]
     fn a_file_is_as_late_as_its_first_lack_and_only_what_is_not_excused_counts() {
         let mut lagging = Lagging::default();

@@ -64,7 +64,7 @@ fn rows_and_trail_are_there_after_a_restart() {
     );
 }
 
-/// Kills: a row that is counted twice, or is lost to the counts, because it changed while they were taken.
+/// Fails if a row that changes while the counts are taken is counted twice or not at all.
 #[test]
 fn rows_are_counted_while_they_change() {
     let directory = tempfile::tempdir().unwrap();

@@ -93,8 +93,8 @@ fn after(mut all: Vec<Filed>, changes: &[Change]) -> (Vec<Filed>, Vec<Filed>) {
     (all, closed)
 }
 
-/// Kills: closing what nobody looked for; a finding that is not filed, or filed twice; an id or a first time that
-/// changes; a person's finding that becomes a machine's by itself; accepted damage that grows unseen.
+/// Fails if something is closed at which nobody looked, a finding is not filed or filed twice, an id or a first time
+/// changes, a person's finding becomes a machine's by itself, or accepted damage grows unseen.
 #[test]
 fn every_small_filing_under_every_small_look() {
     let mut tried = 0_u64;

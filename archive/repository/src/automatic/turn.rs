@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Kills: always beginning with the first by name; leaving out, or asking twice, at the end of a round.
+    /// Fails if it always begins with the first by name, or leaves one out or asks one twice at the end of a round.
     #[test]
     fn every_one_has_its_turn_before_any_has_a_second() {
         let world = World::new(7);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(work.len(), 1);
     }
 
-    /// Kills: taking a look at which somebody was silent for one that confirmed.
+    /// Fails if a look at which somebody was silent is taken for one that confirmed.
     #[test]
     fn a_look_at_which_somebody_was_silent_told_nothing() {
         let world = World::new(1);

@@ -88,7 +88,8 @@ mod tests {
     use super::*;
     use crate::replicas::VolumeReport;
 
-    /// Kills: a volume that seems settled because the repository was restarted; a monitor's restart taken for a change.
+    /// Fails if a volume seems settled because the repository was restarted, or a monitor's restart is taken for a
+    /// change.
     #[test]
     fn a_state_is_as_old_as_its_last_change_also_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();

@@ -53,8 +53,8 @@ fn states() -> Vec<Option<ReplicaState>> {
     ]
 }
 
-/// Kills: bringing back what was removed, touching a copy that counts, forgetting one that does not, telling a name
-/// that nobody has bound yet.
+/// Fails if a removed copy is brought back, a copy that counts is touched, one that does not count is forgotten, or a
+/// name is told that nobody has bound yet.
 #[test]
 fn what_a_file_is_told() {
     let volume = |text: &str| Task::Volume(VolumeId::new(text).unwrap());
@@ -99,7 +99,8 @@ fn what_a_file_is_told() {
     }
 }
 
-/// Kills: a row that is passed over at the end of a page, or seen twice; more files at once than there is room for.
+/// Fails if a row is passed over or seen twice at the end of a page, or more files are taken at once than there is room
+/// for.
 #[test]
 fn a_walk_in_pages_sees_every_file_once() {
     let directory = tempfile::tempdir().unwrap();

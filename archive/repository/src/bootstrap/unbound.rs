@@ -147,7 +147,7 @@ mod tests {
         expires: Timestamp::MAX,
     };
 
-    /// Kills: a walk that ends before a file that began earlier is bound; one that waits for what began later, for ever.
+    /// Fails if the walk ends before a file that began earlier is bound, or waits for ever for what began later.
     #[test]
     fn what_began_before_is_waited_for_and_nothing_else() {
         let (node, volume) = (NodeId::new("n-1").unwrap(), VolumeId::new("v-1").unwrap());
@@ -177,7 +177,8 @@ mod tests {
         }
     }
 
-    /// Kills: forgetting a file that is still on its way; telling it before it is bound; waiting for a name that is free.
+    /// Fails if a file that is still on its way is forgotten or is told before it is bound, or if a free name is waited
+    /// for.
     #[test]
     fn it_is_told_once_it_is_bound() {
         let directory = tempfile::tempdir().unwrap();

@@ -232,7 +232,8 @@ fn a_row_that_contradicts_itself_and_a_damaged_one_are_not_intact() {
     assert_eq!(report.anomalies, BTreeMap::from([("corrupt", 1)]));
 }
 
-/// Kills: collecting either side. Ten million names would be gigabytes; here each is dropped before the next is made.
+/// Fails if either side is collected. Ten million names would be gigabytes; here each is dropped before the next is
+/// made.
 #[test]
 fn memory_does_not_grow_with_the_streams() {
     use std::cell::Cell;

@@ -49,7 +49,7 @@ impl<T: Ord> Seen<T> {
 mod tests {
     use super::*;
 
-    /// Kills: a set that grows with the damage; forgetting to count what is not remembered.
+    /// Fails if the set grows with the damage, or what is not remembered is not counted.
     #[test]
     fn each_is_counted_once_and_memory_ends() {
         let mut seen = Seen::default();

@@ -101,9 +101,9 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Kills: an answer by the record alone; a copy on a retired volume that counts; damage, absence or other content that
-/// is filed and counts; waiting for what people have withdrawn, retired or accepted; an answer while no good bytes are
-/// left; a checksum taken for bytes.
+/// Fails if the record alone makes an answer, a copy on a retired volume counts, a copy counts that is filed as
+/// damaged, absent or of other content, the answer waits for what people have withdrawn, retired or accepted, or comes
+/// while no good bytes are left, or a checksum is taken for bytes.
 #[test]
 fn every_three_copies() {
     let mut tried = 0;

@@ -102,7 +102,7 @@ mod tests {
 
     /// Every mode of a node and of its volume, alive or silent, with every drain known before.
     ///
-    /// Kills: a drain that ends because its node is silent; one of a retired volume that goes on; one that begins twice.
+    /// Fails if a drain ends because its node is silent, the drain of a retired volume goes on, or one begins twice.
     #[test]
     fn a_drain_begins_and_ends_by_what_a_living_node_says() {
         let modes = [Mode::Stays, Mode::Draining, Mode::Retired];

@@ -229,8 +229,8 @@ mod tests {
 
     /// Every replica of three places, with and without silence, to its end.
     ///
-    /// Kills: the old copy put aside before the new one is whole, or before the record names it; a copy elsewhere
-    /// touched; a drain that never ends; one that calls itself done while the file is recorded there.
+    /// Fails if the old copy is put aside before the new one is whole or before the record names it, a copy elsewhere
+    /// is touched, or a drain never ends or calls itself done while the file is still recorded there.
     #[test]
     fn a_copy_leaves_only_when_another_is_whole_and_recorded() {
         let mut ended = 0;
@@ -283,7 +283,7 @@ mod tests {
         assert!(ended > 300, "{ended}");
     }
 
-    /// Kills: a drain that waits although everything is as it should be.
+    /// Fails if a drain waits although everything is as it should be.
     #[test]
     fn the_usual_way_is_three_steps() {
         let mut world = World {
@@ -310,7 +310,7 @@ mod tests {
         );
     }
 
-    /// Kills: silence taken for absence where the record names the silent place.
+    /// Fails if silence is taken for absence where the record names the silent place.
     #[test]
     fn silence_and_what_nobody_wants_keep_the_old_copy() {
         let world = |recorded, has| World { has, recorded };

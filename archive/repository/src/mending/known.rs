@@ -147,8 +147,8 @@ mod tests {
         }
     }
 
-    /// Kills: silence taken for absence; a filed finding forgotten because the catalog forgot; a worse copy chosen;
-    /// damage without groups taken for an intact donor.
+    /// Fails if silence is taken for absence, a filed finding is forgotten because the catalog forgot it, a worse copy
+    /// is chosen, or damage without groups is taken for an intact donor.
     #[test]
     fn silence_is_unknown_and_what_was_found_counts() {
         let wanted = Wanted {

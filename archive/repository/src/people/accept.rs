@@ -135,8 +135,8 @@ mod tests {
         anomalies.look(filing, &look).unwrap();
     }
 
-    /// Kills: accepting by the id alone what has become worse; an accepted anomaly that grows and stays accepted;
-    /// refusing what has become less.
+    /// Fails if what has become worse is accepted by its id alone, an accepted anomaly stays accepted although it
+    /// grows, or what has become less is refused.
     #[test]
     fn what_is_accepted_is_what_was_asked_for_and_no_more() {
         let cause = Cause {

@@ -236,8 +236,8 @@ mod tests {
 
     /// Everything a replica can say of one name, with and without silence of who had it, of another, of nobody named.
     ///
-    /// Kills: missing because of silence; an offline volume's memory taken for a copy; damage without groups taken for
-    /// good; a file without a sidecar taken for missing.
+    /// Fails if silence makes a file missing, an offline volume's memory is taken for a copy, damage without groups is
+    /// taken for good, or a file without a sidecar is taken for missing.
     #[test]
     fn one_name_however_it_is_told() {
         let present = copy("n", 1, CopyCondition::Present);

@@ -1,8 +1,8 @@
 //! When a repair may begin by itself, and when it must not.
 //!
-//! Owns the rule of blueprint §3, *Automatic repair*: only what a scrub or a scheduled check has found, only after a
-//! delay and a second uncached read, never more of a replica in a day than the brake allows, and nothing on a volume
-//! whose state has just changed: a wave of damage is more likely a fault of ours than of the disks.
+//! Owns the rule of automatic repair: only what a scrub or a scheduled check has found, only after a delay and a second
+//! uncached read, never more of a replica in a day than the brake allows, and nothing on a volume whose state has just
+//! changed: a wave of damage is more likely a fault of ours than of the disks.
 
 use archive_model::AnomalyKind;
 use jiff::{SignedDuration, Timestamp};
@@ -198,8 +198,8 @@ mod tests {
 
     /// Every combination of setting, kind, finder, confirmation, count, volume and time around each limit.
     ///
-    /// Kills: `>=` for `>` at the brake, repairing on a person's check, before the delay, unconfirmed, confirmed too
-    /// early, on a fresh volume, what is disputed or conflicting, with the setting off.
+    /// Fails if the brake has `>=` for `>`, or if something is repaired that a person's check found, before the delay,
+    /// unconfirmed, confirmed too early, on a fresh volume, disputed or conflicting, or with the setting off.
     #[test]
     fn every_combination_around_every_limit() {
         let mut tried = 0;

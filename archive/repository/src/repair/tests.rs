@@ -50,9 +50,9 @@ fn copies(codes: [u8; 3], third: ReplicaKind) -> Vec<KnownCopy> {
     kinds.into_iter().enumerate().map(copy).collect()
 }
 
-/// Kills: a plan over a good copy or a good group, a donor that lacks what it gives, a checksum replica or the patient
-/// as donor, groups given twice or not at all, *lost* while a copy is only unreachable or not walked, *lost* of what some copy
-/// has, moving more than the damage, a partial repair of what is lost.
+/// Fails if a plan touches a good copy or a good group, has a donor that lacks what it gives, has a checksum replica or
+/// the patient as donor, gives groups twice or not at all, says *lost* while a copy is only unreachable or not walked,
+/// says *lost* of what some copy has, moves more than the damage, or repairs a part of what is lost.
 #[test]
 fn every_world_of_three_replicas_and_three_groups() {
     let mut worlds = 0;

@@ -98,7 +98,8 @@ mod tests {
         }
     }
 
-    /// Kills: taking what one person replaced, or what a crash left, for a removal; passing over what cannot be read.
+    /// Fails if what one person replaced, or a crash left behind, is taken for a removal, or if what cannot be read is
+    /// passed over.
     #[test]
     fn only_two_persons_remove_and_what_cannot_be_read_is_said() {
         let replica = ReplicaId::new("one").unwrap();

@@ -183,7 +183,8 @@ mod tests {
 
     use super::*;
 
-    /// Kills: a step without its line, a line without its step, an approval that a restart forgets, a number used twice.
+    /// Fails if a step is without its line in the trail or a line without its step, a restart forgets an approval, or a
+    /// number is used twice.
     #[test]
     fn every_step_is_there_after_a_restart_with_its_line() {
         let directory = tempfile::tempdir().unwrap();

@@ -103,7 +103,8 @@ impl World {
             Step::Approve(who) => {
                 let result = self.request.approve(&people[who], self.now);
                 if result.is_ok() {
-                    // Kills: one person twice (also by another role), a role that may not, too late, twice.
+                    // Fails if one person approves twice (also by another role), by a role that may not, too late, or
+                    // what is approved already.
                     assert_ne!(people[who].name, people[self.asker].name, "{story}");
                     let may = before
                         .act
@@ -135,7 +136,7 @@ impl World {
                 };
                 let result = result.map(str::to_owned).map_err(str::to_owned);
                 if self.request.end(result, self.now) {
-                    // Kills: doing what nobody approved, doing it twice.
+                    // Fails if something is done that nobody approved, or done twice.
                     assert!(before.is_due(), "{story}");
                     self.ended += 1;
                 }
@@ -147,7 +148,7 @@ impl World {
             }
         }
         assert!(self.approved <= 1 && self.ended <= self.approved, "{story}");
-        // Kills: a request that is about something else after a step.
+        // Fails if a step changes what the request is about.
         let bound = |request: &Request| {
             (
                 request.act.clone(),
@@ -156,14 +157,14 @@ impl World {
             )
         };
         assert_eq!(bound(&self.request), bound(&before), "{story}");
-        // Kills: a step after the end.
+        // Fails if a step is taken after the end.
         match before.state {
             State::Open | State::Approved { .. } => {}
             State::Ended { .. } | State::Withdrawn { .. } | State::Expired { .. } => {
                 assert_eq!(self.request, before, "{story}");
             }
         }
-        // Kills: an approved act that expires before it is done.
+        // Fails if an approved act expires before it is done.
         if before.is_due() {
             assert!(
                 matches!(
@@ -173,7 +174,7 @@ impl World {
                 "{story}"
             );
         }
-        // Kills: an open request that lives for ever.
+        // Fails if an open request lives for ever.
         if self.request.state == State::Open {
             assert!(!is_late || !matches!(step, Step::Days(_)), "{story}");
         }
@@ -228,7 +229,7 @@ fn every_short_sequence_of_what_people_do_with_a_request() {
     assert!(tried > 1_000_000);
 }
 
-/// The table of the blueprint, written down a second time.
+/// Who may ask for each act and who may approve it, written down a second time, without the code that decides it.
 #[test]
 fn who_asks_and_who_approves() {
     for act in acts() {
@@ -274,7 +275,7 @@ fn a_request_says_why_and_refusals_say_what_to_do() {
     assert_eq!(request.expires, "1970-01-08T00:00:00Z".parse().unwrap());
 }
 
-/// Kills: an approver who reads only a number.
+/// Fails if whoever approves reads only a number.
 #[test]
 fn whoever_approves_reads_what_is_lived_with() {
     let act = acts()

@@ -308,7 +308,7 @@ fn of_two_admissions_of_one_content_the_first_counts_and_a_file_that_is_gone_is_
     );
 }
 
-/// Kills: healing what was removed; withdrawing what came back, or what another replica removed; a name that is free
+/// Fails if what was removed is healed, what came back or what another replica removed is withdrawn, or a name is free
 /// again because its last copies were removed.
 #[test]
 fn what_two_persons_removed_stays_removed() {

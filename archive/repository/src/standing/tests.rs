@@ -104,7 +104,7 @@ fn what_counts_and_what_is_below_required() {
     }
 }
 
-/// Kills: what only memory knows, an end that a restart forgets, a row of an older archive that is not read.
+/// Fails if only memory knows what was retired, a restart forgets an end, or a row of an older archive cannot be read.
 #[test]
 fn what_was_retired_is_so_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();

@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Kills: believing MD5, ignoring the size, ignoring a contradiction beside an equal root.
+    /// Fails if MD5 is believed, the size is ignored, or a contradiction beside an equal root is ignored.
     #[test]
     fn only_a_strong_digest_proves_sameness() {
         use Agreement::{Different, Same, Unknown};

@@ -194,8 +194,8 @@ fn a_replica_that_is_wanted_gets_the_file_from_another() {
     assert_eq!(world.state.record.replicas.len(), 3);
 }
 
-/// Kills: a lost reply that nobody asks for again, a retry that never comes, an intent that never ends; a heal, a probe
-/// or a verification that is begun again and again while a depositor waits.
+/// Fails if nobody asks again for a lost reply, a retry never comes, an intent never ends, or a heal, a probe or a
+/// verification is begun again and again while a depositor waits.
 #[test]
 fn long_random_walks_end_well_once_the_network_works() {
     let all: Vec<fn(usize) -> Step> = [
@@ -267,8 +267,8 @@ fn one_replica_is_down_and_the_archive_finishes_alone() {
     );
 }
 
-/// Kills: a copy that is gone and still counts, is not brought back, or is brought back without asking once more; a
-/// file that is forgotten over a restart on the way.
+/// Fails if a copy that is gone still counts, is not brought back, or is brought back without asking once more, or if a
+/// restart on the way forgets the file.
 #[test]
 fn a_copy_that_is_gone_is_brought_back_from_another() {
     use Step::{Absent, AskSame, Completed, Gone, Moved, ReceivedSame, Restart};
@@ -323,7 +323,7 @@ fn the_second_depositor_takes_over_when_the_first_breaks_off() {
     assert!(world.unanswered.is_empty() && world.state.is_idle());
 }
 
-/// Kills: giving a name away while a silent replica may still commit what was admitted under it.
+/// Fails if a name is given away while a silent replica may still commit what was admitted under it.
 #[test]
 fn an_admission_that_is_out_keeps_the_name_until_the_replica_denies_it() {
     let mut world = after("B", &[Step::AskSame, Step::ReceivedSame]);
@@ -363,7 +363,7 @@ fn replica_sets_that_could_lose_a_file_are_refused() {
     );
 }
 
-/// Kills: a liar that is believed, or that keeps a depositor waiting by repeating itself.
+/// Fails if a liar is believed, or keeps a depositor waiting by repeating itself.
 #[test]
 fn a_node_that_lies_stalls_or_repeats_itself_is_found_out() {
     let mut world = after("B", &[Step::AskSame, Step::Completed(0)]);
@@ -412,7 +412,7 @@ fn a_node_that_lies_stalls_or_repeats_itself_is_found_out() {
     panic!("failing again and again puts off the next probe for ever");
 }
 
-/// Kills: one donor that cannot give, asked again and again.
+/// Fails if one donor that cannot give is asked again and again.
 #[test]
 fn a_failed_heal_is_tried_from_another_donor() {
     use Step::{Absent, AskSame, Completed, Failed, Minutes, ReceivedSame};

@@ -221,7 +221,7 @@ fn a_new_root_is_borne_by_every_copy_that_has_it() {
     });
 }
 
-/// Kills: the depositor's name on what the archive did by itself, long after.
+/// Fails if what the archive did by itself, long after, bears the depositor's name.
 #[test]
 fn the_trail_names_who_did_it() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -250,7 +250,7 @@ fn the_trail_names_who_did_it() {
     });
 }
 
-/// Kills: forgetting what was admitted after the export; healing what the export knows to be removed.
+/// Fails if what was admitted after the export is forgotten, or what the export knows to be removed is healed.
 #[test]
 fn an_export_and_then_what_the_replicas_know_beyond_it() {
     on_a_cluster(async |cluster: &mut Cluster| {

@@ -31,7 +31,7 @@ fn whats(cluster: &Cluster, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// Kills: a message for each file, one that comes again after a restart, an incident that is forgotten by a restart.
+/// Fails if there is a message for each file, one comes again after a restart, or a restart forgets an incident.
 #[test]
 fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
     on_a_cluster(async |cluster: &mut Cluster| {

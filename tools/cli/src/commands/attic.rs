@@ -51,8 +51,8 @@ pub(crate) struct List {
 
 /// Bring a file back from an attic
 ///
-/// It gets its name again if the name is free there, and if its bytes are what was admitted. Needs the role officer. The
-/// exit code is 0 if it is back and good, and 5 if the name is taken or the bytes are others.
+/// It gets its name again if the name is free there, and if its bytes are what was admitted. Needs the role officer.
+/// The exit code is 0 if it is back and good, and 5 if the name is taken or the bytes are others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'")]
@@ -68,7 +68,8 @@ pub(crate) struct Restore {
 /// Ask for what lies in an attic to be destroyed
 ///
 /// Nothing is destroyed yet: a second person must approve; how is printed. Then it is gone for ever. Nodes refuse to
-/// destroy what is younger than 30 days. Needs the role custodian. The exit code is 0 when the request is recorded.
+/// destroy what is younger than their setting `attic.min_age`, 30 days unless it says otherwise. Needs the role
+/// custodian. The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic purge two/two-1/v0/20260101T000000Z-1a --reason 'court order' --as custodian/custodian-1")]

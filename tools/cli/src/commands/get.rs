@@ -22,7 +22,7 @@ use crate::session::Session;
 ///
 /// Every byte is verified against the signed admission before it is written. What is damaged in one replica comes from
 /// another. The file gets its name when it is whole and synced; an existing file is never touched without --force.
-/// Where no replica has some bytes intact it fails; --salvage writes all the others.
+/// Where no replica has some bytes intact it fails with exit code 1; --salvage writes all the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast get 12-34-20260101-00001.warc.gz

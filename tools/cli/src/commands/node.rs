@@ -37,15 +37,15 @@ pub(crate) enum Node {
     ReadOnly(One),
     /// Let a node take new files again
     ///
-    /// The exit code is 0 if the node says so itself.
+    /// Ends a drain too. The exit code is 0 if the node says so itself.
     #[command(after_help = "Examples:
   holdfast node read-write two-1")]
     ReadWrite(One),
     /// Empty a node, before it is retired
     ///
-    /// It takes no new files, and the archive brings what it has to other nodes of its replica; each old copy goes to the
-    /// attic once the new one is whole. `holdfast node list` says how far that is, and what hinders it. `holdfast node
-    /// read-write` ends it; what has moved stays where it is. The exit code is 0 if the node says so itself.
+    /// It takes no new files, and the archive brings what it has to other nodes of its replica; each old copy goes to
+    /// the attic once the new one is whole. `holdfast node list` says how far that is, and what hinders it. `holdfast
+    /// node read-write` ends it; what has moved stays where it is. The exit code is 0 if the node says so itself.
     #[command(after_help = "Examples:
   holdfast node drain two-1")]
     Drain(One),
@@ -61,8 +61,9 @@ pub(crate) struct One {
 
 /// Ask for a node to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing in its replica
-/// and are brought from others. Drain it first. The exit code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing
+/// in its replica and are brought from others. Drain it first. Needs one of the roles operator, custodian. The exit
+/// code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast node retire two-1 --reason 'the machine burnt down'")]

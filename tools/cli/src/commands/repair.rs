@@ -22,11 +22,12 @@ use crate::session::Session;
 /// Repair the anomalies that are filed
 ///
 /// A missing file is copied from another replica; of a damaged one only the damaged groups are fetched, each with its
-/// proof. A donor is read again before it is believed. What is replaced goes to the attic. What no replica has intact is
-/// not touched, and its exact bytes are named. Needs the role officer.
+/// proof. A donor is read again before it is believed. What is replaced goes to the attic. What no replica has intact
+/// is not touched, and its exact bytes are named. Needs the role officer.
 ///
-/// The exit code is 0 if all of it is repaired, and 1 if something is lost, failed, or waits. More files than the
-/// archive repairs at once are refused (5) until you say how many you expect, with --confirm.
+/// The exit code is 0 if all of it is repaired, and 1 if something is lost, failed, or waits. More files of one replica
+/// than the brake lets through (`repair.brake_files` and `repair.brake_fraction` of the repository) are refused (5)
+/// until you say how many you expect, with --confirm.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast repair 12-34-20260101-00001.warc.gz
@@ -46,7 +47,7 @@ pub(crate) struct Repair {
     /// Only say what would be done, and how many bytes it would move
     #[arg(long)]
     dry_run: bool,
-    /// How many files you expect to be repaired; needed when they are more than usual
+    /// How many files you expect to be repaired; needed when they are more than the brake lets through
     #[arg(long, value_name = "COUNT")]
     confirm: Option<NonZeroU64>,
     /// Why; the audit trail keeps it

@@ -47,8 +47,9 @@ pub(crate) struct Bootstrap {
 
 /// Ask for a replica to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on nothing is stored there, and nothing there
-/// counts as a copy. The exit code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on nothing is stored there,
+/// and nothing there counts as a copy. Needs one of the roles operator, custodian. The exit code is 0 when the request
+/// is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast replica retire one --reason 'the site is closed'")]

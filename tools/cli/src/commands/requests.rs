@@ -28,27 +28,27 @@ pub(crate) struct Requests {
 
 /// Approve somebody else's request: what it asks for is done now
 ///
-/// Read it first (`holdfast requests`): what is removed goes to the attic, what is purged or retired does not come back.
-/// Nobody approves their own request. Needs a role that the request names, mostly custodian. The exit code is 0 if it
-/// was done, 1 if it could not be done, and 5 if you may not approve it.
+/// Read it first (`holdfast requests`): what is removed goes to the attic, what is purged or retired does not come
+/// back. Nobody approves their own request. Needs a role that the request names, mostly custodian. The exit code is 0
+/// if it was done, 1 if it could not be done, and 5 if you may not approve it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  holdfast approve 17 --as custodian/custodian-2")]
+  holdfast approve r17 --as custodian/custodian-2")]
 pub(crate) struct Approve {
-    /// The id of the request
+    /// The id of the request, as `holdfast requests` prints it: `r` and a number
     #[arg(value_name = "ID")]
     id: String,
 }
 
 /// Take a request back: it cannot be approved any more
 ///
-/// Nothing changes in any replica. Needs one of the roles custodian, officer, operator. The exit code is 0 if it was
-/// taken back.
+/// Nothing changes in any replica. Only who asked may take it back, with one of the roles custodian, officer, operator.
+/// The exit code is 0 if it was taken back, and 5 if it is not open any more or somebody else asked for it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  holdfast withdraw 17 --as custodian/custodian-1")]
+  holdfast withdraw r17 --as custodian/custodian-1")]
 pub(crate) struct Withdraw {
-    /// The id of the request
+    /// The id of the request, as `holdfast requests` prints it: `r` and a number
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_second_person_is_told_what_to_type() {
         let request = Request {
-            id: "17".into(),
+            id: "r17".into(),
             act: ActWord::Remove,
             what: "a.warc.gz from replica two".into(),
             reason: "taken down by court order".into(),
@@ -194,11 +194,11 @@ mod tests {
         let shown = text(&request).join("\n");
         assert_eq!(
             shown,
-            "request 17 (open): remove a.warc.gz from replica two\n  \
+            "request r17 (open): remove a.warc.gz from replica two\n  \
              asked by custodian/custodian-1, 2026-01-02T03:04:05Z: taken down by court order\n  \
              not done yet: until 2026-01-09T03:04:05Z another person who is custodian can type\n    \
-             holdfast approve 17 --as custodian/NAME\n  \
-             take it back with `holdfast withdraw 17`"
+             holdfast approve r17 --as custodian/NAME\n  \
+             take it back with `holdfast withdraw r17`"
         );
         let done = Request {
             state: RequestWord::Done,
@@ -208,7 +208,7 @@ mod tests {
             ..request
         };
         let shown = text(&done).join("\n");
-        assert!(!shown.contains("approve 17"), "{shown}");
+        assert!(!shown.contains("approve r17"), "{shown}");
         assert!(
             shown.contains("done by custodian/custodian-2, 2026-01-03T00:00:00Z\n  in attic"),
             "{shown}"

@@ -15,8 +15,8 @@ use crate::session::Session;
 /// Show, pause, resume or slow down scrubbing
 ///
 /// Every node reads its own files again, the longest unread first, so that damage is found while there are good copies
-/// to repair it from. Needs one of the roles officer, operator. Every one of these prints how scrubbing stands then. The
-/// exit code is 1 if a node could not be asked.
+/// to repair it from. Needs one of the roles officer, operator. Every one of these prints how scrubbing stands then.
+/// The exit code is 1 if a node could not be asked.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   holdfast scrub status
@@ -32,8 +32,12 @@ pub(crate) enum Scrub {
 
 /// Show what scrubbing does on every node
 ///
-/// A rate of - is not limited; OLDEST is when the copy that has waited longest was last verified. The exit code is 1 if
-/// a node could not be asked.
+/// RATE is the most that it reads a second now: what the deadline asks for, or less where people or the settings say
+/// so. DUE is how many copies are to be read now, and NEXT when the next is. OLDEST is when the copy that has waited
+/// longest was last verified, and UNKNOWN how many were not since the catalog was built. FILES, READ and FOUND count
+/// copies, bytes and damaged copies since the node started.
+///
+/// The exit code is 1 if a node could not be asked.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast scrub status --replica two")]

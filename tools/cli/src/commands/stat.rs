@@ -18,7 +18,7 @@ use crate::session::Session;
 /// With `--history` also what was done to each and what was found of it, oldest first: the audit trail and the
 /// anomalies, open and ended. That needs the role officer.
 ///
-/// The exit code is 1 if a file is not in the archive, or not completed in every replica.
+/// The exit code is 1 if a file is not in the archive, or neither completed nor withdrawn in some replica.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast stat 12-34-20260101-00001.warc.gz

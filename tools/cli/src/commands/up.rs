@@ -22,7 +22,7 @@ use crate::commands::Context;
 use crate::commands::parts::{live, load};
 use crate::exit::{Exit, Failure};
 
-/// Start a whole archive
+/// Start a whole archive on this machine
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     holdfast up                          in ./holdfast-data, until Ctrl-C\n  \

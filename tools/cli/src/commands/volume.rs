@@ -47,14 +47,16 @@ pub(crate) enum Volume {
   holdfast volume read-only 6f1c0a")]
     ReadOnly(One),
     /// Let a volume take new files again
+    ///
+    /// Ends a drain too.
     #[command(after_help = "Examples:
   holdfast volume read-write 6f1c0a")]
     ReadWrite(One),
     /// Empty a volume, before it is retired
     ///
     /// It takes no new files, and the archive brings what it has to other volumes of its node, or other nodes of its
-    /// replica; each old copy goes to the attic of the volume once the new one is whole. `holdfast volume list` says how
-    /// far that is, and what hinders it. `holdfast volume read-write` ends it; what has moved stays where it is.
+    /// replica; each old copy goes to the attic of the volume once the new one is whole. `holdfast volume list` says
+    /// how far that is, and what hinders it. `holdfast volume read-write` ends it; what has moved stays where it is.
     #[command(after_help = "Examples:
   holdfast volume drain 6f1c0a")]
     Drain(One),
@@ -104,8 +106,9 @@ pub(crate) struct Adopt {
 
 /// Ask for a volume to be taken out of service for good
 ///
-/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing in its replica
-/// and are brought from others. Drain it first. The exit code is 0 when the request is recorded.
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. From then on its files count as missing
+/// in its replica and are brought from others. Drain it first. Needs one of the roles operator, custodian. The exit
+/// code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast volume retire 6f1c0a --reason 'the disk is dead'")]

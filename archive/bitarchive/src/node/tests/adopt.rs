@@ -118,8 +118,8 @@ fn an_unexpected_file_is_hashed_and_adopted_only_with_its_own_admission() {
     assert_eq!(row(&node, "c").condition, Condition::Present);
 }
 
-/// Kills: refusing the copies that people have decided for; believing a damaged copy to be what somebody says it is;
-/// destroying the admission of what it was.
+/// Fails if the copies that people have decided for are refused, a damaged copy is believed to be what somebody says it
+/// is, or the admission of what it was is destroyed.
 #[test]
 fn a_copy_of_other_bytes_bears_the_admission_of_those_bytes_and_no_other() {
     let machine = Machine::new();

@@ -182,7 +182,7 @@ fn however_much_is_wrong_memory_is_bounded_and_the_rest_is_told_as_one() {
     assert!(incidents.changes().iter().all(|(_, row)| row.is_none()));
 }
 
-/// Kills: a message that is thought to be told because it was made; one that is told twice although it was taken.
+/// Fails if a message counts as told because it was made, or is told twice although one way has taken it.
 #[test]
 fn what_was_lost_with_the_process_is_told_again_and_nothing_else_is() {
     let mut now = Timestamp::UNIX_EPOCH;

@@ -158,7 +158,7 @@ async fn a_letter_arrives_as_it_was_written() {
     );
 }
 
-/// Kills: a line that begins with a dot and ends the letter, or loses its dot.
+/// Fails if a line that begins with a dot ends the letter, or loses its dot.
 #[tokio::test]
 async fn a_dot_at_the_beginning_of_a_line_is_doubled_on_the_wire() {
     let server = Server::start(Manner::default()).await;

@@ -19,7 +19,7 @@ fn look(found: Vec<AnomalyKind>, eye: Eye) -> Look {
     }
 }
 
-/// Kills: ids that are given twice after a restart, counts that drift, a brake that forgets what was repaired.
+/// Fails if an id is given twice after a restart, a count drifts, or the brake forgets what was repaired.
 #[test]
 fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
@@ -122,8 +122,8 @@ fn a_loss_that_is_found_again_is_closed_in_every_replica() {
 
 /// Every short sequence of looks, of persons who live with it, of restarts and days: the count is that of the rows.
 ///
-/// Kills: a count that drifts, that counts anomalies instead of files, that forgets what is old, or what was repaired
-/// today; one that a restart changes.
+/// Fails if a count drifts, counts anomalies instead of files, forgets what is old or what was repaired today, or is
+/// changed by a restart.
 #[test]
 fn the_brake_counts_what_the_rows_say() {
     let directory = tempfile::tempdir().unwrap();

@@ -64,8 +64,8 @@ fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<F
     findings
 }
 
-/// Kills: a missing file while a node is silent or the stream is cut; a report that calls that complete; a lost or
-/// invented finding; an entry that shifts the join.
+/// Fails if a file is called missing while a node is silent or the stream is cut, a report of that calls itself
+/// complete, a finding is lost or invented, or an entry shifts the join.
 #[test]
 fn every_small_world_whole_silent_or_cut_anywhere() {
     const NAMES: [&str; 3] = ["a", "b", "c"];

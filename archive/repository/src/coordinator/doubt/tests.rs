@@ -77,8 +77,8 @@ fn said(record: &FileRecord, now: &Now, filed: &[AnomalyRow]) -> Vec<String> {
     events.iter().map(text).collect()
 }
 
-/// Kills: a copy given up for anything but proven absence or a retired place; one that people live with given up while
-/// others are good, or kept when it was the last; work on a retired replica.
+/// Fails if a copy is given up for anything but proven absence or a retired place, if one that people live with is
+/// given up while others are good or kept when it was the last, or if there is work on a retired replica.
 #[test]
 fn only_what_is_known_not_to_be_there_is_given_up() {
     let (record, now) = (record(), Now::default());
@@ -128,7 +128,7 @@ fn only_what_is_known_not_to_be_there_is_given_up() {
     assert_eq!(said(&open, &Now::default(), &both), [""; 0]);
 }
 
-/// Kills: closing what was filed of a copy that counted all along, or that does not count after all.
+/// Fails if what was filed is closed for a copy that counted all along, or for one that does not count after all.
 #[test]
 fn a_copy_is_back_only_where_it_did_not_count_and_does() {
     let (complete, mut open) = (record(), record());

@@ -126,8 +126,8 @@ fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
     }
 }
 
-/// Kills: reading every file that is on its way into memory; forgetting those for which there was no room; never coming
-/// back to those that gave up their place.
+/// Fails if every file that is on its way is read into memory, those for which there was no room are forgotten, or
+/// those that gave up their place never have another turn.
 #[test]
 fn some_at_a_time_and_each_in_its_turn() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

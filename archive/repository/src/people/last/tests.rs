@@ -49,8 +49,8 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
     }
 }
 
-/// Kills: counting a damaged copy as one that is left; counting files that are not on the part; what is filed of one file
-/// held against another; an anomaly of a file that the admin data do not have.
+/// Fails if a damaged copy counts as one that is left, files count that are not on the part, what is filed of one file
+/// is held against another, or an anomaly counts of a file that the admin data do not have.
 #[test]
 fn every_pair_of_copies_on_every_part() {
     let name = |one: usize, two: usize| FileName::new(&format!("f-{one}{two}")).unwrap();

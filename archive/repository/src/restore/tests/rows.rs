@@ -167,8 +167,8 @@ fn every_table_comes_back_and_goes_on() {
     assert_eq!((standing.volumes.len(), standing.draining.len()), (1, 2));
 }
 
-/// Kills: a damaged row that is passed over; one that takes others with it; an act that is done because somebody wrote
-/// it into an export.
+/// Fails if a damaged row is passed over or takes others with it, or if an act is done because somebody wrote it into
+/// an export.
 #[test]
 fn a_damaged_row_is_named_and_nothing_else_is_lost() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What must hold after every event. Beside each assertion stands the mutation it kills.
+//! What must hold after every event. Beside each assertion stands the mistake that makes it fail.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ impl World {
                 self.trail, self.state
             )
         };
-        // Kills: acting before remembering; remembering what did not change; Expire without anything to forget.
+        // Fails if it acts before it remembers, remembers what did not change, or expires without anything to forget.
         let remembers = |effect: &Effect| matches!(effect, Effect::Persist | Effect::Expire { .. });
         assert_eq!(
             effects.first().is_some_and(remembers),
@@ -27,7 +27,7 @@ impl World {
             match effect {
                 Effect::Persist => self.disk = record.clone(),
                 Effect::Expire { upload } => {
-                    // Kills: forgetting a name that a replica holds, or may still commit.
+                    // Fails if a name is forgotten that a replica holds or may still commit.
                     let may_hold =
                         |replica: &ReplicaRecord| replica.sealed || replica.state.is_completed();
                     assert!(
@@ -43,13 +43,14 @@ impl World {
                 }
                 Effect::SetTimer(at) => self.timer = Some(*at),
                 Effect::Answer { requester, result } => {
-                    // Kills: a second answer, an answer to nobody.
+                    // Fails if somebody is answered twice, or an answer goes to nobody.
                     let depositor = self.unanswered.remove(requester);
                     assert!(depositor.is_some(), "{}", story());
                     self.check_answer(before, depositor, result, effects, &story);
                 }
                 Effect::HealFrom { replica, donor } => {
-                    // Kills: a checksum replica, an unverified copy or the patient as donor; healing what was withdrawn.
+                    // Fails if the donor is a checksum replica, an unverified copy or the patient, or if what was
+                    // withdrawn is healed.
                     assert!(
                         record.donors().any(|id| id == donor) && donor != replica,
                         "{}",
@@ -66,7 +67,7 @@ impl World {
                     );
                 }
                 Effect::Source { requester } => {
-                    // Kills: asking a depositor for bytes that the archive has.
+                    // Fails if a depositor is asked for bytes that the archive has.
                     assert!(record.donors().next().is_none(), "{}", story());
                     assert_eq!(self.state.source, Some(*requester), "{}", story());
                 }
@@ -74,12 +75,12 @@ impl World {
                     assert!(self.state.comparing.contains_key(requester), "{}", story());
                 }
                 Effect::BeginUpload { replica, .. } | Effect::Probe { replica } => {
-                    // Kills: bothering a replica that has the file, or shall not have it.
+                    // Fails if a replica is bothered that has the file or shall not have it.
                     assert!(record.replicas[replica].state.is_open(), "{}", story());
                 }
             }
         }
-        // Kills: a lost requester. Whoever asked and was not answered is still known.
+        // Fails if a requester is lost: whoever asked and was not answered is still known.
         let waiting = self.state.waiting.iter().map(|waiting| waiting.requester);
         let known = waiting
             .chain(self.state.comparing.keys().copied())
@@ -98,7 +99,7 @@ impl World {
             "{}",
             story()
         );
-        // Kills: a stuck state. Whatever waits has a timer, the shell was told of it, and a tick moves it on.
+        // Fails if a state is stuck: whatever waits has a timer, the shell was told of it, and a tick moves it on.
         assert_eq!(
             self.state.next_deadline().is_none(),
             self.state.is_idle(),
@@ -109,7 +110,7 @@ impl World {
             assert_eq!(self.timer, Some(deadline), "{}", story());
             assert!(!ticked || deadline > self.now, "{}", story());
         }
-        // Kills: waiting for a replica that is not required, or for one with which nothing is under way.
+        // Fails if somebody waits for a replica that is not required, or for one with which nothing is under way.
         if !self.state.waiting.is_empty() {
             let any_will_do = !record.open().any(|(_, replica)| replica.required);
             let awaited = |(id, replica): (&ReplicaId, &ReplicaRecord)| {
@@ -118,12 +119,12 @@ impl World {
             assert!(record.open().any(awaited), "{}", story());
         }
         if self.order == Some(Step::Readmitted) && before.record != *record {
-            // Kills: counting a copy of the old content as one of the new.
+            // Fails if a copy of the old content counts as one of the new.
             let is_counted = |replica: &ReplicaRecord| replica.state.is_completed();
             assert!(!record.replicas.values().any(is_counted), "{}", story());
             self.bound_to = record.content.as_ref().map(|content| content.root);
         }
-        // Kills: two contents under one name, a binding undone, a copy uncounted.
+        // Fails if one name has two contents, a binding is undone, or a copy stops counting.
         if let Some(root) = self.bound_to {
             assert_eq!(
                 record.content.as_ref().map(|content| content.root),
@@ -137,8 +138,8 @@ impl World {
             content.is_some_and(|content| content.root.as_bytes()[0] == byte)
         };
         for (id, replica) in &before.record.replicas {
-            // Kills: a copy that is given up, or a withdrawn one brought back, without people; a wrong one; an order
-            // that touches another replica.
+            // Fails if a copy is given up, or a withdrawn one brought back, without people; if what is brought back has
+            // another root; or if an order touches another replica.
             let may_change = match self.order {
                 Some(Step::Readmitted) => !replica.state.is_withdrawn(),
                 Some(Step::Wanted(r) | Step::Replacing(r)) => {
@@ -160,7 +161,7 @@ impl World {
                 story()
             );
         }
-        // Kills: a copy that is counted without knowing where it is.
+        // Fails if a copy counts without anybody knowing where it is.
         let placed = |replica: &ReplicaRecord| replica.node.is_some() && replica.volume.is_some();
         for replica in record
             .replicas
@@ -174,8 +175,8 @@ impl World {
             .values()
             .filter(|replica| replica.state.is_completed())
             .count();
-        // Kills: a name that becomes free because its copies are withdrawn or lost; a file of which nothing is left to
-        // do that is kept, or one with work left that is forgotten.
+        // Fails if a name becomes free because its copies are withdrawn or lost, a file is kept of which nothing is
+        // left to do, or one with work left is forgotten.
         let phase = match (completed, record.open().count()) {
             (_, 0) => record.phase == Phase::Complete,
             (0, _) if self.bound_to.is_none() => {
@@ -184,7 +185,7 @@ impl World {
             _ => record.phase == Phase::Bound,
         };
         assert!(phase, "{}", story());
-        // Kills: work on what people have withdrawn.
+        // Fails if there is work on what people have withdrawn.
         for (id, _) in record
             .replicas
             .iter()
@@ -214,7 +215,8 @@ impl World {
                 .filter(|(_, replica)| replica.required && replica.state.is_open())
         };
         match result {
-            // Kills: acknowledging with a required replica open, with checksums only, or to a depositor of other bytes.
+            // Fails if a store is acknowledged with a required replica open, with checksums only, or to a depositor of
+            // other bytes.
             Ok(()) => {
                 assert!(
                     open().next().is_none() && record.donors().next().is_some(),
@@ -232,9 +234,9 @@ impl World {
                     story()
                 );
             }
-            // Kills: a removed file that is taken in again, or refused while a copy is left.
+            // Fails if a removed file is taken in again, or refused while a copy is left.
             Err(ArchiveError::Refused(_)) => assert!(record.is_withdrawn(), "{}", story()),
-            // Kills: a failure without its reason.
+            // Fails if a failure is told without its reason.
             Err(ArchiveError::NotEnoughReplicas { failures, .. }) => {
                 let is_copy = || record.donors().next().is_some();
                 assert!(open().next().is_some() || !is_copy(), "{}", story());
@@ -246,7 +248,8 @@ impl World {
             }
             // People have decided anew what the name means: whoever waited did so for the old content.
             Err(ArchiveError::Busy(_)) if self.order == Some(Step::Readmitted) => {}
-            // Kills: a refusal that disturbs the running upload. Only a depositor compared until now leaves a trace.
+            // Fails if a refusal disturbs the running upload. Only a depositor who was compared until now leaves a
+            // trace.
             Err(ArchiveError::Exists { .. } | ArchiveError::Busy(_)) => {
                 let mut undisturbed = before.clone();
                 undisturbed.comparing = self.state.comparing.clone();

@@ -340,7 +340,7 @@ impl World {
         let (state, effects) = FileState::restore(row, self.now, &self.limits);
         assert_eq!(
             state.record, before.record,
-            "kills: a change without Persist"
+            "something changed without Persist"
         );
         let probed = effects
             .iter()
@@ -351,10 +351,7 @@ impl World {
         } else {
             state.record.open().count()
         };
-        assert_eq!(
-            probed, open,
-            "kills: a restart that forgets to ask a replica"
-        );
+        assert_eq!(probed, open, "after a restart every open replica is asked");
         self.unanswered.clear();
         self.timer = None;
         self.state = state;

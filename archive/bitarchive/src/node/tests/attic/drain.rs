@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Kills: a drain that stops at the brake; one through which files are destroyed.
+/// Fails if the brake stops a drain, or if a drain can be used to destroy files.
 #[test]
 fn what_is_drained_is_put_aside_without_the_brake_and_purged_with_it() {
     let machine = Machine::new();

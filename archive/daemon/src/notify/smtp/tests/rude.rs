@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Kills: memory that grows with what a server says; a line that never ends.
+/// Fails if memory grows with what a server says, or a line may go on for ever.
 #[tokio::test]
 async fn a_flood_ends() {
     for flood in [
