@@ -31,6 +31,9 @@ use crate::store::FileRecord;
 pub use counts::Counts;
 pub use lagging::Late;
 
+/// How far the data had come when it was last seen: beside them, so that their loss shows.
+const STAMP: &str = "admin.stamp";
+
 /// Every table of the admin data.
 const TABLES: &[&str] = &[
     "files",
@@ -122,6 +125,13 @@ pub enum AdminError {
     /// The database: damaged, behind its stamp, in use, of another version, or the disk.
     #[error(transparent)]
     Database(#[from] DbError),
+    /// There are none in this directory.
+    #[error(
+        "{}: there are no admin data here; if they were lost, `holdfast admin restore` brings them back, and an archive \
+         that begins is begun by `holdfast repository --init`",
+        .0.display()
+    )]
+    Absent(PathBuf),
     /// The stamp cannot be read or written.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -157,10 +167,26 @@ impl Changes {
 }
 
 impl Admin {
-    /// Opens the admin data in the directory `data`. Refuses a database that ends before the stamp beside it.
+    /// Opens the admin data in the directory `data`. Refuses a directory without any, which may be a disk that is not
+    /// mounted, and a database that ends before the stamp beside it.
     pub fn open(data: &Path) -> Result<Self, AdminError> {
+        if !Restoring::is_there(data)? {
+            return Err(AdminError::Absent(data.to_owned()));
+        }
+        Self::open_at(data)
+    }
+
+    /// The same for an archive that begins: where there are none, and no stamp says that there were, they are made.
+    pub fn init(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
-        let stamp = data.join("admin.stamp");
+        if read_state(&data.join(STAMP))?.is_some() {
+            return Self::open(data);
+        }
+        Self::open_at(data)
+    }
+
+    fn open_at(data: &Path) -> Result<Self, AdminError> {
+        let stamp = data.join(STAMP);
         let at_least = match read_state(&stamp)? {
             None => 0,
             Some(text) => {

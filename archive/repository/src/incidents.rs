@@ -65,7 +65,7 @@ mod tests {
             told: Some(Timestamp::MAX),
             over: None,
         };
-        let opened = || Told::open(&Admin::open(directory.path()).unwrap()).unwrap();
+        let opened = || Told::open(&Admin::init(directory.path()).unwrap()).unwrap();
         let rows = ["a/b", "c"].map(|key| (key.to_owned(), Some(kept.clone())));
         opened().keep(&rows).unwrap();
         let table = opened();

@@ -18,6 +18,7 @@ use archive_daemon::{Chance, Clock, Daemon};
 use archive_durable::{directory, replace, replace_secret};
 use archive_model::{FileName, VolumeId};
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_repository::admin::Admin;
 use archive_rpc::{
     Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, Validity, connect_lazy,
 };
@@ -105,7 +106,7 @@ impl Cluster {
         replace_secret(&at("signing.key"), key.to_pem().unwrap().as_bytes()).unwrap();
         replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
         replace(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
-        directory::make(&at("repository")).unwrap();
+        drop(Admin::init(&at("repository")).unwrap());
         let (node, replica) = ("three-1".parse().unwrap(), "three".parse().unwrap());
         Record::init(&at("three"), &node, &replica).unwrap();
         let mut cluster = Self {

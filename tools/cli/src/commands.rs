@@ -86,7 +86,7 @@ pub(crate) enum Command {
     /// Run the repository: the coordinator of the archive
     ///
     /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
-    Repository(parts::Part),
+    Repository(parts::Repository),
     /// Run the monitor of one replica: which nodes live, where files go and are
     ///
     /// Runs until Ctrl-C, or SIGTERM. The exit code is 3 if its settings are wrong, and 1 if it cannot go on.
@@ -159,7 +159,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::Up(up) => up.run(context),
-            Self::Repository(part) => part.repository(context),
+            Self::Repository(part) => part.run(context),
             Self::Monitor(part) => part.monitor(context),
             Self::Bitarchive(part) => part.bitarchive(context),
             Self::ChecksumReplica(part) => part.run(context),

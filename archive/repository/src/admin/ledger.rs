@@ -109,7 +109,7 @@ impl Restoring {
         archive_durable::directory::make(data)?;
         let options = Options::new("admin", 1, TABLES);
         let database = Database::open(&data.join("admin"), &options)?;
-        let admin = Admin::new(database, data.join("admin.stamp"))?;
+        let admin = Admin::new(database, data.join(super::STAMP))?;
         let load = admin.database.load()?;
         Ok(Self { admin, load })
     }

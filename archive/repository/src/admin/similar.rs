@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn names_that_differ_in_case_are_found_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         for text in ["a.warc", "A.warc", "a.warc.gz", "Straße", "Οδος", "b"] {
             put(&admin, text, Phase::Bound);
         }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_name_that_is_not_bound_or_given_up_is_no_other_file() {
         let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         let expires = jiff::Timestamp::MAX;
         put(&admin, "A", Phase::Intent { expires });
         assert_eq!(similar(&admin, "a"), None);
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn an_index_that_is_absent_or_cut_is_made_anew() {
         let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         put(&admin, "A", Phase::Bound);
         put(&admin, "B", Phase::Bound);
         let mut batch = admin.database.batch();
@@ -163,7 +163,7 @@ mod tests {
         batch.commit().unwrap();
         assert_eq!(similar(&admin, "a"), None);
         drop(admin);
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         assert_eq!(similar(&admin, "a"), Some("A".to_owned()));
         assert_eq!(similar(&admin, "b"), Some("B".to_owned()));
     }

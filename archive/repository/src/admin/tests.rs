@@ -35,12 +35,12 @@ fn store(admin: &Admin, name: &str) {
 #[test]
 fn rows_and_trail_are_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "b");
     store(&admin, "a");
     admin.stamp().unwrap();
     drop(admin);
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let names = |after: Option<&str>| {
         let after = after.map(|name| FileName::new(name).unwrap());
         let rows = admin.files(after.as_ref()).unwrap();
@@ -68,7 +68,7 @@ fn rows_and_trail_are_there_after_a_restart() {
 #[test]
 fn rows_are_counted_while_they_change() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let file = |name: &str, size: u64| {
         let mut row = row(name);
         row.record.content = Some(crate::store::Content {
@@ -110,11 +110,20 @@ fn rows_are_counted_while_they_change() {
 #[test]
 fn a_database_that_vanished_is_no_empty_archive() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
     admin.stamp().unwrap();
     drop(admin);
     std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
+    // Nor where somebody takes it for a new one, or has mounted nothing at all.
+    for opened in [Admin::init(directory.path()), Admin::open(directory.path())] {
+        assert!(matches!(opened, Err(AdminError::Absent(_))), "{opened:?}");
+    }
+    let nowhere = Admin::open(&directory.path().join("elsewhere"));
+    assert!(matches!(nowhere, Err(AdminError::Absent(_))), "{nowhere:?}");
+    std::fs::create_dir(directory.path().join("admin")).unwrap();
+    assert!(Admin::open(directory.path()).is_err());
+    std::fs::write(directory.path().join("admin/LOCK"), "").unwrap();
     let error = Admin::open(directory.path()).unwrap_err();
     assert!(
         matches!(error, AdminError::Database(DbError::Behind { .. })),

@@ -299,7 +299,7 @@ fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
 fn the_trail_is_whole_wherever_the_draining_stands() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
-    let admin = Admin::open(&directory.path().join("data")).unwrap();
+    let admin = Admin::init(&directory.path().join("data")).unwrap();
     let expected = |to: u64| (0..to).map(|number| line(number).what).collect::<Vec<_>>();
     assert_eq!(said(&admin, &at), (vec![], 0));
     note(&admin, 0..5);
@@ -328,7 +328,7 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
     drain::drain(log, &admin).unwrap();
     assert_eq!(said(&admin, &at), (expected(9), 9));
     drop(admin);
-    let admin = Admin::open(&directory.path().join("data")).unwrap();
+    let admin = Admin::init(&directory.path().join("data")).unwrap();
     drain::open(&admin, &at, &|| false).unwrap();
     // Somebody takes the log away.
     fs::remove_dir_all(&at).unwrap();

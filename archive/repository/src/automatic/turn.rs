@@ -89,7 +89,7 @@ mod tests {
     impl World {
         fn new(count: usize) -> Self {
             let directory = tempfile::tempdir().unwrap();
-            let admin = Admin::open(directory.path()).unwrap();
+            let admin = Admin::init(directory.path()).unwrap();
             let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
             let world = Self {
                 _directory: directory,

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_state_is_as_old_as_its_last_change_also_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         let (replica, node) = (ReplicaId::new("one").unwrap(), NodeId::new("n").unwrap());
         let at = |minute: i64| Timestamp::from_second(1_000_000_000 + 60 * minute).unwrap();
         let report = |state: &str, alive, heard| NodeReport {

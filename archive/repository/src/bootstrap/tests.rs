@@ -104,7 +104,7 @@ fn what_a_file_is_told() {
 #[test]
 fn a_walk_in_pages_sees_every_file_once() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let mut changes = admin.change();
     for number in 0..50 {
         let row = AdminRow {

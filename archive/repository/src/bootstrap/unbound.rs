@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn it_is_told_once_it_is_bound() {
         let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         let set = |record: Option<FileRecord>| {
             let mut changes = admin.change();
             match record {

@@ -151,7 +151,7 @@ mod tests {
             (&[3], false),
         ] {
             let directory = tempfile::tempdir().unwrap();
-            let admin = Admin::open(directory.path()).unwrap();
+            let admin = Admin::init(directory.path()).unwrap();
             let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
             found(&anomalies, &[1, 2]);
             let asked = acceptable(&anomalies, "a1").unwrap();
@@ -181,7 +181,7 @@ mod tests {
             assert!(row().confirmed.is_none());
         }
         let directory = tempfile::tempdir().unwrap();
-        let admin = Admin::open(directory.path()).unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
         let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
         found(&anomalies, &[1]);
         assert!(

@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn every_step_is_there_after_a_restart_with_its_line() {
         let directory = tempfile::tempdir().unwrap();
-        let open = || Admin::open(directory.path()).unwrap();
+        let open = || Admin::init(directory.path()).unwrap();
         let (anna, olga) = (
             Person::new("anna", &[Role::Operator]),
             Person::new("olga", &[Role::Officer]),

@@ -82,7 +82,7 @@ pub(crate) fn row(name: &str, content: u8) -> AdminRow {
 
 /// Admin data with so many files, a node, and a line of the trail for each file.
 pub(crate) fn archive(data: &Path, files: u8) -> Admin {
-    let admin = Admin::open(data).unwrap();
+    let admin = Admin::init(data).unwrap();
     for number in 0..files {
         let mut changes = admin.change();
         let row = row(&format!("file-{number}"), number + 1);

@@ -94,7 +94,7 @@ fn an_export_brings_back_the_listing_and_the_trail() {
         assert_eq!((report.files, report.nodes), (4, 1));
         let lines = world.trail.len();
         assert_eq!(report.audit, lines as u64);
-        let admin = Admin::open(&world.path(data)).unwrap();
+        let admin = Admin::init(&world.path(data)).unwrap();
         assert_eq!(listing(&admin), world.rows);
         let said = trail(&admin, &world.path(data));
         assert_eq!(said[..lines], world.trail);
@@ -113,7 +113,7 @@ fn the_log_that_is_still_there_goes_on() {
     let log = |data: &str, lines: &[AuditLine]| {
         fs::create_dir(world.path(data)).unwrap();
         let at = world.path(data).join("audit");
-        let admin = Admin::open(&world.path("rows")).unwrap();
+        let admin = Admin::init(&world.path("rows")).unwrap();
         let mut log =
             AuditLog::open(&at, Some(Position::start()), &admin, u64::MAX, &|| false).unwrap();
         log.append(&(0..).zip(lines.iter().cloned()).collect::<Vec<_>>())
@@ -124,7 +124,7 @@ fn the_log_that_is_still_there_goes_on() {
     for (data, lines) in [("shorter", &world.trail[..2]), ("longer", &longer[..])] {
         log(data, lines);
         assert!(world.restore(data, &world.export, false).unwrap().written);
-        let admin = Admin::open(&world.path(data)).unwrap();
+        let admin = Admin::init(&world.path(data)).unwrap();
         let said = trail(&admin, &world.path(data));
         let kept = lines.len().max(world.trail.len());
         assert_eq!(said[..kept], longer[..kept], "{data}");
@@ -191,7 +191,7 @@ fn a_damaged_export_is_not_restored_and_what_is_good_of_it_only_when_asked() {
     );
     let report = world.restore("skipped", forged.as_bytes(), true).unwrap();
     assert!(report.written && report.files == 3, "{report:?}");
-    let admin = Admin::open(&world.path("skipped")).unwrap();
+    let admin = Admin::init(&world.path("skipped")).unwrap();
     let names: Vec<_> = listing(&admin)
         .into_iter()
         .map(|row| row.record.name.to_string())

@@ -14,6 +14,11 @@ impl Door {
     /// What is to be read of a file that the archive has.
     fn job(&self, request: &wire::GetRequest) -> Result<get::Job, Status> {
         let name = fields::file_name("name", &request.name)?;
+        let replica = request.replica.as_str();
+        if !replica.is_empty() && self.specs.iter().all(|spec| spec.id.as_str() != replica) {
+            let said = format!("replica {replica:?} is not in the settings of this archive");
+            return Err(Kind::NotFound.status(said));
+        }
         let row = self.admin.file(&name);
         let row = row.map_err(|error| admin_failed(&error))?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(name.to_string()));

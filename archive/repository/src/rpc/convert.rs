@@ -24,16 +24,13 @@ pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
         };
         let is_completed = copy.state.is_completed();
         let node = copy.node.as_ref().filter(|_| is_completed);
+        let volume = copy.volume.as_ref().filter(|_| is_completed);
         wire::ReplicaStatus {
             replica: id.to_string(),
             progress: progress.into(),
             reason,
             node: node.map(ToString::to_string).unwrap_or_default(),
-            volume: copy
-                .volume
-                .as_ref()
-                .map(ToString::to_string)
-                .unwrap_or_default(),
+            volume: volume.map(ToString::to_string).unwrap_or_default(),
             completed: if is_completed {
                 copy.since.to_string()
             } else {

@@ -108,7 +108,7 @@ fn what_counts_and_what_is_below_required() {
 #[test]
 fn what_was_retired_is_so_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let (node, volume) = (NodeId::new("one-1").unwrap(), VolumeId::new("v").unwrap());
     admin
         .add_nodes(&id("one"), &[node.clone(), NodeId::new("one-2").unwrap()])
@@ -136,7 +136,7 @@ fn what_was_retired_is_so_after_a_restart() {
     let before = standing.now();
     drop((standing, admin));
 
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let standing = Standing::open(admin.clone()).unwrap();
     assert_eq!(standing.now(), before);
     let left: Vec<_> = admin

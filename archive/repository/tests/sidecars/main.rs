@@ -18,7 +18,7 @@ fn names(findings: &archive_repository::restore::Findings) -> Vec<&str> {
 }
 
 fn files(world: &World) -> Vec<(String, usize)> {
-    let admin = Admin::open(&world.data()).unwrap();
+    let admin = Admin::init(&world.data()).unwrap();
     let rows = admin.files(None).unwrap().map(Result::unwrap);
     rows.map(|row| (row.record.name.to_string(), row.record.donors().count()))
         .collect()
@@ -62,7 +62,7 @@ async fn what_is_signed_comes_back_and_the_rest_is_named() {
         files(&world),
         expected.map(|(name, copies)| (name.to_owned(), copies))
     );
-    let admin = Admin::open(&world.data()).unwrap();
+    let admin = Admin::init(&world.data()).unwrap();
     let row = admin.file(&FileName::new("a").unwrap()).unwrap().unwrap();
     assert_eq!(row.admission, Some(signed("a", 1)));
     assert_eq!(row.depositor, "harvester/h");

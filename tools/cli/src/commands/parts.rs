@@ -1,10 +1,11 @@
 //! The parts of the archive, each as a process of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use archive_bitarchive::checksum::Record;
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::{DaemonSettings, RunError, run};
+use archive_repository::admin::Admin;
 use clap::Args;
 use serde::de::DeserializeOwned;
 
@@ -17,6 +18,39 @@ pub(crate) struct Part {
     /// The settings file of the part
     #[arg(long, value_name = "FILE")]
     settings: PathBuf,
+}
+
+/// What the repository takes.
+#[derive(Debug, Args)]
+pub(crate) struct Repository {
+    #[command(flatten)]
+    part: Part,
+    /// Begin with empty admin data, where there are none; without it, admin data that are not there are an error
+    #[arg(long)]
+    init: bool,
+}
+
+impl Repository {
+    /// Runs the repository until a signal.
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let settings: archive_repository::Settings = self.part.load(context)?;
+        if self.init {
+            init_admin(&settings.repository.data)?;
+        }
+        let own = settings.daemon.clone();
+        live("repository", &own, |daemon| async move {
+            archive_repository::serve(settings, daemon)
+                .await
+                .map(|_| ())
+        })
+    }
+}
+
+/// Begins with empty admin data, where there are none and never were.
+pub(crate) fn init_admin(data: &Path) -> Result<(), Failure> {
+    Admin::init(data)
+        .map(drop)
+        .map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// What a checksum replica takes.
@@ -48,17 +82,6 @@ impl ChecksumReplica {
 }
 
 impl Part {
-    /// Runs the repository until a signal.
-    pub(crate) fn repository(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings: archive_repository::Settings = self.load(context)?;
-        let own = settings.daemon.clone();
-        live("repository", &own, |daemon| async move {
-            archive_repository::serve(settings, daemon)
-                .await
-                .map(|_| ())
-        })
-    }
-
     /// Runs a monitor until a signal.
     pub(crate) fn monitor(&self, context: &Context) -> Result<Exit, Failure> {
         let settings: archive_monitor::Settings = self.load(context)?;

@@ -185,7 +185,7 @@ impl Node for Door {
                 at: removed.at.to_string(),
                 who: removed.who,
                 why: removed.why,
-                kind: "file".to_owned(),
+                kind: "row".to_owned(),
                 bytes: 0,
                 admission: String::new(),
             })

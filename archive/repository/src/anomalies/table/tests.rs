@@ -24,7 +24,7 @@ fn look(found: Vec<AnomalyKind>, eye: Eye) -> Look {
 fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, hand.clock()).unwrap();
     let (file, other) = (FileName::new("a").unwrap(), FileName::new("b").unwrap());
     let (one, two) = (
@@ -100,7 +100,7 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
 #[test]
 fn a_loss_that_is_found_again_is_closed_in_every_replica() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let table = Anomalies::open(&admin, Clock::system()).unwrap();
     let file = FileName::new("a").unwrap();
     for id in ["one", "two"] {
@@ -128,7 +128,7 @@ fn a_loss_that_is_found_again_is_closed_in_every_replica() {
 fn the_brake_counts_what_the_rows_say() {
     let directory = tempfile::tempdir().unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let mut table = Anomalies::open(&admin, hand.clock()).unwrap();
     let one = ReplicaId::new("one").unwrap();
     let mut seed = 7_u64;

@@ -133,7 +133,7 @@ fn some_at_a_time_and_each_in_its_turn() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let count = 3 * MOST + 7;
     let mut changes = admin.change();
     for number in 0..count {
@@ -193,7 +193,7 @@ fn few_files_stay_in_memory() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     let mut changes = admin.change();
     for name in ["a", "b", "c"] {
         admin.put(&mut changes, &bound(name)).unwrap();

@@ -137,8 +137,8 @@ fn every_table_comes_back_and_goes_on() {
     let world = World::new();
     let report = world.restore("back", &world.export, false).unwrap();
     assert!(report.written, "{report:?}");
-    let old = Admin::open(&world.path("old")).unwrap();
-    let admin = Admin::open(&world.path("back")).unwrap();
+    let old = Admin::init(&world.path("old")).unwrap();
+    let admin = Admin::init(&world.path("back")).unwrap();
     let back = rows(&admin);
     assert_eq!((back.len() as u64, &back), (report.rows, &rows(&old)));
     assert_eq!(back.len(), 11, "{back:?}");
@@ -193,7 +193,7 @@ fn a_damaged_row_is_named_and_nothing_else_is_lost() {
         let into = format!("without-{damaged}");
         let report = world.restore(&into, forged.as_bytes(), true).unwrap();
         assert!(report.written && report.rows == 10, "{damaged}: {report:?}");
-        let admin = Admin::open(&world.path(&into)).unwrap();
+        let admin = Admin::init(&world.path(&into)).unwrap();
         assert_eq!(listing(&admin), world.rows);
         // Nothing vouches for r1 and r2 any more, which are not over.
         let pending = if damaged == "request" { 1 } else { 2 };
@@ -243,7 +243,7 @@ fn an_export_of_before_has_no_rows_and_is_restored() {
     old.push(format!("{end}\n"));
     let report = world.restore("old-format", &sealed(&old), false).unwrap();
     assert!(report.written && report.rows == 0, "{report:?}");
-    let admin = Admin::open(&world.path("old-format")).unwrap();
+    let admin = Admin::init(&world.path("old-format")).unwrap();
     assert_eq!(listing(&admin), world.rows);
     let report = world.restore("no", &with_rows, false).unwrap();
     assert!(!report.written && report.damaged.count >= 11, "{report:?}");

@@ -110,6 +110,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
             volume(data, replica)?;
         }
         checksum_replica(data)?;
+        crate::commands::parts::init_admin(&data.join("repository"))?;
         replace(&marker, b"{\"format\":\"holdfast-up/1\"}\n").map_err(|error| disk(&error))?;
     }
     let repository: archive_repository::Settings =
@@ -218,6 +219,13 @@ fn certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
         replace(&certificate, authority.certificate().as_bytes()).map_err(|error| disk(&error))?;
         authority
     };
+    let revoked = pki.join("revoked.pem");
+    if state(&revoked)?.is_none() {
+        let days = validity(AUTHORITY_DAYS);
+        let none = authority.revoke(None, &[], now.into(), days.not_after);
+        let none = none.map_err(failed)?;
+        replace(&revoked, none.as_bytes()).map_err(|error| disk(&error))?;
+    }
     let mut identities: Vec<(String, Vec<String>)> = vec![
         (
             "repository".to_owned(),
@@ -285,7 +293,7 @@ fn settings_files(data: &Path) -> Result<(), Failure> {
     let rpc = |part: &str, address: &str| {
         format!(
             "[rpc]\nlisten = \"{address}\"\ncertificate = \"{shown}/pki/{part}.pem\"\nkey = \"{shown}/pki/{part}.key\"\n\
-             authorities = \"{shown}/pki/authority.pem\"\n\n"
+             authorities = \"{shown}/pki/authority.pem\"\nrevoked = \"{shown}/pki/revoked.pem\"\n\n"
         )
     };
     let [
