@@ -353,7 +353,8 @@ fn the_highest_number_is_refused() {
         "{{\"number\":{number},\"at\":\"2026-01-01T00:00:00Z\",\"who\":\"\",\"file\":null,\"what\":\"\",\
          \"previous\":\"{zeros}\"}}\n"
     );
-    fs::write(&path, text).unwrap();
+    let mut file = AppendFile::open(&path).unwrap();
+    file.append(text.as_bytes()).unwrap();
     let error = verify(&[path]).unwrap_err().to_string();
     assert!(error.contains("the highest there is"), "{error}");
 }

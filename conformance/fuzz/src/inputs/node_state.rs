@@ -13,8 +13,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::super::inputs::files::in_file;
 use super::super::inputs::words::same;
 
-/// Each with ones that are good.
-const FORMATS: [(fn(&[u8]), &[&str]); 6] = [
+/// What takes a file, and ones that are good.
+type Format = (fn(&[u8]), &'static [&'static str]);
+
+const FORMATS: [Format; 6] = [
     (
         why,
         &[

@@ -24,8 +24,10 @@ where
     }
 }
 
-/// Each with one that is good.
-const WORDS: [(fn(&str), &str); 14] = [
+/// What takes a text, and one that is good.
+type Word = (fn(&str), &'static str);
+
+const WORDS: [Word; 14] = [
     (
         same::<Root>,
         "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
@@ -94,7 +96,7 @@ fn der(pem: &str) -> Vec<u8> {
     let packed = digits.chunks(4).flat_map(|four| {
         let bits = four
             .iter()
-            .fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit));
+            .fold(0_u32, |bits, digit| (bits << 6) | u32::from(*digit));
         let bits = bits << (6 * (4 - four.len()));
         bits.to_be_bytes()[1..four.len()].to_vec()
     });
@@ -153,7 +155,7 @@ pub(super) fn points(input: &[u8]) {
         let (piece, rest) = split(size, input);
         assert_eq!([piece, rest].concat(), input);
         let end = u128::from(size) + piece.len() as u128;
-        assert!(rest.is_empty() || end % u128::from(STRIDE) == 0);
+        assert!(rest.is_empty() || end.is_multiple_of(u128::from(STRIDE)));
     }
     shelf(input);
 }
