@@ -18,7 +18,8 @@ use archive_model::FileName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use brake::Brake;
+#[doc(hidden)]
+pub use brake::Brake;
 pub(crate) use evidence::Evidence;
 pub use item::{AtticId, Cause, InvalidAtticId, InvalidCause, Item, Listed, item, list};
 pub(crate) use moves::settle_all;

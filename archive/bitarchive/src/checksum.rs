@@ -32,6 +32,8 @@ use archive_durable::{DiskError, Space};
 use archive_model::{FileName, InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::{Shelf, TrustFile};
 
+#[doc(hidden)]
+pub use put_aside::append;
 pub use put_aside::{PutAsideError, Removed, removed_lines};
 pub use receiving::Receiving;
 pub use record::{Record, RecordError, Recorded};

@@ -10,7 +10,8 @@
 
 mod control;
 mod order;
-mod orders;
+#[doc(hidden)]
+pub mod orders;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

@@ -68,6 +68,10 @@ impl TryFrom<String> for LogFilter {
     type Error = InvalidLogFilter;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
+        // The reader of filters cuts between bytes, and panics within a letter that has several.
+        if !text.is_ascii() {
+            return Err(InvalidLogFilter(text));
+        }
         // A misspelt level would be taken for a module, and silence everything else.
         let mut plain = text.split(',').filter(|piece| !piece.contains(['=', '[']));
         // The empty string parses as a level, too.
@@ -199,6 +203,7 @@ mod tests {
             "archive_daemon=loud",
             "info,=x",
             "info;debug",
+            "\u{3eb}=~",
         ] {
             let error = bad.parse::<LogFilter>().unwrap_err().to_string();
             assert!(error.contains("is no log filter"), "{bad}: {error}");

@@ -78,7 +78,7 @@ impl fmt::Display for AnomalyKind {
             Self::Conflicting(root) | Self::Disputed(root) => write!(f, " {root}"),
             Self::Lost(ranges) => ranges
                 .iter()
-                .try_for_each(|(start, end)| write!(f, " bytes {start}-{}", end - 1)),
+                .try_for_each(|(start, end)| write!(f, " bytes {start}-{}", end.saturating_sub(1))),
             Self::Unverified {
                 node,
                 volume: Some(volume),
@@ -118,6 +118,11 @@ mod tests {
         assert_eq!(
             AnomalyKind::Lost(vec![(16384, 32768)]).to_string(),
             "lost bytes 16384-32767"
+        );
+        assert_eq!(
+            AnomalyKind::Lost(vec![(0, 0)]).to_string(),
+            "lost bytes 0-0",
+            "nothing writes this; an export may have it"
         );
         assert_eq!(AnomalyKind::Missing.to_string(), "missing");
     }

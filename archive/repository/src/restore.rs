@@ -22,6 +22,8 @@ use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 pub use export::{FromExport, from_export};
+#[doc(hidden)]
+pub use export::{judge, rewritten};
 pub use replicas::{FromReplicas, from_both, from_replicas};
 
 use crate::admin::{AdminError, AuditLine, Restoring};

@@ -5,10 +5,14 @@
 
 #[path = "inputs/files.rs"]
 pub(crate) mod files;
+#[path = "inputs/journal.rs"]
+mod journal;
 #[path = "inputs/names.rs"]
 mod names;
 #[path = "inputs/proof.rs"]
-mod proof;
+pub(crate) mod proof;
+#[path = "inputs/words.rs"]
+pub(crate) mod words;
 
 /// Something that takes bytes from outside.
 #[derive(Clone, Copy, Debug)]
@@ -32,11 +36,14 @@ pub(crate) const fn target(
 /// All that need no RocksDB.
 pub const LIGHT: &[Target] = &[
     target("admission", proof::admission_seeds, proof::admission),
+    target("certificate", words::certificate_seeds, words::certificate),
     target("client_file", files::client_file_seeds, files::client_file),
     target("envelope", proof::envelope_seeds, proof::envelope),
     target("file_name", names::file_name_seeds, names::file_name),
     target("groups", names::groups_seeds, names::groups),
+    target("journal", journal::journal_seeds, journal::journal),
     target("outboard", proof::outboard_seeds, proof::outboard),
+    target("points", words::points_seeds, words::points),
     target("ranges", proof::ranges_seeds, proof::ranges),
     target("receipt", proof::receipt_seeds, proof::receipt),
     target("record_end", names::record_end_seeds, names::record_end),
@@ -53,4 +60,5 @@ pub const LIGHT: &[Target] = &[
         files::volume_label_seeds,
         files::volume_label,
     ),
+    target("words", words::words_seeds, words::words),
 ];

@@ -26,7 +26,7 @@ struct Remembered {
 
 /// Counts what is removed from `files/` and what is purged from the attic; in a checksum replica, the rows that go.
 #[derive(Debug)]
-pub(crate) struct Brake {
+pub struct Brake {
     path: PathBuf,
     most: u64,
     alone: Mutex<()>,
@@ -34,7 +34,7 @@ pub(crate) struct Brake {
 
 impl Brake {
     /// Lets `most` removals an hour pass, and remembers them in the directory `data`.
-    pub(crate) fn new(data: &Path, most: u64) -> Self {
+    pub fn new(data: &Path, most: u64) -> Self {
         Self {
             path: data.join("removals.json"),
             most,
@@ -43,13 +43,13 @@ impl Brake {
     }
 
     /// Refuses if the hour is full. Said before the work; [`Brake::count`] decides.
-    pub(crate) fn check(&self, now: Timestamp) -> Result<(), NodeError> {
+    pub fn check(&self, now: Timestamp) -> Result<(), NodeError> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         self.room(now).map(|_| ())
     }
 
     /// Counts one removal, durably, or refuses it.
-    pub(crate) fn count(&self, now: Timestamp) -> Result<(), NodeError> {
+    pub fn count(&self, now: Timestamp) -> Result<(), NodeError> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = self.room(now)?;
         at.push(now);

@@ -89,7 +89,7 @@ impl ChecksumReplica {
 }
 
 /// Adds a line, synced. What a crash left of the line before stays apart from it.
-pub(super) fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
+pub fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
     let text = serde_json::to_string(line).map_err(|error| RecordError::Label {
         path: path.to_owned(),
         why: error.to_string(),
@@ -100,7 +100,8 @@ pub(super) fn append(path: &Path, line: &Removed) -> Result<(), RecordError> {
     Ok(file.sync()?)
 }
 
-/// Every line of `removed.jsonl`, oldest first; of one that cannot be read, why. What a crash cut off is such a line.
+/// Every line of `removed.jsonl`, oldest first; of one that cannot be read, why. What a crash cut off is such a line. Where
+/// the disk fails, that is the last.
 pub fn removed_lines(
     data: &Path,
 ) -> Result<impl Iterator<Item = Result<Removed, String>> + use<>, DiskError> {
@@ -108,14 +109,22 @@ pub fn removed_lines(
     let file = File::open(&path).map_err(|error| DiskError::new("open", &path, error))?;
     let mut lines = BufReader::new(file);
     let mut number = 0_u64;
+    let mut is_broken = false;
     Ok(std::iter::from_fn(move || {
+        if is_broken {
+            return None;
+        }
         let mut text = Vec::new();
         let read = (&mut lines).take(MAX_LINE).read_until(b'\n', &mut text);
         number += 1;
         let read = match read {
             Ok(0) => return None,
             Ok(_) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+            // The disk would say the same for ever.
+            Err(error) => {
+                is_broken = true;
+                Err(format!("the rest cannot be read: {error}"))
+            }
         };
         Some(read.map_err(|why| format!("line {number} of removed.jsonl: {why}")))
     }))

@@ -79,8 +79,9 @@ pub enum RecordError {
 }
 
 /// Whose record it is, and how far it came.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Label {
+pub struct Label {
     format: String,
     node: NodeId,
     replica: ReplicaId,
@@ -226,7 +227,8 @@ impl Record {
 }
 
 impl Label {
-    fn read(data: &Path) -> Result<Option<Self>, RecordError> {
+    /// Reads it; none: there is none.
+    pub fn read(data: &Path) -> Result<Option<Self>, RecordError> {
         let path = label_path(data);
         let wrong = |why: String| RecordError::Label {
             path: path.clone(),
@@ -247,7 +249,8 @@ impl Label {
         }
     }
 
-    fn write(&self, data: &Path) -> Result<(), RecordError> {
+    /// Writes it, durably.
+    pub fn write(&self, data: &Path) -> Result<(), RecordError> {
         let path = label_path(data);
         let text = serde_json::to_string(self).map_err(|error| RecordError::Label {
             path: path.clone(),

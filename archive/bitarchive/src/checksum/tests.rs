@@ -122,6 +122,18 @@ fn a_torn_line_stays_apart_from_the_next() {
     assert_eq!(lines[1..], [Ok(line)]);
 }
 
+/// Fails if a disk that fails in the list of what was removed is asked for the next line for ever.
+#[test]
+fn a_disk_that_fails_ends_the_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(record::removed(directory.path())).unwrap();
+    let lines = removed_lines(directory.path()).unwrap().take(3);
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let why = lines[0].as_ref().unwrap_err();
+    assert!(why.contains("the rest cannot be read"), "{why}");
+}
+
 /// Fails if a restart forgets the limit, a row is gone although its removal was refused, or a damaged memory of the
 /// limit lets rows be removed.
 #[test]

@@ -15,22 +15,22 @@ const FORMAT: &str = "holdfast-scrub/1";
 /// What was ordered, and what is remembered with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Orders {
+pub struct Orders {
     format: String,
     /// Until when it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) paused_until: Option<Timestamp>,
+    pub paused_until: Option<Timestamp>,
     /// The most bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes_per_second: Option<u64>,
+    pub bytes_per_second: Option<u64>,
     /// Since when there have been copies that were not verified since the catalog was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) unknown_since: Option<Timestamp>,
+    pub unknown_since: Option<Timestamp>,
 }
 
 impl Orders {
     /// Reads what was ordered. A pause that ends later than any pause may is one of a clock that was wrong.
-    pub(crate) fn read(data: &Path, now: Timestamp) -> Self {
+    pub fn read(data: &Path, now: Timestamp) -> Self {
         let path = path(data);
         let read = read_state(&path).map_err(|error| error.to_string());
         let parsed = read.and_then(|text| match text {
@@ -52,7 +52,7 @@ impl Orders {
     }
 
     /// Writes it, durably.
-    pub(crate) fn write(&self, data: &Path) -> Result<(), DiskError> {
+    pub fn write(&self, data: &Path) -> Result<(), DiskError> {
         let path = path(data);
         let orders = Self {
             format: FORMAT.to_owned(),
@@ -64,7 +64,7 @@ impl Orders {
     }
 
     /// When the pause ends, if it is paused now.
-    pub(crate) fn pause(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn pause(&self, now: Timestamp) -> Option<Timestamp> {
         self.paused_until.filter(|until| *until > now)
     }
 }

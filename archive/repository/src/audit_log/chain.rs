@@ -123,13 +123,14 @@ impl Chain {
             let why = format!("line {number} was to follow as line {}", self.next);
             return Err(serde::ser::Error::custom(why));
         }
+        let next = following(number).map_err(serde::ser::Error::custom)?;
         let written = Written {
             previous: Some(self.previous.to_string()),
             ..Written::new(number, line)
         };
         let mut bytes = serde_json::to_vec(&written)?;
         self.previous = Hash::of(&bytes);
-        self.next += 1;
+        self.next = next;
         bytes.push(b'\n');
         Ok(bytes)
     }
@@ -146,8 +147,8 @@ impl Chain {
         if previous != self.previous {
             return Err("the line before it was changed: its hash is another".to_owned());
         }
+        self.next = following(entry.number)?;
         self.previous = Hash::of(bytes);
-        self.next += 1;
         Ok(entry)
     }
 
@@ -157,6 +158,13 @@ impl Chain {
         let next = entry.number;
         Ok(Self { next, previous })
     }
+}
+
+/// The number of the line after this one.
+fn following(number: u64) -> Result<u64, &'static str> {
+    number
+        .checked_add(1)
+        .ok_or("its number is the highest there is: no archive has written so many lines")
 }
 
 fn parse(bytes: &[u8]) -> Result<(Entry, Hash), String> {

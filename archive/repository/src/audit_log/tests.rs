@@ -342,3 +342,19 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
         "a hole is no end"
     );
 }
+
+/// Kills: a forged line whose number has no next one, which stopped whoever verified it.
+#[test]
+fn the_highest_number_is_refused() {
+    let at = tempfile::tempdir().unwrap();
+    let path = files::path(at.path(), 0);
+    let (number, zeros) = (u64::MAX, "0".repeat(64));
+    let text = format!(
+        "{{\"number\":{number},\"at\":\"2026-01-01T00:00:00Z\",\"who\":\"\",\"file\":null,\"what\":\"\",\
+         \"previous\":\"{zeros}\"}}\n"
+    );
+    let mut file = AppendFile::open(&path).unwrap();
+    file.append(text.as_bytes()).unwrap();
+    let error = verify(&[path]).unwrap_err().to_string();
+    assert!(error.contains("the highest there is"), "{error}");
+}

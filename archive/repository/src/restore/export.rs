@@ -9,6 +9,7 @@ use super::lines::{Lines, Seen};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
 use crate::admin::{AuditLine, Restoring};
 use crate::audit_log::{Entry, Position, Walk};
+use crate::export::Line;
 use crate::settings::Settings;
 
 /// What came of it.
@@ -46,6 +47,30 @@ pub fn from_export(
         report.written = true;
     }
     Ok(report)
+}
+
+/// Reads an export against the audit log in `data`, and restores nothing: what of it can be believed. For the fuzz targets.
+#[doc(hidden)]
+pub fn judge(
+    data: &Path,
+    export: &Path,
+    trust: &TrustFile,
+    archive: &str,
+) -> Result<FromExport, RestoreError> {
+    let source = Source {
+        data,
+        archive,
+        trust,
+        export,
+        log: None,
+    };
+    source.read(&mut |_| Ok(()))
+}
+
+/// One line of an export, read and written again. For the fuzz targets.
+#[doc(hidden)]
+pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&serde_json::from_slice::<Line>(line)?)
 }
 
 /// Admin data that are not ended yet, and the number of the next line of their trail.

@@ -116,7 +116,9 @@ impl FromStr for Serial {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match hex::decode(text) {
-            Ok(bytes) if (1..=20).contains(&bytes.len()) => Ok(Self::new(&bytes)),
+            Ok(bytes) if (1..=20).contains(&bytes.len()) && bytes.iter().any(|byte| *byte != 0) => {
+                Ok(Self::new(&bytes))
+            }
             Ok(_) | Err(_) => Err(PkiError::Serial(shortened(text))),
         }
     }
@@ -192,6 +194,16 @@ mod tests {
         assert!(noticed >= der.len() - 2, "{noticed} of {}", der.len());
         for cut in 0..list.len() - 1 {
             assert!(authority.revoked_in(&list[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_serial_reads_what_it_writes_and_zero_is_none() {
+        for text in ["0f", "01", "ff00"] {
+            assert_eq!(text.parse::<Serial>().unwrap().to_string(), text);
+        }
+        for bad in ["", "00", "0000", "f", "0g"] {
+            assert!(bad.parse::<Serial>().is_err(), "{bad:?}");
         }
     }
 }

@@ -46,6 +46,9 @@ pub(crate) fn in_file<T>(name: &str, input: &[u8], look: impl FnOnce(&Path, &Pat
     }
     PLACE.with_borrow(|directory| {
         let path = directory.path().join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).unwrap();
+        }
         let mut file = std::fs::OpenOptions::new()
             .write(true)
             .create(true)
@@ -79,7 +82,7 @@ pub(super) fn volume_label(input: &[u8]) {
 }
 
 /// Reads settings, and holds against each other what reads, checks and prints them.
-fn read<T: DeserializeOwned + Serialize>(name: &str, input: &[u8]) {
+pub(crate) fn read<T: DeserializeOwned + Serialize>(name: &str, input: &[u8]) {
     // What stands behind the first zero is an override.
     let mut parts = input.splitn(2, |byte| *byte == 0);
     let text = parts.next().unwrap_or_default();

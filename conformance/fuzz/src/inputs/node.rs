@@ -1,14 +1,36 @@
-//! What a node keeps for itself beside files and sidecars.
+//! What a node and the repository keep for themselves beside files and sidecars, and what they are told.
 
-use archive_bitarchive::{Volumes, manifest};
+#[path = "admin_data.rs"]
+mod admin_data;
+#[path = "node_state.rs"]
+mod node_state;
+
+use archive_bitarchive::{Volumes, checksum, manifest};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 
-use super::inputs::files::in_file;
+use super::inputs::files::{in_file, read};
 use super::inputs::{Target, target};
 
-/// The targets that a whole node, RocksDB too, is linked for.
+/// The targets that whole parts, RocksDB too, are linked for.
 pub const NODE: &[Target] = &[
+    target(
+        "audit_log",
+        admin_data::audit_log_seeds,
+        admin_data::audit_log,
+    ),
+    target("export", admin_data::export_seeds, admin_data::export),
     target("manifest", manifest_seeds, manifest),
+    target(
+        "node_state",
+        node_state::node_state_seeds,
+        node_state::node_state,
+    ),
+    target("part_settings", part_settings_seeds, part_settings),
+    target(
+        "table_rows",
+        admin_data::table_rows_seeds,
+        admin_data::table_rows,
+    ),
     target("volumes", volumes_seeds, volumes),
 ];
 
@@ -70,4 +92,36 @@ fn volumes(input: &[u8]) {
             drop(volumes.all());
         }
     });
+}
+
+const RPC: &str =
+    "[rpc]\nlisten = \"127.0.0.1:0\"\ncertificate = \"c\"\nkey = \"k\"\nauthorities = \"a\"\n";
+
+/// What each part is told beside [`RPC`].
+const PARTS: [&str; 3] = [
+    "[bitarchive]\nnode = \"n-1\"\nreplica = \"one\"\ndata = \"d\"\nvolumes = [\"v\"]\ntrust = \"t\"\nmonitor = \"h:1\"\n\
+     [scrub]\nrate = \"5 MB\"\n[attic]\nmin_age = \"1 d\"\n",
+    "[checksum_replica]\nnode = \"n-2\"\nreplica = \"two\"\ndata = \"d\"\ntrust = \"t\"\n",
+    "[repository]\narchive = \"kb\"\ndata = \"d\"\nsigning_key = \"s\"\ntrust = \"t\"\nallow_single = true\n\
+     [notify]\ncommand = [\"tell\"]\n[notify.smtp]\nserver = \"m\"\nfrom = \"A <a@b.org>\"\nto = [\"c@d.org\"]\n\
+     [[replica]]\nid = \"one\"\nkind = \"bitarchive\"\nmonitor = \"h:1\"\nsite = \"here\"\n",
+];
+
+fn part_settings_seeds() -> Vec<Vec<u8>> {
+    let parts = (0..).zip(PARTS);
+    parts
+        .map(|(kind, part)| [&[kind], RPC.as_bytes(), part.as_bytes()].concat())
+        .collect()
+}
+
+/// One byte that says of which part, and its settings.
+fn part_settings(input: &[u8]) {
+    let Some((kind, input)) = input.split_first() else {
+        return;
+    };
+    match kind % 3 {
+        0 => read::<archive_bitarchive::Settings>("settings.toml", input),
+        1 => read::<checksum::Settings>("settings.toml", input),
+        _ => read::<archive_repository::Settings>("settings.toml", input),
+    }
 }

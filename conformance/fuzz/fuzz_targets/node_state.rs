@@ -1,0 +1,4 @@
+//! Fuzzes `node_state`; what must be true is said in `src/inputs/`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| conformance_fuzz::run("node_state", input));
