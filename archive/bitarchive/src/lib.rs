@@ -33,6 +33,8 @@ pub mod scrub;
 pub mod serve;
 pub mod settings;
 mod standing;
+#[cfg(test)]
+mod testing;
 pub mod upload;
 pub mod verify;
 pub mod volumes;

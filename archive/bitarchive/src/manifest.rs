@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn b3sum_reads_it_and_a_cut_list_is_written_again() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::testing::directory();
         let path = directory.path().join("manifest-blake3.txt");
         let files: Vec<(FileName, Root)> = ["b.warc", "a x.warc", "Måned.warc"]
             .into_iter()

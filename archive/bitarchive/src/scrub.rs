@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Clock, Step, Tasks, Worker, WorkerError};
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::{FileName, VolumeId};
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -160,7 +161,15 @@ impl Scrub {
                 }
             }
         }
+        self.tell_limit();
         Ok(())
+    }
+
+    /// Makes known by when the most urgent copy of the plan is to be read. It is not always the first one.
+    fn tell_limit(&self) {
+        let until = self.plan.iter().map(|planned| planned.window.until).min();
+        let until = until.map(|until| Timestamp::from_nanosecond(until).unwrap_or(Timestamp::MAX));
+        self.round.node.standing().set_verify_by(until);
     }
 
     /// Whether it is time to look over the catalog.

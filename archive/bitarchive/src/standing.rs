@@ -31,6 +31,7 @@ pub(crate) struct Standing {
 #[derive(Debug, Default)]
 struct Inner {
     oldest: Option<Timestamp>,
+    verify_by: Option<Timestamp>,
     suspects: Vec<Suspect>,
 }
 
@@ -41,6 +42,10 @@ impl Standing {
 
     pub(crate) fn set_oldest(&self, oldest: Option<Timestamp>) {
         self.lock().oldest = oldest;
+    }
+
+    pub(crate) fn set_verify_by(&self, verify_by: Option<Timestamp>) {
+        self.lock().verify_by = verify_by;
     }
 
     /// Takes the places to look at next.
@@ -58,6 +63,12 @@ impl Node {
     /// not verified since the catalog was built, or there is none.
     pub fn oldest_verification(&self) -> Option<Timestamp> {
         self.standing().lock().oldest
+    }
+
+    /// By when the scrub has to read the most urgent of the copies that are due; `None`: none is due. In the past: it does
+    /// not keep its deadline.
+    pub fn verify_by(&self) -> Option<Timestamp> {
+        self.standing().lock().verify_by
     }
 
     /// Damage was found here: its neighbours are read next.

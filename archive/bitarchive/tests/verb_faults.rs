@@ -29,6 +29,9 @@ const FAULTS: [Fault; 3] = [
 
 const SIZE: usize = 50_000;
 
+/// The plan is one per process.
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 fn name() -> FileName {
     FileName::new("a.warc").expect("a name")
 }
@@ -244,6 +247,7 @@ fn at_every_call(
 
 #[test]
 fn every_call_that_fails_leaves_what_can_be_gone_on_with() {
+    let _one = ONE_AT_A_TIME.lock();
     at_every_call(
         "put aside",
         0,
@@ -352,4 +356,36 @@ fn every_call_that_fails_leaves_what_can_be_gone_on_with() {
             assert_eq!(is_missing, is_retired, "{what}");
         },
     );
+}
+
+#[test]
+fn a_file_that_flipped_in_memory_is_refused_and_can_be_stored_again() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    let node = machine.start();
+    let begun = node.begin(&upload(), &name(), SIZE as u64);
+    let mut receiving = begun.expect("an upload");
+    fault::arm(Some(Plan {
+        at: 0,
+        operation: Some("write"),
+        fault: Fault::Flip,
+    }));
+    let written = receiving.write_all(&bytes());
+    fault::arm(None);
+    written.expect("nobody is told");
+    let refused = receiving.commit(&admission(), now());
+    let is_read_back = matches!(refused, Err(NodeError::ReadBack { .. }));
+    assert!(is_read_back, "{refused:?}");
+    assert!(!machine.target().file.exists());
+    assert!(node.find(&name()).expect("entries").is_empty());
+    // What was refused is still there, and its root is not the sender's: it is sent again from the beginning.
+    let begun = node.begin(&upload(), &name(), SIZE as u64);
+    let begun = begun.expect("the same upload");
+    let received = usize::try_from(begun.received()).expect("small");
+    let sent = blake3::hash(bytes().get(..received).expect("so many"));
+    assert_ne!(begun.root_so_far(), Root::from_bytes(*sent.as_bytes()));
+    let mut receiving = begun.keep(0).expect("nothing is kept");
+    receiving.write_all(&bytes()).expect("written");
+    receiving.commit(&admission(), now()).expect("stored");
+    assert!(is_under_its_name(&machine, &node, "again"));
 }

@@ -161,6 +161,13 @@ fn write_with(
                 write(half).map_err(failed)?;
                 return Err(failed(errno.into()));
             }
+            Verdict::GoFlipped => {
+                let mut flipped = bytes.to_vec();
+                if let Some(byte) = flipped.get_mut(bytes.len() / 2) {
+                    *byte ^= 1;
+                }
+                return write(&flipped).map_err(failed);
+            }
         }
     }
     write(bytes).map_err(failed)

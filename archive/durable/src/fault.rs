@@ -23,6 +23,8 @@ pub enum Fault {
     FailFromHere(Errno),
     /// The same, but half of a write is done.
     TornFromHere(Errno),
+    /// One bit of what is written flips in memory, on its way to the disk, and nobody is told. Any other call is made.
+    Flip,
 }
 
 /// When what happens.
@@ -105,6 +107,7 @@ pub(crate) enum Verdict {
     Go,
     GoHalfThenDie,
     GoHalfThenFail(Errno),
+    GoFlipped,
 }
 
 pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict> {
@@ -124,6 +127,7 @@ pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict
         Fault::TornFromHere(errno) if now == plan.at && is_write => {
             Ok(Verdict::GoHalfThenFail(errno))
         }
+        Fault::Flip if now == plan.at && is_write => Ok(Verdict::GoFlipped),
         Fault::Abort | Fault::Torn if now == plan.at => std::process::abort(),
         Fault::Fail(errno) if now == plan.at => Err(errno.into()),
         Fault::FailFromHere(errno) | Fault::TornFromHere(errno) if now >= plan.at => {
@@ -133,6 +137,7 @@ pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<Verdict
         | Fault::Torn
         | Fault::Fail(_)
         | Fault::FailFromHere(_)
-        | Fault::TornFromHere(_) => Ok(Verdict::Go),
+        | Fault::TornFromHere(_)
+        | Fault::Flip => Ok(Verdict::Go),
     }
 }

@@ -310,3 +310,56 @@ fn a_name_whose_inode_is_bad_says_nothing_about_the_disk() {
         }
     }
 }
+
+/// Hashed as they came, and something else is written: only a read past memory shows it.
+#[test]
+fn bytes_that_flip_in_memory_before_they_are_written_never_bear_a_name() {
+    let _one = ONE_AT_A_TIME.lock();
+    let store = |place: &Place| {
+        let mut stage = Stage::create(&place.path("incoming"), "u").expect("created");
+        for part in good().chunks(30_000) {
+            stage.write_all(part).expect("nobody is told");
+        }
+        let received = stage.finish().expect("nobody is told");
+        assert_eq!(received.root(), root(), "what was received is right");
+        let sealed = received.seal(b"{}").expect("nobody is told");
+        let verified = match sealed.verify() {
+            Ok(verified) => verified,
+            Err(None) => return false,
+            Err(Some(error)) => panic!("{error}"),
+        };
+        verified.publish(&place.target).expect("published");
+        true
+    };
+    let mut refused = 0;
+    for at in 0.. {
+        let place = Place::new();
+        for old in [&place.target.file, &place.target.outboard] {
+            std::fs::remove_file(old).expect("removed");
+        }
+        fault::arm(Some(Plan {
+            at,
+            operation: Some("write"),
+            fault: Fault::Flip,
+        }));
+        let is_stored = store(&place);
+        let has_flipped = fault::seen() > at;
+        fault::arm(None);
+        if is_stored {
+            // What flipped is not of the file: its outboard or sidecar.
+            assert_eq!(place.content(), good(), "write {at}");
+        } else {
+            assert!(!place.target.file.exists(), "write {at}");
+            refused += 1;
+        }
+        if !has_flipped {
+            assert!(is_stored && at > 4, "{at} writes");
+            break;
+        }
+    }
+    assert_eq!(
+        refused,
+        good().chunks(30_000).len(),
+        "each part of the file"
+    );
+}

@@ -22,6 +22,8 @@ pub struct Report {
     pub findings_stamp: u64,
     /// When the copy that has waited longest was last verified; none: unknown.
     pub oldest_verification: Option<Timestamp>,
+    /// By when the most urgent of the copies that are due is to be read; past: the deadline is not kept.
+    pub verify_by: Option<Timestamp>,
 }
 
 /// A disk of a node.
@@ -107,6 +109,7 @@ pub(crate) mod tests {
             findings: 0,
             findings_stamp: 0,
             oldest_verification: None,
+            verify_by: None,
         }
     }
 

@@ -1,4 +1,5 @@
-//! What people should look at in the replicas: monitors and nodes that are silent, volumes that are offline.
+//! What people should look at in the replicas: monitors and nodes that are silent, volumes that are offline, and scrubs
+//! that do not keep their deadlines.
 //!
 //! Only says what is so now, and of what nothing is known now; how long it must be so before anybody is told, and what
 //! was told before, is the notifier's business. A monitor that is silent says nothing of its nodes, a node that is
@@ -10,6 +11,7 @@ use std::time::Duration;
 use archive_daemon::notify::incident::Wrong;
 use archive_daemon::{Notifier, Step, Worker, WorkerError};
 use archive_model::ReplicaId;
+use jiff::Timestamp;
 
 use crate::preserver::Preserver;
 
@@ -35,6 +37,8 @@ pub(crate) struct NodeSeen {
     pub(crate) is_alive: bool,
     /// Its last sign of life; empty: none since the monitor started.
     pub(crate) seen: String,
+    /// By when its scrub has to read the most urgent of the copies that are due.
+    pub(crate) verify_by: Option<Timestamp>,
     /// Volumes with why they are offline; those that are retired are none of anybody's concern.
     pub(crate) offline: Vec<(String, String)>,
 }
@@ -45,7 +49,7 @@ fn scope(replica: &ReplicaId) -> String {
 }
 
 /// What is known of a replica, from what its monitor said.
-fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>) -> Known {
+fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>, now: Timestamp) -> Known {
     let mut known = Known::default();
     let scope = scope(replica);
     let nodes = match said {
@@ -68,8 +72,16 @@ fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>) -> Known {
             };
             let text = format!("node {name} of replica {replica} is silent: {last}");
             known.unclear.insert(format!("{key}/volume"));
+            known.unclear.insert(format!("{key}/scrub"));
             known.wrong.insert(key, Wrong::now(text));
             continue;
+        }
+        if let Some(until) = node.verify_by.filter(|until| *until < now) {
+            let text = format!(
+                "the scrub of node {name}, replica {replica}, does not keep its deadline: a copy was to be read again by \
+                 {until}\n`holdfast scrub status` says whether it is paused, and how fast it reads"
+            );
+            known.wrong.insert(format!("{key}/scrub"), Wrong::now(text));
         }
         for (volume, why) in &node.offline {
             let text =
@@ -104,7 +116,7 @@ impl Attention {
             Ok(Err(status)) => Err(status.message().to_owned()),
             Err(late) => Err(late.to_string()),
         };
-        known(replica, &said)
+        known(replica, &said, self.own.clock.now())
     }
 }
 
@@ -130,6 +142,7 @@ mod tests {
             node: name.to_owned(),
             is_alive,
             seen: String::new(),
+            verify_by: None,
             offline: offline
                 .iter()
                 .map(|(volume, why)| ((*volume).to_owned(), (*why).to_owned()))
@@ -140,8 +153,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_once_and_of_what_nobody_sees_nothing_is_said() {
         let replica = ReplicaId::new("one").unwrap();
+        let now = Timestamp::UNIX_EPOCH;
         let keys = |said: Result<Vec<NodeSeen>, String>| {
-            let Known { wrong, unclear } = known(&replica, &said);
+            let Known { wrong, unclear } = known(&replica, &said, now);
             assert!(wrong.keys().all(|key| key.starts_with("replica/one/")));
             let wrong: Vec<_> = wrong.into_keys().collect();
             (wrong.join(" "), Vec::from_iter(unclear).join(" "))
@@ -160,8 +174,18 @@ mod tests {
             ])),
             both(
                 "replica/one/node/m replica/one/node/n/volume/v-1 replica/one/node/n/volume/v-2",
-                "replica/one/node/m/volume"
+                "replica/one/node/m/scrub replica/one/node/m/volume"
             )
         );
+        let until = |seconds, is_alive| NodeSeen {
+            verify_by: Some(now + jiff::SignedDuration::from_secs(seconds)),
+            ..node("n", is_alive, &[])
+        };
+        let late = "replica/one/node/n/scrub";
+        assert_eq!(keys(Ok(vec![until(-1, true)])), both(late, ""));
+        assert_eq!(keys(Ok(vec![until(0, true)])), both("", ""));
+        let gone = "replica/one/node/n/scrub replica/one/node/n/volume";
+        let silent = keys(Ok(vec![until(-1, false)]));
+        assert_eq!(silent, both("replica/one/node/n", gone));
     }
 }

@@ -35,7 +35,7 @@ use crate::standing::Standing;
 use crate::store::{Event, ReplicaSpec};
 use crate::transfer::Transfers;
 
-/// How long an act that was just approved is tried while a part does not answer.
+/// How long an act that was just approved is tried again after a part did not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The same after a start, when the other parts may be starting too.
@@ -171,7 +171,8 @@ impl People {
     /// Does an approved act and remembers what came of it.
     async fn finish(&self, request: Request, patience: Duration) -> Result<Request, Status> {
         let _acting = self.acting.lock().await;
-        let until = self.transfers.clock.instant() + patience;
+        // A part that has gone silent is noticed late: its time begins then.
+        let mut until = None;
         let result = loop {
             match self.perform(&request).await {
                 Ok(done) => break Ok(done),
@@ -180,7 +181,8 @@ impl People {
                         Kind::of(&status),
                         Kind::Unavailable | Kind::TimedOut | Kind::Busy
                     );
-                    if !passes || self.transfers.clock.instant() >= until {
+                    let now = self.transfers.clock.instant();
+                    if !passes || now >= *until.get_or_insert(now + patience) {
                         tracing::warn!(request = request.id(), act = %request.act, %status, "an approved act failed");
                         break Err(status.message().to_owned());
                     }

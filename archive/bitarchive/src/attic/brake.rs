@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_hour_is_an_hour_also_over_a_restart() {
-        let data = tempfile::tempdir().unwrap();
+        let data = crate::testing::directory();
         let start = || Brake::new(data.path(), 3);
         for minute in [0, 10, 20] {
             start().count(at(minute)).unwrap();
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_wrong_neither_opens_nor_blocks_it_for_long() {
-        let data = tempfile::tempdir().unwrap();
+        let data = crate::testing::directory();
         let brake = Brake::new(data.path(), 2);
         brake.count(at(1_000_000)).unwrap();
         brake.count(at(0)).unwrap();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_damaged_memory_lets_nothing_pass() {
-        let data = tempfile::tempdir().unwrap();
+        let data = crate::testing::directory();
         let brake = Brake::new(data.path(), 2);
         for text in ["", "{", r#"{"format":"holdfast-removals/9","at":[]}"#] {
             std::fs::write(data.path().join("removals.json"), text).unwrap();

@@ -6,7 +6,7 @@ use archive_model::VolumeId;
 use super::*;
 
 fn layout() -> (tempfile::TempDir, Layout) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     let layout = Layout::new(directory.path());
     layout.make().unwrap();
     (directory, layout)

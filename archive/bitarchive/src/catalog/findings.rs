@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn findings_come_change_and_go_and_each_time_the_stamp_changes() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::testing::directory();
         let open = |stamp| Catalog::open(directory.path(), stamp).unwrap().catalog;
         let catalog = open(7);
         let unexpected = Condition::Unexpected { why: String::new() };
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_older_catalog_keeps_its_rows_and_gets_its_findings() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::testing::directory();
         let database =
             Database::open(directory.path(), &Options::new("catalog", 1, &["files"])).unwrap();
         let files: Table<Key, Row> = database.table("files").unwrap();

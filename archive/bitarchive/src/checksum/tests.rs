@@ -25,7 +25,7 @@ fn recorded(byte: u8) -> Recorded {
 
 #[test]
 fn one_name_has_one_content_for_ever() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     let record = record(directory.path());
     let name = FileName::new("a").unwrap();
     assert_eq!(record.add(&name, recorded(1), "one").unwrap(), recorded(1));
@@ -36,7 +36,7 @@ fn one_name_has_one_content_for_ever() {
 
 #[test]
 fn made_again_it_stays_what_it_was() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     let name = FileName::new("a").unwrap();
     let first = record(directory.path());
     first.add(&name, recorded(1), "one").unwrap();
@@ -47,7 +47,7 @@ fn made_again_it_stays_what_it_was() {
 
 #[test]
 fn a_table_that_ends_before_the_label_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     let (data, older) = (directory.path().join("data"), directory.path().join("old"));
     let name = FileName::new("a").unwrap();
     drop(record(&data));
@@ -70,7 +70,7 @@ fn a_table_that_ends_before_the_label_is_refused() {
 
 #[test]
 fn a_label_that_is_none_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     drop(record(directory.path()));
     let label = directory.path().join("holdfast-checksum-replica.json");
     let text = std::fs::read_to_string(&label).unwrap();
@@ -96,7 +96,7 @@ fn a_label_that_is_none_is_refused() {
 
 #[test]
 fn a_torn_line_stays_apart_from_the_next() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     let path = record::removed(directory.path());
     assert!(!is_torn(&path).unwrap());
     let line = Removed {
@@ -138,7 +138,7 @@ fn a_disk_that_fails_ends_the_lines() {
 /// limit lets rows be removed.
 #[test]
 fn the_limit_on_removals_holds_over_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::testing::directory();
     let data = directory.path();
     let name = |number: u8| FileName::new(&format!("f-{number}")).unwrap();
     let first = record(data);

@@ -1,4 +1,4 @@
-//! A node on a real disk with a real catalog: what it takes, what it refuses, what it finds when it starts again.
+//! A node on real volumes with a real catalog: what it takes, what it refuses, what it finds when it starts again.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use archive_model::{Digests, Root};
@@ -33,7 +33,7 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let machine = Self {
-            directory: tempfile::tempdir().unwrap(),
+            directory: crate::testing::directory(),
             key: SigningKey::from_seed([7; 32]),
         };
         for name in ["data", "disk"] {

@@ -156,6 +156,10 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
             .map(|time| time.to_string())
             .unwrap_or_default(),
         mode: mode.to_string(),
+        verify_by: node
+            .verify_by()
+            .map(|time| time.to_string())
+            .unwrap_or_default(),
     }
 }
 

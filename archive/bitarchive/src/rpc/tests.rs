@@ -30,7 +30,7 @@ fn key() -> SigningKey {
 
 impl World {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::testing::directory();
         for name in ["data", "one", "two"] {
             std::fs::create_dir(directory.path().join(name)).unwrap();
         }

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn what_was_ordered_survives_and_what_is_damaged_orders_nothing() {
-        let data = tempfile::tempdir().unwrap();
+        let data = crate::testing::directory();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         assert_eq!(Orders::read(data.path(), now), Orders::default());
         let orders = Orders {

@@ -11,7 +11,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::testing::directory();
         for name in ["a", "b", "data"] {
             std::fs::create_dir(directory.path().join(name)).unwrap();
         }

@@ -62,6 +62,7 @@ pub(super) fn report(status: wire::NodeStatus) -> Result<Report, InvalidMessage>
             "oldest_verification",
             &status.oldest_verification,
         )?,
+        verify_by: convert::optional_time("verify_by", &status.verify_by)?,
     })
 }
 
@@ -114,6 +115,10 @@ pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
         status.findings_stamp = report.findings_stamp;
         status.oldest_verification = report
             .oldest_verification
+            .map(|time| time.to_string())
+            .unwrap_or_default();
+        status.verify_by = report
+            .verify_by
             .map(|time| time.to_string())
             .unwrap_or_default();
         status.volumes = report.volumes.iter().map(volume_status).collect();
@@ -291,12 +296,13 @@ mod tests {
     fn a_bad_report_names_its_field() {
         let good = report(status()).unwrap();
         assert!(good.takes_files() && good.usable == 7);
-        let spoilt: [Spoilt<wire::NodeStatus>; 8] = [
+        let spoilt: [Spoilt<wire::NodeStatus>; 9] = [
             ("endpoint", |s| s.endpoint.clear()),
             ("mode", |s| s.mode = "rw".to_owned()),
             ("oldest_verification", |s| {
                 s.oldest_verification = "once".to_owned();
             }),
+            ("verify_by", |s| s.verify_by = "soon".to_owned()),
             ("volume", |s| s.volumes[0].volume.clear()),
             ("volume", |s| s.volumes[0].volume = "V 1".to_owned()),
             ("mode", |s| s.volumes[0].mode = "rw".to_owned()),
@@ -317,6 +323,7 @@ mod tests {
             findings: 3,
             findings_stamp: u64::MAX,
             oldest_verification: "2026-01-02T03:04:05Z".to_owned(),
+            verify_by: "2026-02-01T03:04:05Z".to_owned(),
             ..status()
         };
         let read = report(said.clone()).unwrap();

@@ -50,21 +50,26 @@ impl Replicas {
 
     /// The nodes of a replica, as far as people must look at them.
     pub(crate) async fn nodes_seen(&self, replica: &ReplicaId) -> Result<Vec<NodeSeen>, Status> {
-        let seen = |status: wire::NodeStatus| NodeSeen {
-            is_alive: status.alive,
-            seen: status.seen,
-            offline: status
-                .volumes
-                .into_iter()
-                .filter(|volume| !volume.problem.is_empty() && !volume.retired)
-                .map(|volume| match volume.volume.as_str() {
-                    "" => (volume.path, volume.problem),
-                    _ => (volume.volume, volume.problem),
-                })
-                .collect(),
-            node: status.node,
+        let seen = |status: wire::NodeStatus| -> Result<NodeSeen, Status> {
+            Ok(NodeSeen {
+                is_alive: status.alive,
+                seen: status.seen,
+                // What is retired has nothing to read any more.
+                verify_by: fields::optional_time("verify_by", &status.verify_by)?
+                    .filter(|_| status.mode != "retired"),
+                offline: status
+                    .volumes
+                    .into_iter()
+                    .filter(|volume| !volume.problem.is_empty() && !volume.retired)
+                    .map(|volume| match volume.volume.as_str() {
+                        "" => (volume.path, volume.problem),
+                        _ => (volume.volume, volume.problem),
+                    })
+                    .collect(),
+                node: status.node,
+            })
         };
-        Ok(self.state(replica).await?.into_iter().map(seen).collect())
+        self.state(replica).await?.into_iter().map(seen).collect()
     }
 
     /// What the scrub of a node does, after an order to it.

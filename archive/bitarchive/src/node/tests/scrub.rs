@@ -44,6 +44,7 @@ fn machine_with(files: &[&str]) -> Machine {
 
 struct Running {
     tasks: Tasks,
+    workers: Workers,
     node: Arc<Node>,
     control: Arc<Control>,
 }
@@ -61,9 +62,11 @@ impl Running {
             tasks.clone(),
             instruments,
         );
-        Workers::new(clock, tasks.clone()).spawn(scrub).unwrap();
+        let workers = Workers::new(clock, tasks.clone());
+        workers.spawn(scrub).unwrap();
         Self {
             tasks,
+            workers,
             node,
             control,
         }
@@ -71,6 +74,11 @@ impl Running {
 
     fn state(&self) -> State {
         self.control.state(clock_now())
+    }
+
+    /// How often it was asked to do something.
+    fn turns(&self) -> u64 {
+        self.workers.list()[0].steps
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&State) -> bool) -> State {
@@ -115,6 +123,7 @@ async fn it_reads_everything_finds_what_is_damaged_and_goes_on_after_a_restart()
         .until("counted", |state| state.oldest.is_some())
         .await;
     assert_eq!((state.due, state.files), (0, 0), "what was read stays read");
+    assert_eq!(running.node.verify_by(), None);
     running.stop().await;
 }
 
@@ -147,8 +156,12 @@ async fn a_pause_and_a_throttle_survive_a_restart_and_are_obeyed() {
         (state.activity, state.rate),
         (Activity::Paused(until), 1000)
     );
-    tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(running.state().files, 0, "it is paused");
+    let late = |running: &Running| running.node.verify_by().is_some_and(|by| by < clock_now());
+    running.until("late", |_| late(&running)).await;
+    // It has had its turns, with something due, and taken none of them.
+    let turns = running.turns();
+    let state = running.until("more turns", |_| running.turns() >= turns + 3);
+    assert_eq!(state.await.bytes, 0, "it is paused");
     running.control.order(Order::Resume, clock_now()).unwrap();
     // At this rate the file takes minutes; whoever wants it gets it at once.
     running.until("reading", |state| state.bytes > 0).await;
