@@ -20,9 +20,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_model::{ArchiveError, Digests, FileName, UploadId};
-use archive_proof::{
-    Admission, Envelope, Receipt, SigningKey, TreeBuilder, TrustFile, TrustedKey,
-};
+use archive_proof::{Admission, Envelope, Receipt, SigningKey, TreeBuilder, TrustFile, TrustedKey};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use md5::Md5;

@@ -260,11 +260,7 @@ mod tests {
                 end,
                 ..Wanted::whole(name)
             };
-            assert_eq!(
-                wanted.range(size).ok(),
-                expected,
-                "{start} {end:?} {size}"
-            );
+            assert_eq!(wanted.range(size).ok(), expected, "{start} {end:?} {size}");
         };
         check(0, None, 0, Some(0..0));
         check(0, None, 10, Some(0..10));
