@@ -209,7 +209,7 @@ pub struct ListEntry {
 pub struct Found {
     /// The node.
     pub node: NodeId,
-    /// The volume; absent in a checksum replica.
+    /// The volume; a checksum replica has one, its `table`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
     /// How it is there, as far as the node has looked.

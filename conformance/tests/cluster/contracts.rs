@@ -1,5 +1,7 @@
 //! What is promised of each trait, held against everything that implements it: one archive over the wire, the one in
-//! memory, both kinds of replica, and all that bytes are read from.
+//! memory, both kinds of replica, and all that bytes are read from. `seeded` shows that a suite can fail.
+
+mod seeded;
 
 use archive_client::{Depositor, FakeArchive, Keeper};
 use archive_durable::UncachedFile;
