@@ -75,6 +75,28 @@ impl Wanted {
             replica: None,
         }
     }
+
+    /// Refuses a range that no file can have.
+    pub(crate) fn check(&self) -> Result<(), ClientError> {
+        let name = &self.name;
+        if self.end.is_some_and(|end| end <= self.start) {
+            return Err(ClientError::Invalid(format!(
+                "{name}: the range is empty; it must end after it begins"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The bytes that are wanted and that a file of `size` bytes has.
+    pub(crate) fn range(&self, size: u64) -> Result<Range<u64>, ClientError> {
+        let (name, start) = (&self.name, self.start);
+        if start > 0 && start >= size {
+            return Err(ClientError::Invalid(format!(
+                "{name}: has {size} bytes; there is no byte {start}"
+            )));
+        }
+        Ok(start..self.end.unwrap_or(size).min(size))
+    }
 }
 
 /// A file that is being read: its admission, and its bytes as a stream that ends where the range ends, or with an error.
@@ -187,7 +209,7 @@ pub struct ListEntry {
 pub struct Found {
     /// The node.
     pub node: NodeId,
-    /// The volume; absent in a checksum replica.
+    /// The volume; a checksum replica has one, its `table`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeId>,
     /// How it is there, as far as the node has looked.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use archive_model::{FileName, Root};
 use archive_proof::{Admission, ReadAt, Receipt};
+use bytes::Bytes;
 
 pub use depositor::Depositor;
 pub(crate) use depositor::within;
@@ -15,6 +16,9 @@ pub(crate) use depositor::within;
 use crate::Answer;
 use crate::error::ClientError;
 use crate::file_status::{FileStatus, ReplicaStatus};
+
+/// How many bytes of a source are read at once.
+pub(crate) const CHUNK: u64 = 256 * 1024;
 
 /// An archive that takes files.
 pub trait Ingest: Send + Sync {
@@ -93,7 +97,7 @@ pub enum StoreEvent<'a> {
 
 /// How announced digests and those of an admission compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compared {
+pub(crate) enum Compared {
     /// At least one is known to both, and none differs.
     Same,
     /// One differs; which.
@@ -108,7 +112,8 @@ impl Announced {
         self.blake3.is_none() && self.sha256.is_none() && self.md5.is_none()
     }
 
-    fn compare(&self, admission: &Admission) -> Compared {
+    /// Compares what is known with what was admitted.
+    pub(crate) fn compare(&self, admission: &Admission) -> Compared {
         let digests = &admission.digests;
         let pairs = [
             ("blake3", self.blake3.map(|own| own == admission.root)),
@@ -126,6 +131,41 @@ impl Announced {
         } else {
             Compared::Unknown
         }
+    }
+}
+
+impl Deposit {
+    /// Refuses a deposit that nothing protects, unless that was said.
+    pub(crate) fn check(&self) -> Result<(), ClientError> {
+        if self.announced.is_nothing() && !self.no_digest {
+            let name = &self.name;
+            return Err(ClientError::Invalid(format!(
+                "{name}: no digest is announced; give one, or say that there is none"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads `length` bytes of the source: all of them, or it is an error.
+    pub(crate) async fn read(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
+        let source = Arc::clone(&self.source);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            source
+                .read_exact_at(offset, &mut bytes)
+                .map(|()| Bytes::from(bytes))
+        });
+        let name = &self.name;
+        let read = read
+            .await
+            .map_err(|error| ClientError::Bug(format!("{name}: reading it: {error}")))?;
+        read.map_err(|source| ClientError::Source {
+            what: format!(
+                "{name}: bytes {offset}-{} cannot be read",
+                offset + length - 1
+            ),
+            source,
+        })
     }
 }
 

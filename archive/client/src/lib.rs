@@ -10,6 +10,8 @@
 //! - a listing, check or trail that was cut is an error, and what it lacks is said;
 //! - every wait has a limit, and every answer a bounded size.
 //!
+//! With the feature `fake`, [`fake`] is an archive in memory for the tests of those who hold these traits.
+//!
 //! Not promised: anything about an answer that is no content (a status, a listing): it is as true as the repository,
 //! whose certificate was looked at. Nothing is written here; receipts and files are handed to the caller.
 
@@ -17,6 +19,8 @@ pub mod access;
 pub mod archive_status;
 pub mod client_file;
 pub mod error;
+#[cfg(feature = "fake")]
+pub mod fake;
 pub mod file_status;
 pub mod ingest;
 pub mod limits;
@@ -34,6 +38,8 @@ pub use archive_status::{
 };
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};
+#[cfg(feature = "fake")]
+pub use fake::FakeArchive;
 pub use file_status::{FileStatus, Progress, ReplicaStatus};
 pub use ingest::{Announced, Deposit, Depositor, Ingest, StoreEvent, Stored};
 pub use limits::ClientLimits;

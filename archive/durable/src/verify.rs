@@ -97,6 +97,10 @@ impl ReadAt for UncachedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "faults")]
         crate::fault::read_point(&self.path, offset, buffer.len())?;
+        // The system refuses offsets that no file can reach, where there is nothing to be read.
+        if i64::try_from(offset).is_err() {
+            return Ok(0);
+        }
         loop {
             match self.read_without_caching(offset, buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -64,6 +64,10 @@ impl ReadAt for Vec<u8> {
 
 impl ReadAt for File {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        // The system refuses offsets that no file can reach, where there is nothing to be read.
+        if i64::try_from(offset).is_err() {
+            return Ok(0);
+        }
         FileExt::read_at(self, buffer, offset)
     }
 }
@@ -89,6 +93,7 @@ mod tests {
         assert_eq!(&buffer[..2], b"ij");
         assert_eq!(source.read_at(10, &mut buffer).unwrap(), 0);
         assert_eq!(source.read_at(1 << 40, &mut buffer).unwrap(), 0);
+        assert_eq!(source.read_at(u64::MAX, &mut buffer).unwrap(), 0);
         assert_eq!(
             source.read_exact_at(8, &mut buffer).unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof

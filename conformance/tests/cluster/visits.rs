@@ -1,12 +1,11 @@
 //! What a client does at the doors of a cluster: store, get, list; and what it brings.
 
-use std::sync::Arc;
-
 use archive_client::{
-    Access, Announced, ClientError, ClientLimits, Completeness, Deposit, Ingest, ListEntry, Listed,
-    Reader, Selection, StoreEvent, Stored, Wanted,
+    Access, ClientError, ClientLimits, Completeness, Ingest, ListEntry, Listed, Reader, Selection,
+    StoreEvent, Stored, Wanted,
 };
-use archive_model::{FileName, Root};
+use archive_model::FileName;
+pub(crate) use conformance::contract::{deposit, noise, root};
 
 use super::world::Cluster;
 
@@ -25,33 +24,6 @@ pub(crate) fn limits() -> ClientLimits {
 
 pub(crate) fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
-}
-
-/// Bytes that are the same for the same seed.
-pub(crate) fn noise(size: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    blake3::Hasher::new()
-        .update(&seed.to_le_bytes())
-        .finalize_xof()
-        .fill(&mut bytes);
-    bytes
-}
-
-pub(crate) fn root(bytes: &[u8]) -> Root {
-    Root::from_bytes(*blake3::hash(bytes).as_bytes())
-}
-
-pub(crate) fn deposit(name: &FileName, bytes: &[u8]) -> Deposit {
-    Deposit {
-        name: name.clone(),
-        size: bytes.len() as u64,
-        source: Arc::new(bytes.to_vec()),
-        announced: Announced {
-            blake3: Some(root(bytes)),
-            ..Announced::default()
-        },
-        no_digest: false,
-    }
 }
 
 pub(crate) async fn store(

@@ -136,7 +136,7 @@ impl Reader {
                 admission.name
             )));
         }
-        let range = range(wanted, admission.size)?;
+        let range = wanted.range(admission.size)?;
         if (head.start, head.end) != (range.start, range.end) {
             let Head { start, end, .. } = *head;
             let Range {
@@ -204,17 +204,13 @@ impl Reader {
 }
 
 fn request(wanted: &Wanted) -> Result<GetRequest, ClientError> {
+    wanted.check()?;
     let Wanted {
         name,
         start,
         end,
         replica,
     } = wanted;
-    if end.is_some_and(|end| end <= *start) {
-        return Err(ClientError::Invalid(format!(
-            "{name}: the range is empty; it must end after it begins"
-        )));
-    }
     Ok(GetRequest {
         name: name.as_str().to_owned(),
         start: *start,
@@ -223,19 +219,6 @@ fn request(wanted: &Wanted) -> Result<GetRequest, ClientError> {
             .as_ref()
             .map_or_else(String::new, |id| id.as_str().to_owned()),
     })
-}
-
-/// The bytes that are wanted and that a file of `size` bytes has.
-fn range(wanted: &Wanted, size: u64) -> Result<Range<u64>, ClientError> {
-    let Wanted {
-        name, start, end, ..
-    } = wanted;
-    if *start > 0 && *start >= size {
-        return Err(ClientError::Invalid(format!(
-            "{name}: has {size} bytes; there is no byte {start}"
-        )));
-    }
-    Ok(*start..end.unwrap_or(size).min(size))
 }
 
 impl Access for Reader {
@@ -277,11 +260,7 @@ mod tests {
                 end,
                 ..Wanted::whole(name)
             };
-            assert_eq!(
-                range(&wanted, size).ok(),
-                expected,
-                "{start} {end:?} {size}"
-            );
+            assert_eq!(wanted.range(size).ok(), expected, "{start} {end:?} {size}");
         };
         check(0, None, 0, Some(0..0));
         check(0, None, 10, Some(0..10));

@@ -18,7 +18,7 @@ pub struct HeldReceipt {
 
 impl HeldReceipt {
     /// Looks at a receipt before anybody relies on it.
-    pub(super) fn believe(
+    pub(crate) fn believe(
         envelope: String,
         name: &FileName,
         trust: &TrustFile,

@@ -15,15 +15,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{Announced, Compared, Deposit, Ingest, StoreEvent, Stored};
+use super::{Announced, CHUNK, Compared, Deposit, Ingest, StoreEvent, Stored};
 use crate::Answer;
 use crate::error::ClientError;
 use crate::file_status::{FileStatus, replicas, text};
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
-
-/// Bytes of file data in one message.
-const CHUNK: u64 = 256 * 1024;
 
 /// Messages that wait for the connection: enough to read ahead of it.
 const AHEAD: usize = 4;
@@ -52,12 +49,7 @@ impl Depositor {
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
     ) -> Result<Stored, ClientError> {
-        if deposit.announced.is_nothing() && !deposit.no_digest {
-            let name = &deposit.name;
-            return Err(ClientError::Invalid(format!(
-                "{name}: no digest is announced; give one, or say that there is none"
-            )));
-        }
+        deposit.check()?;
         let begin = Instant::now();
         let mut retry = Retry::new(self.limits);
         let mut furthest = 0;
@@ -206,7 +198,7 @@ impl Attempt<'_> {
             let length = rest.min(CHUNK);
             let step = match length {
                 0 => Request::Close(Close {}),
-                _ => Request::Data(self.read(length).await?),
+                _ => Request::Data(self.deposit.read(self.sent, length).await?),
             };
             let stall = self.depositor.limits.stall();
             let deadline = Instant::now() + stall;
@@ -299,28 +291,6 @@ impl Attempt<'_> {
             ))
         })?;
         message.step.ok_or_else(|| self.nonsense("it says nothing"))
-    }
-
-    /// Reads the next bytes of the source.
-    async fn read(&self, length: u64) -> Result<Bytes, ClientError> {
-        let (source, offset) = (Arc::clone(&self.deposit.source), self.sent);
-        let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-            source
-                .read_exact_at(offset, &mut bytes)
-                .map(|()| Bytes::from(bytes))
-        });
-        let name = &self.deposit.name;
-        let read = read
-            .await
-            .map_err(|error| ClientError::Bug(format!("{name}: reading it: {error}")))?;
-        read.map_err(|source| ClientError::Source {
-            what: format!(
-                "{name}: bytes {offset}-{} cannot be read",
-                offset + length - 1
-            ),
-            source,
-        })
     }
 
     /// Looks at the receipt: nothing else makes a success.

@@ -343,7 +343,7 @@ fn the_trail_is_whole_wherever_the_draining_stands() {
     );
 }
 
-/// Kills: a forged line whose number has no next one, which stopped whoever verified it.
+/// Fails if a forged line whose number has no next one stops whoever verifies it.
 #[test]
 fn the_highest_number_is_refused() {
     let at = tempfile::tempdir().unwrap();

@@ -64,6 +64,8 @@ impl Ingest for Door {
             .admin
             .file(&name)
             .map_err(|error| admin_failed(&error))?
+            // What has not come whole is not in the archive.
+            .filter(|row| row.record.content.is_some())
             .ok_or_else(unknown)?;
         if !may_know(&identity, &row.depositor) {
             return Err(unknown());

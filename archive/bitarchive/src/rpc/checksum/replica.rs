@@ -1,6 +1,7 @@
 //! The service `Replica` of a checksum replica: every question about nodes has one answer, itself.
 
-use archive_rpc::Kind;
+use archive_model::NodeId;
+use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::wire::replica_server::Replica;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status};
@@ -28,6 +29,9 @@ impl Replica for Door {
         let request = request.into_inner();
         fields::file_name("name", &request.name)?;
         fields::upload_id(&request.upload)?;
+        for node in &request.avoid {
+            named("avoid", node)?;
+        }
         Ok(Response::new(wire::PlaceResponse {
             node: self.replica.node().to_string(),
             endpoint: self.endpoint.clone(),
@@ -47,10 +51,13 @@ impl Replica for Door {
         &self,
         request: Request<wire::ReplicaStateRequest>,
     ) -> Answer<wire::ReplicaStateResponse> {
-        let known = request.into_inner().known;
+        let wire::ReplicaStateRequest { known, retired } = request.into_inner();
+        for node in retired {
+            named("retired", &node)?;
+        }
         let mut others = Vec::new();
         for node in known {
-            let node = fields::node_id(&node)?;
+            let node = named("known", &node)?;
             if node != *self.replica.node() {
                 others.push(wire::NodeStatus {
                     node: node.to_string(),
@@ -72,6 +79,11 @@ impl Replica for Door {
         })
         .await
     }
+}
+
+/// Reads a node out of a list.
+fn named(field: &'static str, node: &str) -> Result<NodeId, InvalidMessage> {
+    NodeId::new(node).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
 }
 
 /// How it is now, in the terms of a node with one volume.

@@ -1,0 +1,353 @@
+//! An archive in memory, for the tests of whoever holds an [`Ingest`] or an [`Access`]: it passes the same contract as a
+//! real one (`conformance/src/contract`).
+//!
+//! It has two bitarchive replicas, `one` and `two`, and the checksum replica `three`. Everything that it hands out is
+//! signed with a real key and proves itself. At its door for deposits stands a harvester ([`FakeArchive::depositing_as`]),
+//! at its door for readers a reader.
+//!
+//! Time is an argument elsewhere; here it stands still, and every signature is a second later than the one before. The key
+//! is made of a seed that everybody knows.
+//!
+//! Not promised: what only disks and machines have. Every byte stays in memory, nothing is ever damaged, missing or
+//! silent, and nobody is refused for a role. It is no [`Preservation`](crate::Preservation): volumes, attics, repairs and
+//! second persons that are only played would prove nothing to those who hold one.
+
+mod reading;
+mod replica;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_model::{ArchiveError, Digests, FileName, UploadId};
+use archive_proof::{Admission, Envelope, Receipt, SigningKey, TreeBuilder, TrustFile, TrustedKey};
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use md5::Md5;
+use sha2::{Digest as _, Sha256};
+
+use self::replica::{Replica, id};
+use crate::Answer;
+use crate::access::HeldReceipt;
+use crate::error::ClientError;
+use crate::file_status::FileStatus;
+use crate::ingest::{CHUNK, Compared, Deposit, Ingest, StoreEvent, Stored};
+
+/// For which archive it signs.
+const ARCHIVE: &str = "fake";
+
+/// When it begins: 2026-01-01T00:00:00Z.
+const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// An archive in memory. Clones are doors of the same archive.
+#[derive(Clone)]
+pub struct FakeArchive {
+    who: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    key: SigningKey,
+    trust: TrustFile,
+    replicas: Vec<Replica>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    files: BTreeMap<FileName, Arc<Kept>>,
+    /// How many seconds have passed.
+    seconds: i64,
+}
+
+/// A file that it has, for ever.
+struct Kept {
+    admission: Admission,
+    envelope: Envelope,
+    bytes: Bytes,
+    outboard: Vec<u8>,
+    completed: Timestamp,
+}
+
+/// Bytes that arrived whole, and what was computed while they passed.
+struct Received {
+    admission: Admission,
+    bytes: Bytes,
+    outboard: Vec<u8>,
+}
+
+impl FakeArchive {
+    /// An empty archive.
+    pub fn new() -> Self {
+        let key = SigningKey::from_seed([7; 32]);
+        let shared = Shared {
+            trust: trust(&key),
+            key,
+            replicas: Replica::all(),
+            state: Mutex::default(),
+        };
+        Self {
+            who: "harvester/fake".to_owned(),
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The same archive, where `who` deposits, as `role/name`: others do not see these files by `stat`.
+    #[must_use]
+    pub fn depositing_as(&self, who: &str) -> Self {
+        Self {
+            who: who.to_owned(),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Whose signatures count.
+    pub fn trust(&self) -> &TrustFile {
+        &self.shared.trust
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, name: &FileName) -> Option<Arc<Kept>> {
+        self.state().files.get(name).cloned()
+    }
+
+    async fn keep(
+        &self,
+        deposit: &Deposit,
+        watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
+    ) -> Result<Stored, ClientError> {
+        deposit.check()?;
+        if let Some(kept) = self.find(&deposit.name)
+            && kept.is_the_content_of(deposit)?
+        {
+            return self.acknowledge(&kept, true);
+        }
+        let received = self.receive(deposit, watch).await?;
+        let (kept, already) = self.bind(received)?;
+        self.acknowledge(&kept, already)
+    }
+
+    /// Takes the bytes, and holds them against what was announced.
+    async fn receive(
+        &self,
+        deposit: &Deposit,
+        watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
+    ) -> Result<Received, ClientError> {
+        let Deposit {
+            name,
+            size,
+            announced,
+            ..
+        } = deposit;
+        let (mut tree, mut bytes) = (TreeBuilder::new(Vec::new()), Vec::new());
+        let mut at = 0;
+        watch(StoreEvent::Sent(at));
+        while at < *size {
+            let piece = deposit.read(at, CHUNK.min(size - at)).await?;
+            tree.update(&piece).map_err(|error| bug(&error))?;
+            bytes.extend_from_slice(&piece);
+            at += piece.len() as u64;
+            watch(StoreEvent::Sent(at));
+        }
+        let tree = tree.finish().map_err(|error| bug(&error))?;
+        let admitted = self.state().now();
+        let admission = Admission {
+            archive: ARCHIVE.to_owned(),
+            name: name.clone(),
+            size: tree.size,
+            root: tree.root,
+            digests: Digests {
+                sha256: Some(Sha256::digest(&bytes).into()),
+                md5: announced.md5.map(|_| Md5::digest(&bytes).into()),
+            },
+            depositor: self.who.clone(),
+            admitted,
+            upload: id::<UploadId>(&format!("upload-{}", admitted.as_second())),
+        };
+        if let Compared::Differs(which) = announced.compare(&admission) {
+            return Err(ClientError::Mismatch(format!(
+                "{name}: the {which} of what was received is not what was announced"
+            )));
+        }
+        Ok(Received {
+            admission,
+            bytes: bytes.into(),
+            outboard: tree.sink,
+        })
+    }
+
+    /// Gives the name to these bytes, unless it has others. Whether it had these.
+    fn bind(&self, received: Received) -> Result<(Arc<Kept>, bool), ClientError> {
+        let Received {
+            admission,
+            bytes,
+            outboard,
+        } = received;
+        let mut state = self.state();
+        if let Some(kept) = state.files.get(&admission.name) {
+            if kept.admission.root != admission.root {
+                return Err(kept.exists());
+            }
+            return Ok((Arc::clone(kept), true));
+        }
+        let envelope = admission.sign(&self.shared.key);
+        let kept = Arc::new(Kept {
+            envelope: envelope.map_err(|error| bug(&error))?,
+            bytes,
+            outboard,
+            completed: state.now(),
+            admission,
+        });
+        let name = kept.admission.name.clone();
+        state.files.insert(name, Arc::clone(&kept));
+        Ok((kept, false))
+    }
+
+    fn acknowledge(&self, kept: &Kept, already: bool) -> Result<Stored, ClientError> {
+        let HeldReceipt {
+            envelope,
+            receipt,
+            admission,
+        } = self.vouch(kept)?;
+        Ok(Stored {
+            envelope,
+            receipt,
+            similar_name: self.state().similar(&admission.name),
+            admission,
+            already,
+            replicas: self.statuses(kept),
+        })
+    }
+
+    /// The custody receipt of a file, as it stands now.
+    fn vouch(&self, kept: &Kept) -> Result<HeldReceipt, ClientError> {
+        let replicas = self.shared.replicas.iter();
+        let receipt = Receipt {
+            admission: kept.envelope.clone(),
+            replicas: replicas
+                .map(|replica| replica.custody(kept.completed))
+                .collect(),
+            issued: self.state().now(),
+        };
+        let envelope = receipt
+            .sign(&self.shared.key)
+            .map_err(|error| bug(&error))?;
+        let (text, name) = (envelope.as_str().to_owned(), &kept.admission.name);
+        HeldReceipt::believe(text, name, &self.shared.trust)
+    }
+
+    fn status_of(&self, name: &FileName) -> Result<FileStatus, ClientError> {
+        let kept = self.find(name);
+        let kept = kept.filter(|kept| kept.admission.depositor == self.who);
+        let kept = kept.ok_or_else(|| unknown(name))?;
+        let admission = &kept.admission;
+        Ok(FileStatus {
+            name: name.clone(),
+            size: admission.size,
+            root: admission.root,
+            digests: admission.digests.clone(),
+            depositor: admission.depositor.clone(),
+            admitted: admission.admitted,
+            replicas: self.statuses(&kept),
+        })
+    }
+
+    fn statuses(&self, kept: &Kept) -> Vec<crate::ReplicaStatus> {
+        let replicas = self.shared.replicas.iter();
+        replicas
+            .map(|replica| replica.status(kept.completed))
+            .collect()
+    }
+}
+
+impl State {
+    fn now(&mut self) -> Timestamp {
+        self.seconds += 1;
+        BEGIN + SignedDuration::from_secs(self.seconds)
+    }
+
+    /// Another name that differs only in case.
+    fn similar(&self, name: &FileName) -> Option<String> {
+        let folded = name.case_folded();
+        let mut others = self.files.keys();
+        let other = others.find(|other| *other != name && other.case_folded() == folded);
+        other.map(ToString::to_string)
+    }
+}
+
+impl Kept {
+    /// Whether what is announced says that it is this content; `false`: only the bytes can tell. MD5 cannot: its
+    /// collisions are made on purpose.
+    fn is_the_content_of(&self, deposit: &Deposit) -> Result<bool, ClientError> {
+        let announced = &deposit.announced;
+        match announced.compare(&self.admission) {
+            Compared::Differs(_) => Err(self.exists()),
+            Compared::Same | Compared::Unknown if deposit.size != self.admission.size => {
+                Err(self.exists())
+            }
+            Compared::Same => Ok(announced.blake3.is_some() || announced.sha256.is_some()),
+            Compared::Unknown => Ok(false),
+        }
+    }
+
+    fn exists(&self) -> ClientError {
+        let Admission { name, root, .. } = &self.admission;
+        let error = ArchiveError::Exists {
+            name: name.clone(),
+            archived: *root,
+        };
+        ClientError::Exists(error.to_string())
+    }
+}
+
+impl Default for FakeArchive {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for FakeArchive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeArchive")
+            .field("who", &self.who)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ingest for FakeArchive {
+    fn store<'a>(
+        &'a self,
+        deposit: &'a Deposit,
+        watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
+    ) -> Answer<'a, Stored> {
+        Box::pin(self.keep(deposit, watch))
+    }
+
+    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus> {
+        Box::pin(async move { self.status_of(name) })
+    }
+}
+
+#[expect(clippy::expect_used, reason = "one key with an open term is good")]
+fn trust(key: &SigningKey) -> TrustFile {
+    let trusted = TrustedKey {
+        archive: ARCHIVE.to_owned(),
+        public_key: key.public_key(),
+        from: BEGIN,
+        until: None,
+    };
+    TrustFile::new(vec![trusted]).expect("a trust file")
+}
+
+fn unknown(name: &FileName) -> ClientError {
+    ClientError::NotFound(ArchiveError::NotFound(name.to_string()).to_string())
+}
+
+/// Memory does not fail: whatever does is a bug.
+fn bug(error: &impl fmt::Display) -> ClientError {
+    ClientError::Bug(format!("the fake archive: {error}"))
+}

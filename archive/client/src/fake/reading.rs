@@ -1,0 +1,222 @@
+//! Getting files out of the archive in memory: proven as they are over the wire.
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use archive_model::{FileName, GROUP_SIZE, ReplicaKind};
+use archive_proof::encode;
+use bytes::Bytes;
+use regex::{Regex, RegexBuilder};
+
+use super::replica::Replica;
+use super::{FakeArchive, Kept, bug, unknown};
+use crate::Answer;
+use crate::access::{
+    Access, Completeness, HeldReceipt, ListEntry, Listed, Listing, Reading, Salvage, Salvaged,
+    Selection, Slice, Slices, Wanted,
+};
+use crate::archive_status::ArchiveStatus;
+use crate::error::ClientError;
+use crate::ingest::CHUNK;
+
+impl FakeArchive {
+    /// The file that is wanted, and which bytes of it.
+    fn open(&self, wanted: &Wanted) -> Result<(Arc<Kept>, Range<u64>), ClientError> {
+        wanted.check()?;
+        let name = &wanted.name;
+        let kept = self.find(name).ok_or_else(|| unknown(name))?;
+        if let Some(id) = &wanted.replica {
+            let mut replicas = self.shared.replicas.iter();
+            match replicas.find(|replica| replica.id == *id) {
+                Some(replica) if replica.kind == ReplicaKind::Bitarchive => {}
+                Some(_) => {
+                    return Err(ClientError::Invalid(format!(
+                        "{id} keeps checksums only; read from another one"
+                    )));
+                }
+                None => {
+                    return Err(ClientError::Unavailable(format!(
+                        "{name} is in no replica that was asked for"
+                    )));
+                }
+            }
+        }
+        let range = wanted.range(kept.admission.size)?;
+        Ok((kept, range))
+    }
+
+    fn begin_reading(&self, wanted: &Wanted) -> Result<Reading, ClientError> {
+        let (kept, range) = self.open(wanted)?;
+        let of = Arc::clone(&kept);
+        let bytes = pieces(range.clone(), CHUNK).map(move |piece| of.part(&piece));
+        Ok(Reading::new(
+            kept.admission.clone(),
+            kept.envelope.clone(),
+            range,
+            tokio_stream::iter(bytes),
+        ))
+    }
+
+    fn begin_slices(&self, wanted: &Wanted) -> Result<Slices, ClientError> {
+        let (kept, range) = self.open(wanted)?;
+        let start = range.start - range.start % GROUP_SIZE;
+        let end = range.end.next_multiple_of(GROUP_SIZE);
+        let groups = start..end.min(kept.admission.size);
+        let of = Arc::clone(&kept);
+        let slices = pieces(groups, CHUNK).map(move |piece| of.prove(piece));
+        Ok(Slices::new(
+            kept.admission.clone(),
+            kept.envelope.clone(),
+            tokio_stream::iter(slices),
+        ))
+    }
+
+    fn begin_salvage(&self, wanted: &Wanted) -> Result<Salvage, ClientError> {
+        let (kept, range) = self.open(wanted)?;
+        let of = Arc::clone(&kept);
+        let parts = pieces(range.clone(), CHUNK);
+        let parts = parts.map(move |piece| of.part(&piece).map(Salvaged::Bytes));
+        Ok(Salvage::new(
+            kept.admission.clone(),
+            kept.envelope.clone(),
+            range,
+            tokio_stream::iter(parts),
+        ))
+    }
+
+    fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
+        let matching = matching(selection.matching.as_deref().unwrap_or_default())?;
+        let replica = match &selection.replica {
+            None => None,
+            Some(id) => {
+                let mut replicas = self.shared.replicas.iter();
+                let found = replicas.find(|replica| replica.id == *id);
+                Some(found.ok_or_else(|| {
+                    ClientError::NotFound(format!("replica {id} is not in the settings"))
+                })?)
+            }
+        };
+        let after = selection.after.as_ref();
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let state = self.state();
+        let files = state.files.range::<FileName, _>((after, Bound::Unbounded));
+        let is_wanted = |name: &FileName| {
+            let matching = matching.as_ref();
+            matching.is_none_or(|matching| matching.is_match(name.as_str()))
+        };
+        let mut items: Vec<_> = files
+            .filter(|(name, _)| is_wanted(name))
+            .map(|(_, kept)| Ok(Listed::Entry(Box::new(self.entry(kept, replica)))))
+            .collect();
+        items.push(Ok(Listed::End(Completeness {
+            count: items.len() as u64,
+            gaps: Vec::new(),
+        })));
+        Ok(Listing::new(tokio_stream::iter(items)))
+    }
+
+    fn entry(&self, kept: &Kept, replica: Option<&Replica>) -> ListEntry {
+        ListEntry {
+            name: kept.admission.name.clone(),
+            size: kept.admission.size,
+            root: Some(kept.admission.root),
+            found: replica.map(|replica| replica.found(kept.completed)),
+            replicas: match replica {
+                None => self.statuses(kept),
+                Some(_) => Vec::new(),
+            },
+        }
+    }
+
+    fn overview(&self) -> ArchiveStatus {
+        let mut state = self.state();
+        let now = state.now();
+        let bytes = state.files.values().map(|kept| kept.admission.size).sum();
+        let replicas = self.shared.replicas.iter();
+        ArchiveStatus {
+            replicas: replicas
+                .map(|replica| replica.overview(bytes, now))
+                .collect(),
+            files: state.files.len() as u64,
+            bytes,
+            below_required: 0,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            anomalies: std::collections::BTreeMap::new(),
+            held: None,
+            drains: Vec::new(),
+        }
+    }
+}
+
+impl Kept {
+    fn part(&self, range: &Range<u64>) -> Result<Bytes, ClientError> {
+        let at = |offset| usize::try_from(offset).map_err(|error| bug(&error));
+        Ok(self.bytes.slice(at(range.start)?..at(range.end)?))
+    }
+
+    fn prove(&self, range: Range<u64>) -> Result<Slice, ClientError> {
+        let mut encoded = Vec::new();
+        let proven = encode(
+            self.bytes.as_ref(),
+            Some(self.outboard.as_slice()),
+            self.admission.root,
+            self.admission.size,
+            std::slice::from_ref(&range),
+            &mut encoded,
+        );
+        proven.map_err(|error| bug(&error))?;
+        Ok(Slice {
+            range,
+            encoded: encoded.into(),
+        })
+    }
+}
+
+impl Access for FakeArchive {
+    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
+        Box::pin(async move { self.begin_reading(wanted) })
+    }
+
+    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+        Box::pin(async move { self.begin_slices(wanted) })
+    }
+
+    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+        Box::pin(async move { self.begin_salvage(wanted) })
+    }
+
+    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {
+        Box::pin(async move { self.begin_listing(selection) })
+    }
+
+    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
+        Box::pin(async move {
+            let kept = self.find(name).ok_or_else(|| unknown(name))?;
+            self.vouch(&kept)
+        })
+    }
+
+    fn status(&self) -> Answer<'_, ArchiveStatus> {
+        Box::pin(async move { Ok(self.overview()) })
+    }
+}
+
+/// A range in pieces of at most `most` bytes.
+fn pieces(range: Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
+    let Range { mut start, end } = range;
+    std::iter::from_fn(move || {
+        let piece = start..end.min(start.saturating_add(most));
+        start = piece.end;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Names that match as a whole; all, where there is no pattern.
+fn matching(pattern: &str) -> Result<Option<Regex>, ClientError> {
+    if pattern.is_empty() {
+        return Ok(None);
+    }
+    let whole = RegexBuilder::new(&format!("^(?:{pattern})$")).build();
+    let whole = whole.map_err(|error| ClientError::Invalid(format!("match: {error}")))?;
+    Ok(Some(whole))
+}

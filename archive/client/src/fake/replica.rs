@@ -1,0 +1,114 @@
+//! The replicas of the archive in memory: always there, always right.
+
+use std::fmt;
+use std::str::FromStr;
+
+use archive_model::{Groups, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_proof::Custody;
+use jiff::Timestamp;
+
+use crate::access::{Condition, Found};
+use crate::archive_status::{NodeStatus, ReplicaOverview, VolumeStatus};
+use crate::file_status::{Progress, ReplicaStatus};
+
+/// How much each volume can take, in bytes.
+const TOTAL: u64 = 1 << 40;
+
+/// A replica of one node with one volume.
+pub(super) struct Replica {
+    pub(super) id: ReplicaId,
+    pub(super) kind: ReplicaKind,
+    node: NodeId,
+    volume: VolumeId,
+}
+
+impl Replica {
+    /// Every replica, by id.
+    pub(super) fn all() -> Vec<Self> {
+        let replica = |name: &str, kind, volume: &str| Self {
+            id: id(name),
+            kind,
+            node: id(&format!("{name}-1")),
+            volume: id(volume),
+        };
+        vec![
+            replica("one", ReplicaKind::Bitarchive, "volume-one"),
+            replica("three", ReplicaKind::Checksum, "table"),
+            replica("two", ReplicaKind::Bitarchive, "volume-two"),
+        ]
+    }
+
+    /// What a receipt says of a copy.
+    pub(super) fn custody(&self, completed: Timestamp) -> Custody {
+        Custody {
+            replica: self.id.clone(),
+            kind: self.kind,
+            completed,
+            node: self.node.clone(),
+            volume: Some(self.volume.clone()),
+        }
+    }
+
+    /// How a file stands in it.
+    pub(super) fn status(&self, completed: Timestamp) -> ReplicaStatus {
+        ReplicaStatus {
+            replica: self.id.clone(),
+            progress: Progress::UploadCompleted,
+            reason: None,
+            node: Some(self.node.clone()),
+            volume: Some(self.volume.clone()),
+            completed: Some(completed),
+        }
+    }
+
+    /// Where and how a file is in it.
+    pub(super) fn found(&self, completed: Timestamp) -> Found {
+        Found {
+            node: self.node.clone(),
+            volume: Some(self.volume.clone()),
+            condition: Condition::Present,
+            corrupt: Groups::none(),
+            unreadable: Groups::none(),
+            stored: Some(completed),
+            verified: Some(completed),
+        }
+    }
+
+    /// How it is, with `bytes` in it.
+    pub(super) fn overview(&self, bytes: u64, now: Timestamp) -> ReplicaOverview {
+        let free = TOTAL.saturating_sub(bytes);
+        let volume = VolumeStatus {
+            volume: Some(self.volume.clone()),
+            path: "memory".to_owned(),
+            problem: None,
+            mode: "read-write".to_owned(),
+            total: TOTAL,
+            free,
+            retired: false,
+        };
+        let node = NodeStatus {
+            node: self.node.clone(),
+            endpoint: "memory".to_owned(),
+            volumes: vec![volume],
+            usable: free,
+            seen: Some(now),
+            alive: true,
+            mode: Some("read-write".to_owned()),
+            findings: 0,
+            oldest_verification: None,
+        };
+        ReplicaOverview {
+            replica: self.id.clone(),
+            kind: self.kind,
+            required: true,
+            problem: None,
+            nodes: vec![node],
+        }
+    }
+}
+
+/// An id that this crate has written itself.
+#[expect(clippy::expect_used, reason = "ours are all good")]
+pub(super) fn id<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
+    text.parse().expect("an id")
+}

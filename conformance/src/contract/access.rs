@@ -1,0 +1,438 @@
+//! What everyone who holds an [`Access`] may rely on.
+
+pub mod listing;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use anyhow::{Context, Result, ensure};
+use archive_client::{
+    Access, ArchiveStatus, ClientError, Completeness, Ingest, ListEntry, Listed, Salvaged,
+    Selection, Stored, Wanted, prove, record,
+};
+use archive_model::{FileName, GROUP_SIZE, ReplicaId, ReplicaKind};
+use archive_proof::{Admission, Envelope, Receipt, TrustFile, decode, record_proof};
+
+use super::{Outcome, deposit, name, noise, refusal, store};
+
+/// Some groups and a part of one: more than one piece of a stream.
+const SIZE: u64 = 40 * GROUP_SIZE + 7;
+
+/// An archive from both sides, and whose signatures count.
+#[derive(Clone, Copy)]
+pub struct Doors<'a> {
+    /// Who brings what is read.
+    pub depositor: &'a dyn Ingest,
+    /// Who reads.
+    pub reader: &'a dyn Access,
+    /// Whose signatures count.
+    pub trust: &'a TrustFile,
+}
+
+impl fmt::Debug for Doors<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doors").finish_non_exhaustive()
+    }
+}
+
+/// Holds one archive to every promise.
+pub async fn all(doors: Doors<'_>) -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome.hear(what_was_stored_comes_out(doors)).await;
+    outcome.hear(a_range_is_just_its_bytes(doors)).await;
+    outcome
+        .hear(what_lies_past_the_end_is_left_out(doors))
+        .await;
+    outcome.hear(an_empty_range_is_refused(doors)).await;
+    outcome.hear(an_unknown_name_is_not_found(doors)).await;
+    outcome.hear(a_replica_is_read_alone(doors)).await;
+    outcome
+        .hear(slices_prove_themselves_to_a_stranger(doors))
+        .await;
+    outcome
+        .hear(a_record_comes_out_and_proves_itself(doors))
+        .await;
+    outcome
+        .hear(nothing_is_missing_from_an_intact_salvage(doors))
+        .await;
+    outcome
+        .hear(listing::a_listing_is_sorted_counted_and_ended(doors))
+        .await;
+    outcome
+        .hear(listing::a_listing_goes_on_after_a_name(doors))
+        .await;
+    outcome.hear(listing::names_match_as_a_whole(doors)).await;
+    outcome
+        .hear(listing::a_replica_lists_what_it_has(doors))
+        .await;
+    outcome.hear(a_receipt_is_given_again(doors)).await;
+    outcome.hear(the_status_counts_every_file_once(doors)).await;
+    outcome
+}
+
+/// What was stored comes out whole, byte for byte, under the admission that was signed when it came in.
+pub async fn what_was_stored_comes_out(doors: Doors<'_>) -> Result<()> {
+    let (group, odd) = (GROUP_SIZE, 300 * GROUP_SIZE + 1);
+    for (size, seed) in [0, 1, group - 1, group, group + 1, SIZE, odd]
+        .into_iter()
+        .zip(1..)
+    {
+        let (name, bytes, stored) = doors
+            .put(&format!("access-whole-{size}.warc"), size, seed)
+            .await?;
+        let mut reading = doors.reader.get(&Wanted::whole(name)).await?;
+        ensure!(reading.range == (0..size), "{size}: {:?}", reading.range);
+        ensure!(
+            reading.admission == stored.admission,
+            "{:?}",
+            reading.admission
+        );
+        let signed = Admission::verify(&reading.envelope, doors.trust)?;
+        ensure!(signed == stored.admission, "{signed:?}");
+        let mut read = Vec::new();
+        while let Some(part) = reading.next().await? {
+            ensure!(!part.is_empty(), "{size}: nothing comes");
+            read.extend_from_slice(&part);
+        }
+        ensure!(read == bytes, "{size}: {} other bytes", read.len());
+    }
+    Ok(())
+}
+
+/// Of a range come its bytes, and none beside it, wherever it begins and ends.
+pub async fn a_range_is_just_its_bytes(doors: Doors<'_>) -> Result<()> {
+    let (name, bytes, _) = doors.put("access-ranges.warc", SIZE, 11).await?;
+    let group = GROUP_SIZE;
+    for (start, end) in [
+        (0, Some(1)),
+        (1, Some(2)),
+        (group - 1, Some(group + 1)),
+        (group, Some(2 * group)),
+        (3 * group + 5, Some(30 * group + 6)),
+        (SIZE - 1, Some(SIZE)),
+        (SIZE - 8, None),
+    ] {
+        let (range, read) = doors.read(&name, start, end).await?;
+        let meant = start..end.unwrap_or(SIZE);
+        ensure!(range == meant, "{range:?} comes for {meant:?}");
+        ensure!(
+            Some(read.as_slice()) == within(&bytes, &meant),
+            "{meant:?} differs"
+        );
+    }
+    Ok(())
+}
+
+/// What of a range lies past the end of the file is left out; a range that begins there is refused.
+pub async fn what_lies_past_the_end_is_left_out(doors: Doors<'_>) -> Result<()> {
+    let (name, bytes, _) = doors.put("access-end.warc", SIZE, 12).await?;
+    for (start, end) in [
+        (0, SIZE + 1),
+        (GROUP_SIZE + 1, u64::MAX),
+        (SIZE - 1, SIZE + GROUP_SIZE),
+    ] {
+        let (range, read) = doors
+            .read(&name, start, Some(end))
+            .await
+            .with_context(|| format!("{start}..{end}"))?;
+        ensure!(range == (start..SIZE), "{range:?} comes for {start}..{end}");
+        ensure!(
+            Some(read.as_slice()) == within(&bytes, &range),
+            "{start}..{end} differs"
+        );
+    }
+    for (start, end) in [
+        (SIZE, None),
+        (SIZE, Some(SIZE + 1)),
+        (SIZE + 1, None),
+        (u64::MAX, None),
+    ] {
+        let error = refusal(doors.read(&name, start, end).await)?;
+        ensure!(
+            matches!(error, ClientError::Invalid(_)),
+            "{start}..{end:?}: {error:?}"
+        );
+    }
+    let (empty, _, _) = doors.put("access-end-of-nothing.warc", 0, 0).await?;
+    let (range, read) = doors.read(&empty, 0, Some(5)).await?;
+    ensure!(range == (0..0) && read.is_empty(), "{range:?} of nothing");
+    let error = refusal(doors.read(&empty, 1, None).await)?;
+    ensure!(matches!(error, ClientError::Invalid(_)), "{error:?}");
+    Ok(())
+}
+
+/// A range that is empty, or ends before it begins, is refused.
+pub async fn an_empty_range_is_refused(doors: Doors<'_>) -> Result<()> {
+    let (name, _, _) = doors.put("access-empty-range.warc", 100, 13).await?;
+    for (start, end) in [(0, 0), (7, 7), (8, 7), (u64::MAX, 0)] {
+        let error = refusal(doors.read(&name, start, Some(end)).await)?;
+        ensure!(
+            matches!(error, ClientError::Invalid(_)),
+            "{start}..{end}: {error:?}"
+        );
+    }
+    Ok(())
+}
+
+/// A name that nobody stored is not found, whatever is asked of it.
+pub async fn an_unknown_name_is_not_found(doors: Doors<'_>) -> Result<()> {
+    let name = name("access-never.warc")?;
+    let whole = Wanted::whole(name.clone());
+    let Doors { reader, .. } = doors;
+    for (call, error) in [
+        ("get", refusal(reader.get(&whole).await)?),
+        ("slices", refusal(reader.slices(&whole).await)?),
+        ("salvage", refusal(reader.salvage(&whole).await)?),
+        ("receipt", refusal(reader.receipt(&name).await)?),
+    ] {
+        ensure!(
+            matches!(error, ClientError::NotFound(_)),
+            "{call}: {error:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Each replica that has bytes gives them alone; one that has none, or that there is not, is not replaced by another.
+pub async fn a_replica_is_read_alone(doors: Doors<'_>) -> Result<()> {
+    let (name, bytes, _) = doors.put("access-replicas.warc", SIZE, 14).await?;
+    for (replica, kind) in doors.replicas().await? {
+        let wanted = Wanted {
+            replica: Some(replica.clone()),
+            ..Wanted::whole(name.clone())
+        };
+        let read = doors.read_all(&wanted).await;
+        match kind {
+            ReplicaKind::Bitarchive => ensure!(read?.1 == bytes, "{replica} differs"),
+            ReplicaKind::Checksum => {
+                let error = refusal(read)?;
+                ensure!(
+                    matches!(error, ClientError::Invalid(_)),
+                    "{replica}: {error:?}"
+                );
+            }
+        }
+    }
+    let nowhere = Wanted {
+        replica: Some(ReplicaId::new("nowhere")?),
+        ..Wanted::whole(name)
+    };
+    refusal(doors.read_all(&nowhere).await)?;
+    let selection = Selection {
+        replica: nowhere.replica,
+        ..Selection::default()
+    };
+    refusal(doors.list(&selection).await)?;
+    Ok(())
+}
+
+/// Slices are whole groups that cover the range without a gap, and prove themselves to anyone who has the admission.
+pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<()> {
+    let (name, bytes, stored) = doors.put("access-slices.warc", SIZE, 15).await?;
+    let (start, end) = (GROUP_SIZE + 3, 39 * GROUP_SIZE + 1);
+    for (start, end, first, last) in [
+        (start, Some(end), GROUP_SIZE, 40 * GROUP_SIZE),
+        (0, None, 0, SIZE),
+        (SIZE - 1, None, 40 * GROUP_SIZE, SIZE),
+    ] {
+        let wanted = Wanted {
+            start,
+            end,
+            ..Wanted::whole(name.clone())
+        };
+        let mut slices = doors.reader.slices(&wanted).await?;
+        let signed = Admission::verify(&slices.envelope, doors.trust)?;
+        ensure!(signed == stored.admission, "{signed:?}");
+        let mut at = first;
+        while let Some(slice) = slices.next().await? {
+            let Range { start, end } = slice.range;
+            ensure!(start == at, "{start} comes after {at}");
+            let mut proven = Vec::new();
+            decode(
+                slice.encoded.as_ref(),
+                signed.root,
+                signed.size,
+                std::slice::from_ref(&(start..end)),
+                |_, bytes| {
+                    proven.extend_from_slice(bytes);
+                    Ok(())
+                },
+            )?;
+            ensure!(
+                Some(proven.as_slice()) == within(&bytes, &(start..end)),
+                "{start}..{end} differs"
+            );
+            at = end;
+        }
+        ensure!(at == last, "ends at {at}, not at {last}");
+    }
+    Ok(())
+}
+
+/// A record comes out by its offset alone, however small the file, and its proof needs nobody's word.
+pub async fn a_record_comes_out_and_proves_itself(doors: Doors<'_>) -> Result<()> {
+    let warc = |block: &[u8]| {
+        let head = format!("WARC/1.1\r\nContent-Length: {}\r\n\r\n", block.len());
+        [head.as_bytes(), block, b"\r\n\r\n"].concat()
+    };
+    let records = [warc(b"one"), warc(&noise(100_000, 16)), warc(b"three")];
+    let (name, file) = (name("access-records.warc")?, records.concat());
+    store(doors.depositor, &name, &file).await?;
+    let mut start = 0;
+    for expected in &records {
+        let mut record = record(doors.reader, &name, start, None).await?;
+        let mut read = Vec::new();
+        while let Some(part) = record.next().await? {
+            read.extend_from_slice(&part);
+        }
+        let end = start + expected.len() as u64;
+        ensure!(record.range() == (start..end), "{:?}", record.range());
+        ensure!(read == *expected, "the record at {start} differs");
+        let proof = prove(doors.reader, &name, start..end, Vec::new()).await?;
+        let mut proven = Vec::new();
+        let said = record_proof::verify(proof.as_slice(), doors.trust, |bytes: &[u8]| {
+            proven.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        ensure!(said.range == (start..end), "{:?}", said.range);
+        ensure!(proven == *expected, "what is proven at {start} differs");
+        start = end;
+    }
+    Ok(())
+}
+
+/// What is left of a file that is intact is all of it.
+pub async fn nothing_is_missing_from_an_intact_salvage(doors: Doors<'_>) -> Result<()> {
+    let (name, bytes, stored) = doors.put("access-salvage.warc", SIZE, 17).await?;
+    for (start, end) in [
+        (0, None),
+        (GROUP_SIZE + 1, Some(3 * GROUP_SIZE)),
+        (5, Some(SIZE + 9)),
+    ] {
+        let wanted = Wanted {
+            start,
+            end,
+            ..Wanted::whole(name.clone())
+        };
+        let mut salvage = doors.reader.salvage(&wanted).await?;
+        let signed = Admission::verify(&salvage.envelope, doors.trust)?;
+        ensure!(signed == stored.admission, "{signed:?}");
+        let meant = start..end.unwrap_or(SIZE).min(SIZE);
+        ensure!(salvage.range == meant, "{:?} for {meant:?}", salvage.range);
+        let mut read = Vec::new();
+        while let Some(part) = salvage.next().await? {
+            match part {
+                Salvaged::Bytes(part) => read.extend_from_slice(&part),
+                Salvaged::Hole(hole) => anyhow::bail!("{hole:?} in an intact file"),
+            }
+        }
+        ensure!(
+            Some(read.as_slice()) == within(&bytes, &meant),
+            "{meant:?} differs"
+        );
+    }
+    Ok(())
+}
+
+/// The receipt of a file is given again: signed, of the same admission and the same replicas.
+pub async fn a_receipt_is_given_again(doors: Doors<'_>) -> Result<()> {
+    let (name, _, stored) = doors.put("access-receipt.warc", 1000, 19).await?;
+    let held = doors.reader.receipt(&name).await?;
+    let envelope = Envelope::parse(held.envelope.as_bytes())?;
+    let (receipt, admission) = Receipt::verify(&envelope, doors.trust)?;
+    ensure!(receipt == held.receipt, "{receipt:?}");
+    ensure!(admission == held.admission, "{admission:?}");
+    ensure!(admission == stored.admission, "{admission:?}");
+    ensure!(receipt.replicas == stored.receipt.replicas, "{receipt:?}");
+    Ok(())
+}
+
+/// The status counts every file and byte once, whatever is stored again, and names every replica.
+pub async fn the_status_counts_every_file_once(doors: Doors<'_>) -> Result<()> {
+    let counts = |status: &ArchiveStatus| (status.files, status.bytes);
+    let before = doors.reader.status().await?;
+    let (name, bytes, stored) = doors.put("access-status.warc", 1000, 20).await?;
+    store(doors.depositor, &name, &bytes).await?;
+    let after = doors.reader.status().await?;
+    let (files, size) = counts(&before);
+    ensure!(
+        counts(&after) == (files + 1, size + 1000),
+        "{:?} after {:?}",
+        counts(&after),
+        counts(&before)
+    );
+    for replica in &after.replicas {
+        ensure!(replica.problem.is_none(), "{replica:?}");
+        let live = replica.nodes.iter().filter(|node| node.alive).count();
+        ensure!(live > 0, "{replica:?}");
+    }
+    let named = after.replicas.len();
+    ensure!(named == stored.replicas.len(), "{named} replicas");
+    Ok(())
+}
+
+impl Doors<'_> {
+    /// Stores bytes of this size.
+    async fn put(&self, text: &str, size: u64, seed: u64) -> Result<(FileName, Vec<u8>, Stored)> {
+        let (name, bytes) = (name(text)?, noise(usize::try_from(size)?, seed));
+        let stored = super::bring(self.depositor, &deposit(&name, &bytes)).await?;
+        Ok((name, bytes, stored))
+    }
+
+    async fn read(
+        &self,
+        name: &FileName,
+        start: u64,
+        end: Option<u64>,
+    ) -> Result<(Range<u64>, Vec<u8>), ClientError> {
+        let wanted = Wanted {
+            start,
+            end,
+            ..Wanted::whole(name.clone())
+        };
+        self.read_all(&wanted).await
+    }
+
+    /// Which bytes come, and the bytes.
+    async fn read_all(&self, wanted: &Wanted) -> Result<(Range<u64>, Vec<u8>), ClientError> {
+        let mut reading = self.reader.get(wanted).await?;
+        let mut bytes = Vec::new();
+        while let Some(part) = reading.next().await? {
+            bytes.extend_from_slice(&part);
+        }
+        Ok((reading.range, bytes))
+    }
+
+    /// A whole listing: it has one end, and nothing after it.
+    async fn list(
+        &self,
+        selection: &Selection,
+    ) -> Result<(Vec<ListEntry>, Completeness), ClientError> {
+        let mut listing = self.reader.list(selection).await?;
+        let mut entries = Vec::new();
+        let end = loop {
+            match listing.next().await? {
+                Some(Listed::Entry(entry)) => entries.push(*entry),
+                Some(Listed::End(end)) => break end,
+                None => return Err(ClientError::Bug("a listing without an end".to_owned())),
+            }
+        };
+        match listing.next().await? {
+            None => Ok((entries, end)),
+            Some(more) => Err(ClientError::Bug(format!("after the end comes {more:?}"))),
+        }
+    }
+
+    /// Every replica, and what it keeps.
+    async fn replicas(&self) -> Result<BTreeMap<ReplicaId, ReplicaKind>> {
+        let status = self.reader.status().await?;
+        let replicas = status.replicas.into_iter();
+        Ok(replicas.map(|one| (one.replica, one.kind)).collect())
+    }
+}
+
+/// The bytes of a range.
+fn within<'a>(bytes: &'a [u8], range: &Range<u64>) -> Option<&'a [u8]> {
+    bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+}

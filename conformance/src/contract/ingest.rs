@@ -1,0 +1,490 @@
+//! What everyone who holds an [`Ingest`] may rely on.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, ensure};
+use archive_client::{Announced, ClientError, Deposit, Ingest, Progress, StoreEvent};
+use archive_model::{FileName, Root};
+use archive_proof::{Envelope, ReadAt, Receipt, TrustFile};
+
+use super::{Outcome, bring, deposit, name, noise, refusal, root, store};
+
+/// More than one piece of a stream, and no multiple of anything.
+const SIZE: usize = 600_007;
+
+/// Bytes whose digests are in every textbook.
+const ABC: &[u8] = b"abc";
+
+/// Their SHA-256 (FIPS 180-2) and MD5 (RFC 1321).
+const SHA256: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const MD5: [u8; 16] = [
+    0x90, 0x01, 0x50, 0x98, 0x3c, 0xd2, 0x4f, 0xb0, 0xd6, 0x96, 0x3f, 0x7d, 0x28, 0xe1, 0x7f, 0x72,
+];
+
+/// What makes an announcement wrong.
+type Spoil = fn(&mut Announced);
+
+/// Holds one archive to every promise. `another` stands at a door of the same archive, under another name.
+pub async fn all(archive: &dyn Ingest, another: &dyn Ingest, trust: &TrustFile) -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome
+        .hear(a_receipt_proves_what_was_stored(archive, trust))
+        .await;
+    outcome
+        .hear(same_content_again_is_a_success(archive, trust))
+        .await;
+    outcome
+        .hear(same_name_other_bytes_is_refused(archive))
+        .await;
+    outcome
+        .hear(every_announced_digest_is_compared(archive))
+        .await;
+    outcome.hear(every_strong_digest_proves(archive)).await;
+    outcome
+        .hear(md5_or_nothing_proves_no_sameness(archive))
+        .await;
+    outcome.hear(that_nothing_is_known_is_said(archive)).await;
+    outcome.hear(a_short_source_stores_nothing(archive)).await;
+    outcome.hear(a_long_source_stores_nothing(archive)).await;
+    outcome
+        .hear(a_source_that_failed_may_come_again(archive))
+        .await;
+    outcome.hear(an_empty_file_is_a_file(archive)).await;
+    outcome.hear(stat_says_what_was_admitted(archive)).await;
+    outcome.hear(an_unknown_name_is_not_found(archive)).await;
+    outcome
+        .hear(stat_is_of_own_files_only(archive, another))
+        .await;
+    outcome
+        .hear(names_that_differ_in_case_are_two(archive))
+        .await;
+    outcome.hear(whoever_watches_hears_the_end(archive)).await;
+    outcome
+        .hear(two_with_one_content_both_succeed(archive, another))
+        .await;
+    outcome
+        .hear(two_with_other_contents_leave_one(archive, another))
+        .await;
+    outcome
+}
+
+/// A success bears a receipt, signed by a key that counts, for this name, size and content, of every replica.
+pub async fn a_receipt_proves_what_was_stored(
+    archive: &dyn Ingest,
+    trust: &TrustFile,
+) -> Result<()> {
+    let (name, bytes) = (name("ingest-receipt.warc.gz")?, noise(SIZE, 1));
+    let stored = store(archive, &name, &bytes).await?;
+    let envelope = Envelope::parse(stored.envelope.as_bytes())?;
+    let (receipt, admission) = Receipt::verify(&envelope, trust)?;
+    ensure!(
+        (&receipt, &admission) == (&stored.receipt, &stored.admission),
+        "the receipt says {receipt:?}, the answer {:?}",
+        stored.receipt
+    );
+    let said = (&admission.name, admission.size, admission.root);
+    let meant = (&name, bytes.len() as u64, root(&bytes));
+    ensure!(said == meant, "{said:?} was admitted, not {meant:?}");
+    ensure!(!stored.already, "it is said to have been there");
+    let done = stored.replicas.iter();
+    let done = done.filter(|replica| replica.progress == Progress::UploadCompleted);
+    let mut done: Vec<_> = done.map(|replica| &replica.replica).collect();
+    let mut receipted: Vec<_> = receipt.replicas.iter().map(|one| &one.replica).collect();
+    done.sort();
+    receipted.sort();
+    ensure!(
+        done == receipted,
+        "{done:?} have it, and the receipt is for {receipted:?}"
+    );
+    Ok(())
+}
+
+/// Storing the same content again is a success, which says that it was there, and changes nothing.
+pub async fn same_content_again_is_a_success(
+    archive: &dyn Ingest,
+    trust: &TrustFile,
+) -> Result<()> {
+    let (name, bytes) = (name("ingest-again.warc")?, noise(SIZE, 2));
+    let first = store(archive, &name, &bytes).await?;
+    let again = store(archive, &name, &bytes).await?;
+    ensure!(again.already, "it is said not to have been there");
+    ensure!(
+        again.admission == first.admission,
+        "admitted first as {:?}, then as {:?}",
+        first.admission,
+        again.admission
+    );
+    Receipt::verify(&Envelope::parse(again.envelope.as_bytes())?, trust)?;
+    Ok(())
+}
+
+/// A name has one content, for ever: other bytes, more or fewer of them, are refused, and the first stay.
+pub async fn same_name_other_bytes_is_refused(archive: &dyn Ingest) -> Result<()> {
+    let (name, bytes) = (name("ingest-other.warc")?, noise(1000, 3));
+    let first = store(archive, &name, &bytes).await?;
+    let (longer, shorter) = ([bytes.as_slice(), b"!"].concat(), noise(999, 3));
+    for other in [&noise(1000, 4), &longer, &shorter, &Vec::new()] {
+        let error = refusal(store(archive, &name, other).await)?;
+        ensure!(
+            matches!(error, ClientError::Exists(_)),
+            "{} other bytes: {error:?}",
+            other.len()
+        );
+    }
+    // The right root with another size is no announcement of these bytes.
+    let odd = Deposit {
+        size: 1001,
+        source: Arc::new(longer),
+        ..deposit(&name, &bytes)
+    };
+    let error = refusal(bring(archive, &odd).await)?;
+    ensure!(matches!(error, ClientError::Exists(_)), "odd: {error:?}");
+    let again = store(archive, &name, &bytes).await?;
+    ensure!(again.admission == first.admission, "{:?}", again.admission);
+    Ok(())
+}
+
+/// Each digest that is announced is held against the bytes; one that is wrong refuses them, and takes no name.
+pub async fn every_announced_digest_is_compared(archive: &dyn Ingest) -> Result<()> {
+    let wrong: [(&str, Spoil); 3] = [
+        ("blake3", |a| a.blake3 = Some(root(b"abd"))),
+        ("sha256", |a| a.sha256 = a.sha256.map(flipped)),
+        ("md5", |a| a.md5 = a.md5.map(flipped)),
+    ];
+    for (which, spoil) in wrong {
+        let name = name(&format!("ingest-wrong-{which}.warc"))?;
+        let good = everything(&name)?;
+        let mut bad = good.clone();
+        spoil(&mut bad.announced);
+        let error = refusal(bring(archive, &bad).await)?;
+        ensure!(
+            matches!(error, ClientError::Mismatch(_)),
+            "{which}: {error:?}"
+        );
+        is_unknown(archive, &name).await?;
+        let stored = bring(archive, &good).await?;
+        ensure!(!stored.already, "{which}: there, though it was refused");
+        // Now that the name has bytes, a wrong digest is one of other bytes.
+        let error = refusal(bring(archive, &bad).await)?;
+        ensure!(
+            matches!(error, ClientError::Exists(_)),
+            "{which}: {error:?}"
+        );
+    }
+    Ok(())
+}
+
+/// BLAKE3 alone, or SHA-256 alone, says that it is the same content.
+pub async fn every_strong_digest_proves(archive: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-strong.warc")?;
+    let whole = everything(&name)?;
+    bring(archive, &whole).await?;
+    let Announced { blake3, sha256, .. } = whole.announced;
+    let none = Announced::default();
+    for announced in [Announced { blake3, ..none }, Announced { sha256, ..none }] {
+        let one = Deposit {
+            announced,
+            // The archive need not read what it knows.
+            source: Arc::new(Failing(0)),
+            ..whole.clone()
+        };
+        let stored = bring(archive, &one).await?;
+        ensure!(stored.already, "{announced:?}");
+    }
+    Ok(())
+}
+
+/// Where MD5 or nothing is announced, the bytes themselves are compared.
+pub async fn md5_or_nothing_proves_no_sameness(archive: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-weak.warc")?;
+    let whole = everything(&name)?;
+    bring(archive, &whole).await?;
+    let none = Announced::default();
+    let md5 = Announced {
+        md5: Some(MD5),
+        ..none
+    };
+    for announced in [md5, none] {
+        let weak = Deposit {
+            announced,
+            no_digest: true,
+            ..whole.clone()
+        };
+        let stored = bring(archive, &weak).await?;
+        ensure!(stored.already, "{announced:?}");
+    }
+    let other = Deposit {
+        announced: none,
+        no_digest: true,
+        source: Arc::new(b"abd".to_vec()),
+        ..whole
+    };
+    let error = refusal(bring(archive, &other).await)?;
+    ensure!(matches!(error, ClientError::Exists(_)), "{error:?}");
+    Ok(())
+}
+
+/// Without a digest a file is taken only where that is said.
+pub async fn that_nothing_is_known_is_said(archive: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-no-digest.warc")?;
+    let silent = Deposit {
+        announced: Announced::default(),
+        ..deposit(&name, ABC)
+    };
+    let error = refusal(bring(archive, &silent).await)?;
+    ensure!(matches!(error, ClientError::Invalid(_)), "{error:?}");
+    is_unknown(archive, &name).await?;
+    let said = Deposit {
+        no_digest: true,
+        ..silent
+    };
+    let stored = bring(archive, &said).await?;
+    ensure!(stored.admission.root == root(ABC), "{:?}", stored.admission);
+    Ok(())
+}
+
+/// A source that has fewer bytes than were announced is the depositor's own error, and stores nothing.
+pub async fn a_short_source_stores_nothing(archive: &dyn Ingest) -> Result<()> {
+    for (which, size) in [("one", 4), ("far", u64::MAX)] {
+        let name = name(&format!("ingest-short-by-{which}.warc"))?;
+        let short = Deposit {
+            size,
+            ..deposit(&name, ABC)
+        };
+        let error = refusal(bring(archive, &short).await)?;
+        ensure!(
+            matches!(error, ClientError::Source { .. }),
+            "{size}: {error:?}"
+        );
+        is_unknown(archive, &name).await?;
+    }
+    Ok(())
+}
+
+/// A source that has more bytes than were announced is not what was announced, and stores nothing.
+pub async fn a_long_source_stores_nothing(archive: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-long.warc")?;
+    let long = Deposit {
+        size: 2,
+        ..deposit(&name, ABC)
+    };
+    let error = refusal(bring(archive, &long).await)?;
+    ensure!(matches!(error, ClientError::Mismatch(_)), "{error:?}");
+    is_unknown(archive, &name).await?;
+    let stored = store(archive, &name, ABC).await?;
+    ensure!(!stored.already, "there, though it was refused");
+    Ok(())
+}
+
+/// A source that cannot be read to its end stores nothing; when it can, the whole of it is stored.
+pub async fn a_source_that_failed_may_come_again(archive: &dyn Ingest) -> Result<()> {
+    let (name, bytes) = (name("ingest-failed.warc")?, noise(SIZE, 5));
+    let good = deposit(&name, &bytes);
+    let bad = Deposit {
+        source: Arc::new(Failing(SIZE as u64 / 2)),
+        ..good.clone()
+    };
+    let error = refusal(bring(archive, &bad).await)?;
+    ensure!(matches!(error, ClientError::Source { .. }), "{error:?}");
+    is_unknown(archive, &name).await?;
+    // What came of the broken stream may be kept, and must not be believed.
+    let stored = bring(archive, &good).await?;
+    ensure!(!stored.already, "there, though it never was whole");
+    ensure!(
+        stored.admission.root == root(&bytes),
+        "{:?}",
+        stored.admission
+    );
+    Ok(())
+}
+
+/// A file of no bytes is stored as any other.
+pub async fn an_empty_file_is_a_file(archive: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-empty.warc")?;
+    let stored = store(archive, &name, &[]).await?;
+    let status = archive.stat(&name).await?;
+    for (size, found) in [
+        (stored.admission.size, stored.admission.root),
+        (status.size, status.root),
+    ] {
+        ensure!((size, found) == (0, root(&[])), "{size} bytes, {found}");
+    }
+    ensure!(store(archive, &name, &[]).await?.already, "not there");
+    Ok(())
+}
+
+/// How a file stands is told as it was admitted, for every replica.
+pub async fn stat_says_what_was_admitted(archive: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-stat.warc")?;
+    let stored = bring(archive, &everything(&name)?).await?;
+    let (status, admission) = (archive.stat(&name).await?, stored.admission);
+    ensure!(
+        (status.size, status.root, status.admitted)
+            == (admission.size, admission.root, admission.admitted),
+        "{status:?}, admitted as {admission:?}"
+    );
+    ensure!(
+        (&status.name, &status.depositor) == (&name, &admission.depositor),
+        "{status:?}, admitted as {admission:?}"
+    );
+    let digests = &status.digests;
+    ensure!(
+        digests.sha256 == Some(sha256()?) && digests.md5 == Some(MD5),
+        "{digests:?}"
+    );
+    ensure!(*digests == admission.digests, "{:?}", admission.digests);
+    ensure!(
+        status.replicas == stored.replicas,
+        "{:?}, stored as {:?}",
+        status.replicas,
+        stored.replicas
+    );
+    Ok(())
+}
+
+/// A name that nobody stored is not found.
+pub async fn an_unknown_name_is_not_found(archive: &dyn Ingest) -> Result<()> {
+    is_unknown(archive, &name("ingest-never.warc")?).await
+}
+
+/// A depositor sees its own files only; that another has the same bytes is no secret to who brings them.
+pub async fn stat_is_of_own_files_only(archive: &dyn Ingest, another: &dyn Ingest) -> Result<()> {
+    let name = name("ingest-own.warc")?;
+    store(archive, &name, ABC).await?;
+    is_unknown(another, &name).await?;
+    ensure!(store(another, &name, ABC).await?.already, "not there");
+    is_unknown(another, &name).await?;
+    archive.stat(&name).await?;
+    Ok(())
+}
+
+/// Names that differ only in case are two files, and whoever stores the second is told.
+pub async fn names_that_differ_in_case_are_two(archive: &dyn Ingest) -> Result<()> {
+    let (small, large) = (name("ingest-øl.warc")?, name("ingest-ØL.warc")?);
+    let first = store(archive, &small, ABC).await?;
+    ensure!(
+        first.similar_name.is_none(),
+        "{:?} is there before it came",
+        first.similar_name
+    );
+    let second = store(archive, &large, b"other").await?;
+    ensure!(
+        second.similar_name.as_deref() == Some(small.as_str()),
+        "{:?}",
+        second.similar_name
+    );
+    ensure!(
+        archive.stat(&small).await?.root == root(ABC),
+        "the first changed"
+    );
+    Ok(())
+}
+
+/// Whoever watches hears of every byte that was sent, and of no more than there are.
+pub async fn whoever_watches_hears_the_end(archive: &dyn Ingest) -> Result<()> {
+    let (name, bytes) = (name("ingest-watched.warc")?, noise(SIZE, 6));
+    let heard = Mutex::new(Vec::new());
+    let watch = |event: StoreEvent<'_>| {
+        if let StoreEvent::Sent(bytes) = event {
+            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.push(bytes);
+        }
+    };
+    archive.store(&deposit(&name, &bytes), &watch).await?;
+    let heard = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ensure!(heard.iter().max() == Some(&(SIZE as u64)), "{heard:?}");
+    Ok(())
+}
+
+/// Two who store one content at once have both stored it.
+pub async fn two_with_one_content_both_succeed(
+    archive: &dyn Ingest,
+    another: &dyn Ingest,
+) -> Result<()> {
+    let (name, bytes) = (name("ingest-together.warc")?, noise(SIZE, 7));
+    let both = tokio::join!(store(archive, &name, &bytes), store(another, &name, &bytes));
+    let (first, second) = (both.0?.admission, both.1?.admission);
+    ensure!(first == second, "{first:?} and {second:?}");
+    Ok(())
+}
+
+/// Of two who store other contents under one name at once, one has stored it, and the other is refused.
+pub async fn two_with_other_contents_leave_one(
+    archive: &dyn Ingest,
+    another: &dyn Ingest,
+) -> Result<()> {
+    let name = name("ingest-apart.warc")?;
+    let (one, other) = (noise(SIZE, 8), noise(SIZE, 9));
+    let both = tokio::join!(store(archive, &name, &one), store(another, &name, &other));
+    let (stored, refused, by) = match both {
+        (Ok(stored), Err(refused)) => (stored, refused, archive),
+        (Err(refused), Ok(stored)) => (stored, refused, another),
+        both => anyhow::bail!("{both:?}"),
+    };
+    // Busy, where it gave up before the other was done.
+    ensure!(
+        matches!(refused, ClientError::Exists(_) | ClientError::Busy(_)),
+        "{refused:?}"
+    );
+    let status = by.stat(&name).await?;
+    ensure!(
+        status.root == stored.admission.root,
+        "{status:?}, admitted as {:?}",
+        stored.admission
+    );
+    Ok(())
+}
+
+/// A source that cannot be read from this byte on; before it there are zeros.
+struct Failing(u64);
+
+impl ReadAt for Failing {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.0.saturating_sub(offset);
+        if left == 0 {
+            return Err(io::Error::other("bad sector"));
+        }
+        let count = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        if let Some(read) = buffer.get_mut(..count) {
+            read.fill(0);
+        }
+        Ok(count)
+    }
+}
+
+async fn is_unknown(archive: &dyn Ingest, name: &FileName) -> Result<()> {
+    let error = refusal(archive.stat(name).await)?;
+    ensure!(
+        matches!(error, ClientError::NotFound(_)),
+        "stat of {name}: {error:?}"
+    );
+    Ok(())
+}
+
+/// A deposit of [`ABC`] with all that is known of it.
+fn everything(name: &FileName) -> Result<Deposit> {
+    let announced = Announced {
+        blake3: Some(root(ABC)),
+        sha256: Some(sha256()?),
+        md5: Some(MD5),
+    };
+    Ok(Deposit {
+        announced,
+        ..deposit(name, ABC)
+    })
+}
+
+fn sha256() -> Result<[u8; 32]> {
+    // Another hash in the same form.
+    Ok(*SHA256.parse::<Root>()?.as_bytes())
+}
+
+fn flipped<const N: usize>(mut digest: [u8; N]) -> [u8; N] {
+    if let Some(last) = digest.last_mut() {
+        *last ^= 1;
+    }
+    digest
+}

@@ -1,0 +1,178 @@
+//! What is promised of each trait, held against everything that implements it: one archive over the wire, the one in
+//! memory, both kinds of replica, and all that bytes are read from. `seeded` shows that a suite can fail.
+
+mod seeded;
+
+use archive_client::{Depositor, FakeArchive, Keeper};
+use archive_durable::UncachedFile;
+use archive_proof::{Admission, ReadAt};
+use archive_rpc::{Expected, Limits, Role, connect_lazy};
+use conformance::contract::access::{self, Doors};
+use conformance::contract::preservation::{self, People};
+use conformance::contract::replica::{self, Foreman};
+use conformance::contract::{Outcome, ingest, read_at};
+use conformance::tree;
+use proto_archive::wire::replica_client::ReplicaClient;
+use tonic::transport::Channel;
+
+use super::visits::{limits, name, noise, store};
+use super::world::{CHECKSUMS, Cluster, MONITORS, on_a_cluster};
+use crate::assert_none;
+
+/// What came of every suite that was run, each with whom it was run on.
+#[derive(Default)]
+struct Said {
+    kept: usize,
+    broken: Vec<String>,
+}
+
+impl Said {
+    fn take(&mut self, of: &str, outcome: &Outcome) {
+        assert!(outcome.kept() > 0 || !outcome.broken().is_empty(), "{of}");
+        self.kept += outcome.kept();
+        let broken = outcome.broken().iter();
+        self.broken
+            .extend(broken.map(|promise| format!("{of}: {promise}")));
+    }
+
+    fn check(&self) {
+        assert!(self.kept > 0, "nothing was promised");
+        assert_none(
+            &self.broken,
+            "mend what breaks its promise: `conformance/src/contract` says what it is",
+        );
+    }
+}
+
+#[test]
+fn contracts() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let mut said = Said::default();
+        let (depositor, another): (Depositor, Depositor) =
+            (cluster.depositor(), cluster.depositor_as("harvester/h-2"));
+        let outcome = ingest::all(&depositor, &another, cluster.trust()).await;
+        said.take("ingest over the wire", &outcome);
+        let reader = cluster.reader();
+        let doors = Doors {
+            depositor: &depositor,
+            reader: &reader,
+            trust: cluster.trust(),
+        };
+        said.take("access over the wire", &access::all(doors).await);
+        let keeper = |grant| Keeper::new(cluster.channel(grant), limits());
+        let people = People {
+            depositor: &depositor,
+            officer: &keeper("officer/ole"),
+            custodian: &keeper("custodian/cora"),
+            second: &keeper("custodian/carl"),
+        };
+        said.take(
+            "preservation over the wire",
+            &preservation::all(people).await,
+        );
+
+        let mut files = Vec::new();
+        for n in 0..3 {
+            let stored = store(cluster, &name(&format!("replica-{n}")), &noise(1000, n)).await;
+            files.push(stored.unwrap().admission);
+        }
+        let monitor = foreman(cluster, MONITORS[0], "one", &files);
+        said.take("a monitor", &replica::all(&monitor).await);
+        let checksums = foreman(cluster, CHECKSUMS, "three", &files);
+        said.take("a checksum replica", &replica::all(&checksums).await);
+        said.check();
+    });
+}
+
+fn foreman<'a>(
+    cluster: &Cluster,
+    part: &str,
+    replica: &str,
+    files: &'a [Admission],
+) -> Foreman<'a> {
+    let client = |grant: &str| -> ReplicaClient<Channel> {
+        let channel = connect_lazy(
+            &cluster.address(part),
+            &cluster.credentials(grant),
+            &Expected::role(Role::Monitor),
+            &Limits::default(),
+        );
+        ReplicaClient::new(channel.unwrap())
+    };
+    Foreman {
+        repository: client("repository/kb"),
+        node: client(&format!("node/{replica}-1")),
+        replica: replica.parse().unwrap(),
+        files,
+    }
+}
+
+#[tokio::test]
+async fn the_archive_in_memory_keeps_the_contract() {
+    let mut said = Said::default();
+    let archive = FakeArchive::new();
+    let another = archive.depositing_as("harvester/another");
+    let outcome = ingest::all(&archive, &another, archive.trust()).await;
+    said.take("ingest in memory", &outcome);
+    let doors = Doors {
+        depositor: &archive,
+        reader: &archive,
+        trust: archive.trust(),
+    };
+    said.take("access in memory", &access::all(doors).await);
+    said.check();
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test makes a file")]
+fn everything_that_is_read_from_reads_alike() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut said = Said::default();
+    for size in [0, 1, 4095, 4096, 4097, (1 << 20) + 513, 3 << 20] {
+        let (bytes, path) = (noise(size, size as u64), directory.path().join("file"));
+        std::fs::write(&path, &bytes).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let uncached = UncachedFile::open(&path).unwrap();
+        let sources: [(&str, &dyn ReadAt); 5] = [
+            ("a slice", &bytes.as_slice()),
+            ("a vector", &bytes),
+            ("a file", &file),
+            ("a reference", &&file),
+            ("a file past the cache", &uncached),
+        ];
+        for (of, source) in sources {
+            let of = format!("{of} of {size} bytes");
+            said.take(&of, &read_at::all(source, &bytes));
+        }
+    }
+    said.check();
+}
+
+#[test]
+fn every_promise_of_a_suite_is_run() {
+    let files = tree::files().unwrap();
+    let suites: Vec<_> = files
+        .iter()
+        .filter(|file| file.is("rs") && file.path.starts_with("conformance/src/contract/"))
+        .collect();
+    let (mut forgotten, mut count) = (Vec::new(), 0);
+    for file in &suites {
+        let public = file.text.lines().filter_map(|line| {
+            let function = line.strip_prefix("pub ")?;
+            let function = function.strip_prefix("async ").unwrap_or(function);
+            function.strip_prefix("fn ")?.split(['(', '<']).next()
+        });
+        for promise in public.filter(|promise| *promise != "all") {
+            count += 1;
+            // Its suite is in the file beside, or above.
+            let call = format!("{promise}(");
+            let calls = suites.iter().flat_map(|file| file.text.lines());
+            let calls = calls.filter(|line| line.starts_with(' ') && line.contains(&call));
+            if calls.count() == 0 {
+                forgotten.push(format!("{}: {promise}", file.path));
+            }
+        }
+    }
+    assert!(count > 40, "only {count} promises were found");
+    assert_none(&forgotten, "call it in `all`, or make it private");
+}

@@ -1,0 +1,148 @@
+//! Archives that break a promise each, so that a suite is seen to fail, by the name of what is broken.
+
+use archive_client::{
+    Access, Announced, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FileStatus,
+    HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices, StoreEvent, Stored, Wanted,
+};
+use archive_model::FileName;
+use conformance::contract::access::{self, Doors};
+use conformance::contract::ingest;
+use tokio_stream::StreamExt;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    /// Other content under a name is a success.
+    Overwrites,
+    /// What was announced is not compared.
+    Believes,
+    /// Everybody sees everything.
+    Tells,
+    /// A range past the end is refused.
+    Strict,
+    /// Whatever replica is asked for, another may answer.
+    AnyReplica,
+    /// The first entry of a listing is missing, and the end says nothing of it.
+    Short,
+    /// The first piece of a range does not come.
+    Late,
+}
+
+struct Seeded {
+    archive: FakeArchive,
+    bug: Bug,
+}
+
+impl Ingest for Seeded {
+    fn store<'a>(
+        &'a self,
+        deposit: &'a Deposit,
+        watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
+    ) -> Answer<'a, Stored> {
+        Box::pin(async move {
+            let credulous = Deposit {
+                announced: Announced::default(),
+                no_digest: true,
+                ..deposit.clone()
+            };
+            match (self.bug, self.archive.store(deposit, watch).await) {
+                (Bug::Overwrites, Err(ClientError::Exists(_))) => {
+                    FakeArchive::new().store(deposit, watch).await
+                }
+                (Bug::Believes, Err(ClientError::Mismatch(_))) => {
+                    self.archive.store(&credulous, watch).await
+                }
+                (_, answer) => answer,
+            }
+        })
+    }
+
+    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus> {
+        Box::pin(async move {
+            let answer = self.archive.stat(name).await;
+            if self.bug == Bug::Tells && answer.is_err() {
+                let owner = self.archive.depositing_as("harvester/fake");
+                return owner.stat(name).await;
+            }
+            answer
+        })
+    }
+}
+
+impl Access for Seeded {
+    fn get<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Reading> {
+        Box::pin(async move {
+            let mut wanted = wanted.clone();
+            if self.bug == Bug::AnyReplica {
+                wanted.replica = None;
+            }
+            let mut reading = self.archive.get(&wanted).await?;
+            let size = reading.admission.size;
+            if self.bug == Bug::Strict && wanted.end.is_some_and(|end| end > size) {
+                return Err(ClientError::Invalid("past the end".to_owned()));
+            }
+            if self.bug == Bug::Late && reading.range.start > 0 {
+                let (admission, envelope) = (reading.admission.clone(), reading.envelope.clone());
+                let range = reading.range.clone();
+                reading.next().await?;
+                return Ok(Reading::new(admission, envelope, range, reading));
+            }
+            Ok(reading)
+        })
+    }
+
+    fn slices<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Slices> {
+        self.archive.slices(wanted)
+    }
+
+    fn salvage<'a>(&'a self, wanted: &'a Wanted) -> Answer<'a, Salvage> {
+        self.archive.salvage(wanted)
+    }
+
+    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {
+        Box::pin(async move {
+            let listing = self.archive.list(selection).await?;
+            let left_out = usize::from(self.bug == Bug::Short);
+            Ok(Listing::new(listing.skip(left_out)))
+        })
+    }
+
+    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
+        self.archive.receipt(name)
+    }
+
+    fn status(&self) -> Answer<'_, ArchiveStatus> {
+        self.archive.status()
+    }
+}
+
+#[tokio::test]
+async fn a_broken_promise_is_found_and_named() {
+    for (bug, expected) in [
+        (Bug::Overwrites, "same_name_other_bytes_is_refused"),
+        (Bug::Believes, "every_announced_digest_is_compared"),
+        (Bug::Tells, "stat_is_of_own_files_only"),
+        (Bug::Strict, "what_lies_past_the_end_is_left_out"),
+        (Bug::AnyReplica, "a_replica_is_read_alone"),
+        (Bug::Short, "a_listing_is_sorted_counted_and_ended"),
+        (Bug::Late, "a_range_is_just_its_bytes"),
+    ] {
+        let archive = FakeArchive::new();
+        let of = |who: &str| Seeded {
+            archive: archive.depositing_as(who),
+            bug,
+        };
+        let (own, another) = (of("harvester/fake"), of("harvester/another"));
+        let mut broken = Vec::new();
+        let outcome = ingest::all(&own, &another, archive.trust()).await;
+        broken.extend_from_slice(outcome.broken());
+        let doors = Doors {
+            depositor: &own,
+            reader: &own,
+            trust: archive.trust(),
+        };
+        broken.extend_from_slice(access::all(doors).await.broken());
+        let is_named = broken.iter().any(|promise| promise.starts_with(expected));
+        assert!(is_named, "{bug:?}: {broken:#?}");
+    }
+}
