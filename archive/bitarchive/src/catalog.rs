@@ -103,13 +103,17 @@ pub struct Opened {
 }
 
 impl Catalog {
-    /// Opens the catalog in `path`. A damaged or foreign one is destroyed: nothing in it is worth keeping. `stamp` is
-    /// another number at each start, such as the time: the stamps of findings begin there.
+    /// Opens the catalog in `path`. A damaged one is destroyed: nothing in it is worth keeping. One of a later release is
+    /// refused and left alone. `stamp` is another number at each start, such as the time: the stamps of findings begin
+    /// there.
     pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
         let checked = Database::open(path, &options).and_then(|database| {
             database.verify()?;
+            // A row that can be read and not understood is damage as well.
+            let rows: Table<Key, Row> = database.table("files")?;
+            rows.scan()?.try_for_each(|row| row.map(drop))?;
             Ok(database)
         });
         let (database, rebuild) = match checked {
