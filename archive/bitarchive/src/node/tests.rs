@@ -24,6 +24,7 @@ mod scrub;
 mod shelves;
 mod strangers;
 mod verify;
+mod versions;
 
 /// A node's machine: its disks and data directory survive the node.
 struct Machine {
