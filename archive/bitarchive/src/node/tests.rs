@@ -18,6 +18,7 @@ mod disks;
 mod evidence;
 mod mend;
 mod names;
+mod older;
 mod published;
 mod resume;
 mod scrub;
