@@ -4,6 +4,7 @@
 //! the disk, and a file that is gone never makes its row go: that row is the alarm.
 
 mod findings;
+mod stamp;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,6 +92,8 @@ pub struct Catalog {
     findings: Findings,
     /// How many times something was written.
     writes: AtomicU64,
+    /// What the stamp beside it says.
+    stamped: AtomicU64,
 }
 
 /// What opening the catalog found.
@@ -103,15 +106,21 @@ pub struct Opened {
 }
 
 impl Catalog {
-    /// Opens the catalog in `path`. A damaged or foreign one is destroyed: nothing in it is worth keeping. `stamp` is
-    /// another number at each start, such as the time: the stamps of findings begin there.
+    /// Opens the catalog in `path`. One that is damaged, or older than what was here, is destroyed: nothing in it is worth
+    /// keeping. One of a later release is refused and left alone. `stamp` is another number at each start, such as the
+    /// time: the stamps of findings begin there.
     pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
-        let checked = Database::open(path, &options).and_then(|database| {
-            database.verify()?;
-            Ok(database)
-        });
+        let reached = if was_there { stamp::read(path)? } else { 0 };
+        let checked =
+            Database::open(path, &options.clone().at_least(reached)).and_then(|database| {
+                database.verify()?;
+                // A row that can be read and not understood is damage as well.
+                let rows: Table<Key, Row> = database.table("files")?;
+                rows.scan()?.try_for_each(|row| row.map(drop))?;
+                Ok(database)
+            });
         let (database, rebuild) = match checked {
             Ok(database) => (database, (!was_there).then(|| "there was none".to_owned())),
             Err(error) if error.is_damage() => {
@@ -122,15 +131,28 @@ impl Catalog {
         };
         let files = database.table("files")?;
         let findings = Findings::open(&database, &files, stamp)?;
-        Ok(Opened {
-            catalog: Self {
-                database,
-                files,
-                findings,
-                writes: AtomicU64::new(0),
-            },
-            rebuild,
-        })
+        let catalog = Self {
+            database,
+            files,
+            findings,
+            writes: AtomicU64::new(0),
+            stamped: AtomicU64::new(u64::MAX),
+        };
+        catalog.stamp();
+        Ok(Opened { catalog, rebuild })
+    }
+
+    /// Keeps beside it how far it has come. Where that cannot be written, it is only told: an older copy of the catalog
+    /// might be believed then, and one that was built anew is built once more.
+    pub fn stamp(&self) {
+        let sequence = self.database.sequence();
+        if self.stamped.load(Ordering::Relaxed) == sequence {
+            return;
+        }
+        match stamp::write(self.database.path(), sequence) {
+            Ok(()) => self.stamped.store(sequence, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "the stamp of the catalog is not written"),
+        }
     }
 
     /// Where it lies.

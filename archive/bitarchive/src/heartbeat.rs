@@ -76,6 +76,7 @@ impl Worker for Look {
         let before = now.checked_sub(keep)?.as_second();
         spawn_blocking(move || {
             node.refresh(now)?;
+            node.catalog().stamp();
             node.reap(before)
         })
         .await??;

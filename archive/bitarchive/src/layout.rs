@@ -1,5 +1,6 @@
 //! Where everything lies on one volume. Names only; `FORMAT.md` draws it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
@@ -41,6 +42,13 @@ impl Shelf {
     /// All shelves, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).map(Self)
+    }
+
+    /// The file that is called so on this shelf; `None`: no archive file is, or its place is another shelf, and what lies
+    /// here is not that file.
+    pub fn file(self, called: &OsStr) -> Option<FileName> {
+        let name = FileName::new(called.to_str()?).ok()?;
+        (Self::of(&name) == self).then_some(name)
     }
 
     fn name(self) -> String {
@@ -163,5 +171,8 @@ mod tests {
             Path::new(&format!("/v/meta/{shelf}/a.warc.gz.bao"))
         );
         assert_eq!(Shelf::all().count(), SHELVES);
+        let shelves = Shelf::all().filter(|shelf| shelf.file("a.warc.gz".as_ref()).is_some());
+        assert_eq!(shelves.collect::<Vec<_>>(), [Shelf::of(&name)]);
+        assert!(Shelf::all().all(|shelf| shelf.file(".a".as_ref()).is_none()));
     }
 }

@@ -162,7 +162,7 @@ impl<'a> Pass<'a> {
                 .any(|path| path.file_name() == Some(name))
         };
         for (last, kind) in directory::look(&layout.files(on))? {
-            let name = last.to_str().and_then(|name| FileName::new(name).ok());
+            let name = on.file(&last);
             let size = match kind {
                 Ok(EntryKind::File { size, .. }) => Some(Ok(size)),
                 Ok(EntryKind::Directory | EntryKind::Other) => None,
@@ -330,7 +330,7 @@ impl<'a> Pass<'a> {
     fn leftover_sidecars(&mut self, layout: &Layout, on: Shelf) -> Result<(), NodeError> {
         for last in directory::names(&layout.meta(on))? {
             let name = last.to_str().and_then(|name| name.strip_suffix(".json"));
-            let Some(name) = name.and_then(|name| FileName::new(name).ok()) else {
+            let Some(name) = name.and_then(|name| on.file(name.as_ref())) else {
                 continue;
             };
             let target = layout.target(&name);

@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn findings_come_change_and_go_and_each_time_the_stamp_changes() {
         let directory = crate::testing::directory();
-        let open = |stamp| Catalog::open(directory.path(), stamp).unwrap().catalog;
+        let path = directory.path().join("catalog");
+        let open = |stamp| Catalog::open(&path, stamp).unwrap().catalog;
         let catalog = open(7);
         let unexpected = Condition::Unexpected { why: String::new() };
         let steps = [
@@ -260,8 +261,8 @@ mod tests {
     #[test]
     fn an_older_catalog_keeps_its_rows_and_gets_its_findings() {
         let directory = crate::testing::directory();
-        let database =
-            Database::open(directory.path(), &Options::new("catalog", 1, &["files"])).unwrap();
+        let path = directory.path().join("catalog");
+        let database = Database::open(&path, &Options::new("catalog", 1, &["files"])).unwrap();
         let files: Table<Key, Row> = database.table("files").unwrap();
         let mut batch = database.batch();
         for number in 0..2500 {
@@ -277,7 +278,7 @@ mod tests {
         }
         batch.commit().unwrap();
         drop((database, files));
-        let opened = Catalog::open(directory.path(), 0).unwrap();
+        let opened = Catalog::open(&path, 0).unwrap();
         assert_eq!(opened.rebuild, None, "nothing is lost");
         assert_eq!(opened.catalog.tally().missing, 1250);
         assert_eq!(opened.catalog.list(None).unwrap().count(), 2500);

@@ -1,5 +1,6 @@
 //! Tests of the record and of the line that a removed row leaves.
 
+use archive_db::{Database, Table, Text};
 use archive_model::{FileName, Root};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
@@ -92,6 +93,30 @@ fn a_label_that_is_none_is_refused() {
             "{wrong}: {error}"
         );
     }
+}
+
+#[test]
+fn a_table_of_a_later_release_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = FileName::new("a").unwrap();
+    let first = record(directory.path());
+    first.add(&name, recorded(1), "one").unwrap();
+    drop(first);
+    let tables = &["files", "admissions", "later"];
+    let options = archive_db::Options::new("checksums", 2, tables).migration(|_| Ok(()));
+    let path = directory.path().join("table");
+    drop(Database::open(&path, &options).unwrap());
+    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let error = Record::open(directory.path(), &node, &replica).unwrap_err();
+    assert!(matches!(error, RecordError::Database(_)), "{error}");
+    let said = error.to_string();
+    assert!(
+        said.contains("checksums version 2; this build reads checksums version 1"),
+        "{said}"
+    );
+    let later = Database::open(&path, &options).unwrap();
+    let admissions: Table<Text<FileName>, String> = later.table("admissions").unwrap();
+    assert_eq!(admissions.get(&Text(name)).unwrap(), Some("one".to_owned()));
 }
 
 #[test]

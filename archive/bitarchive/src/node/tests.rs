@@ -18,11 +18,14 @@ mod disks;
 mod evidence;
 mod mend;
 mod names;
+mod older;
 mod published;
 mod resume;
 mod scrub;
+mod shelves;
 mod strangers;
 mod verify;
+mod versions;
 
 /// A node's machine: its disks and data directory survive the node.
 struct Machine {
@@ -57,22 +60,29 @@ impl Machine {
     }
 
     fn start_with(&self, attic: AtticSettings) -> (Node, Reconciled) {
+        let options = NodeOptions {
+            attic,
+            ..self.start_options()
+        };
+        Node::open(options, now()).unwrap()
+    }
+
+    fn start_options(&self) -> NodeOptions {
         let trusted = TrustedKey {
             archive: "test".into(),
             public_key: self.key.public_key(),
             from: Timestamp::MIN,
             until: None,
         };
-        let options = NodeOptions {
+        NodeOptions {
             node: NodeId::new("n1").unwrap(),
             replica: ReplicaId::new("one").unwrap(),
             data: self.path("data"),
             volumes: vec![self.path("disk")],
             reserve: 0,
             trust: TrustFile::new(vec![trusted]).unwrap(),
-            attic,
-        };
-        Node::open(options, now()).unwrap()
+            attic: AtticSettings::default(),
+        }
     }
 
     fn target(&self, file: &str) -> archive_durable::Target {

@@ -1,0 +1,121 @@
+//! Files that were renamed, moved or linked behind the node's back.
+
+use super::broken::verify;
+use super::*;
+
+fn shelf_of(machine: &Machine, file: &str) -> PathBuf {
+    machine.target(file).file.parent().unwrap().to_owned()
+}
+
+/// What the node says of each name: `present`, `missing` or what else it is.
+fn said(node: &Node) -> Vec<(String, &'static str)> {
+    let word = |condition: &Condition| match condition {
+        Condition::Present => "present",
+        Condition::Missing { .. } => "missing",
+        Condition::Damaged { .. } => "damaged",
+        Condition::Unexpected { .. } => "unexpected",
+    };
+    let entries = listing(node);
+    let said = entries
+        .iter()
+        .map(|entry| (entry.name.to_string(), word(&entry.row.condition)));
+    said.collect()
+}
+
+fn is(expected: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
+    let expected = expected.iter();
+    expected
+        .map(|(name, word)| ((*name).to_owned(), *word))
+        .collect()
+}
+
+#[test]
+fn a_file_on_another_shelf_is_not_the_file_of_that_name() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for file in ["moved", "linked", "other"] {
+        machine.store(&node, file, &bytes(20_000)).unwrap();
+    }
+    drop(node);
+    let wrong = shelf_of(&machine, "other");
+    assert_ne!(wrong, shelf_of(&machine, "moved"));
+    assert_ne!(wrong, shelf_of(&machine, "linked"));
+    std::fs::rename(machine.target("moved").file, wrong.join("moved")).unwrap();
+    std::fs::hard_link(machine.target("linked").file, wrong.join("linked")).unwrap();
+    std::fs::copy(machine.target("other").file, wrong.join("stranger")).unwrap();
+    let sidecar = machine.target("moved").sidecar;
+    let meta = machine.target("other").sidecar;
+    std::fs::copy(&sidecar, meta.parent().unwrap().join("moved.json")).unwrap();
+    let expected = is(&[
+        ("linked", "present"),
+        ("moved", "missing"),
+        ("other", "present"),
+    ]);
+    // As the catalog knows it, and as one that is built again does.
+    for is_anew in [false, true] {
+        if is_anew {
+            std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
+        }
+        let (node, found) = machine.start();
+        assert_eq!((found.missing, found.foreign), (1, 3), "{found:?}");
+        assert_eq!(said(&node), expected);
+        assert!(matches!(
+            node.open_file(&name("moved")),
+            Err(NodeError::NotFound(_))
+        ));
+    }
+    let (node, _) = machine.start();
+    machine.store(&node, "moved", &bytes(20_000)).unwrap();
+    assert_eq!(verify(&node, "moved").row.condition, Condition::Present);
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.unchanged, found.foreign), (3, 3), "{found:?}");
+    assert!(
+        !machine.manifest("other").contains("moved"),
+        "{}",
+        machine.manifest("other")
+    );
+    for file in ["moved", "linked", "stranger"] {
+        let left = std::fs::read(wrong.join(file)).unwrap();
+        assert_eq!(left, bytes(20_000), "{file} is left alone");
+    }
+    drop(node);
+}
+
+#[test]
+fn a_second_name_is_unexpected_and_the_first_stays_what_it_was() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for file in ["renamed", "linked"] {
+        machine.store(&node, file, &bytes(20_000)).unwrap();
+    }
+    drop(node);
+    std::fs::rename(
+        machine.target("renamed").file,
+        machine.target("newname").file,
+    )
+    .unwrap();
+    std::fs::hard_link(machine.target("linked").file, machine.target("second").file).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!(
+        (found.missing, found.unexpected, found.unchanged),
+        (1, 2, 1),
+        "{found:?}"
+    );
+    let expected = is(&[
+        ("linked", "present"),
+        ("newname", "unexpected"),
+        ("renamed", "missing"),
+        ("second", "unexpected"),
+    ]);
+    assert_eq!(said(&node), expected);
+    // The stranger goes aside by its own checksum, and takes nothing with it.
+    verify(&node, "second");
+    let root = Root::from_bytes(*blake3::hash(&bytes(20_000)).as_bytes());
+    let cause = super::attic::cause();
+    let volume = VolumeId::new("v1").unwrap();
+    node.put_aside(&name("second"), &volume, root, &cause, now())
+        .unwrap();
+    assert_eq!(verify(&node, "linked").row.condition, Condition::Present);
+    assert_eq!(machine.content("linked"), bytes(20_000));
+}
