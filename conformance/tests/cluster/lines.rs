@@ -51,7 +51,7 @@ async fn lay(cluster: &mut Cluster, settings: &str) -> Lines {
     cluster
         .endpoints
         .insert(node.to_owned(), lines.node.address());
-    cluster.extra = "stall = '3 s'".to_owned();
+    "stall = '3 s'".clone_into(&mut cluster.extra);
     settings.clone_into(&mut cluster.repository_settings);
     // The monitor too: it must not remember where the node was.
     for part in [REPOSITORY, node, monitor] {
