@@ -65,7 +65,7 @@ pub(crate) struct Depositor {
     pub(crate) source: Option<Source>,
     /// Where answers go.
     pub(crate) replies: mpsc::Sender<Reply>,
-    /// Whether it was told to send.
+    /// Whether it was told to send what the archive will keep; what is only compared was there already.
     pub(crate) sent: bool,
     /// What it says of the bytes.
     pub(crate) claim: Claim,

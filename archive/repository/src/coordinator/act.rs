@@ -199,6 +199,9 @@ impl Coordinator {
         let Some((source, upload)) = self.take_source(name, requester) else {
             return Ok(());
         };
+        if let Some(depositor) = self.depositors.get_mut(&requester) {
+            depositor.sent = true;
+        }
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
         };
@@ -221,7 +224,6 @@ impl Coordinator {
     fn take_source(&mut self, name: &FileName, requester: Requester) -> Option<(Source, Upload)> {
         let depositor = self.depositors.get_mut(&requester)?;
         let upload = self.files.get(name)?.state.record().upload.clone()?;
-        depositor.sent = true;
         Some((depositor.source.take()?, upload))
     }
 
