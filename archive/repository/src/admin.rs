@@ -10,6 +10,8 @@ mod similar;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;
+#[cfg(test)]
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -21,6 +21,8 @@ words! {
         Idle = "idle",
         /// Somebody has paused it.
         Paused = "paused",
+        /// The settings of the node switch it off.
+        Off = "off",
     }
 }
 
@@ -198,6 +200,8 @@ mod tests {
                 ..wire::ScrubState::default()
             }),
         };
+        let off = NodeScrub::try_from(one("off")).unwrap().state;
+        assert_eq!(off, ScrubWord::Off);
         assert_eq!(
             NodeScrub::try_from(one("idle")).unwrap().bytes_per_second,
             None

@@ -19,7 +19,7 @@ pub(super) fn row(name: &str) -> AdminRow {
     }
 }
 
-fn store(admin: &Admin, name: &str) {
+pub(super) fn store(admin: &Admin, name: &str) {
     let mut changes = admin.change();
     admin.put(&mut changes, &row(name)).unwrap();
     let line = AuditLine {

@@ -102,3 +102,17 @@ fn everything_that_is_wrong_is_told_with_its_line() {
     assert_eq!(problems, Some(4));
     holdfast(&["settings", "print", "m.toml"]).expect(3);
 }
+
+#[test]
+fn a_part_does_not_start_with_a_key_of_a_later_release() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let text = format!("{RPC}[monitor]\nreplica = \"one\"\nlater = \"3 s\"\n[newer]\nkey = 1\n");
+    write(at, "m.toml", &text);
+    let holdfast = |words: &[&str]| run(executable().args(words).current_dir(at));
+    let ran = holdfast(&["monitor", "--settings", "m.toml"]).expect(3);
+    assert!(ran.err.contains("unknown key `monitor.later`"), "{ran:?}");
+    write(at, "n.toml", &text.replace("later = \"3 s\"\n", ""));
+    let ran = holdfast(&["monitor", "--settings", "n.toml"]).expect(3);
+    assert!(ran.err.contains("unknown key `newer`"), "{ran:?}");
+}

@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
 /// How long anything may take here before a test gives up.
-const LIMIT: Duration = Duration::from_mins(2);
-const PAUSE: Duration = Duration::from_millis(50);
+pub const LIMIT: Duration = Duration::from_mins(2);
+pub const PAUSE: Duration = Duration::from_millis(50);
 
 /// An archive that runs.
 pub struct Archive {
@@ -203,11 +203,19 @@ impl Archive {
 
     /// Kills a part without warning.
     pub fn kill(&self, part: &str) {
+        self.end(part, Signal::KILL);
+    }
+
+    /// Ends a part with a signal, and waits for its end.
+    pub fn end(&self, part: &str, signal: Signal) {
         let id = self.pid(part);
-        kill_process(id, Signal::KILL).expect("kill");
-        wait("the end of a killed part", || {
-            test_kill_process(id).is_err() || is_zombie(id)
-        });
+        kill_process(id, signal).expect("a signal");
+        wait("the end of a part", || !is_running(id));
+    }
+
+    /// Whether the process of a part is there.
+    pub fn is_running(&self, part: &str) -> bool {
+        is_running(self.pid(part))
     }
 
     /// Stops a part where it stands, or lets it go on.
@@ -254,7 +262,7 @@ impl Archive {
     fn settings_of(&self, verb: &str) -> Vec<String> {
         let sections: &[&str] = match verb {
             "repository" => &["repair", "checks"],
-            "bitarchive" => &["scrub", "attic"],
+            "bitarchive" => &["scrub", "attic", "bitarchive"],
             _ => &[],
         };
         let pairs = self.settings.chunks(2);
@@ -313,13 +321,14 @@ fn is_alive(status: &Value) -> bool {
     })
 }
 
-fn is_zombie(id: Pid) -> bool {
+fn is_running(id: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
-    stat.is_ok_and(|stat| {
+    let is_zombie = stat.is_ok_and(|stat| {
         stat.rsplit(')')
             .next()
             .is_some_and(|rest| rest.starts_with(" Z"))
-    })
+    });
+    test_kill_process(id).is_ok() && !is_zombie
 }
 
 /// Asks again and again until it is so.

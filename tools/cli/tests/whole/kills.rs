@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::archive::{Archive, Dice, content, executable, files_below};
 
-const PARTS: [&str; 6] = [
+pub const PARTS: [&str; 6] = [
     "repository",
     "bitarchive-one",
     "bitarchive-two",
@@ -23,14 +23,20 @@ fn number(variable: &str, default: u64) -> u64 {
     }
 }
 
+/// How many kills there shall be, `usual` where nobody said, and the seed of all that is chosen.
+pub fn chosen(usual: u64) -> (u64, u64) {
+    let kills = number("HOLDFAST_KILLS", usual);
+    let seed = number("HOLDFAST_SEED", u64::from(std::process::id()) | 1);
+    println!("{kills} kills, seed {seed}");
+    (kills, seed)
+}
+
 /// Kills a random part at a random moment while four depositors store, and starts it again.
 ///
 /// `HOLDFAST_KILLS` is how often (60), `HOLDFAST_SEED` repeats the choices of a run.
 #[test]
 fn what_was_acknowledged_survives_every_kill() {
-    let kills = number("HOLDFAST_KILLS", 60);
-    let seed = number("HOLDFAST_SEED", u64::from(std::process::id()) | 1);
-    println!("{kills} kills, seed {seed}");
+    let (kills, seed) = chosen(60);
     let mut archive = Archive::processes(&[]);
     let (client, scratch) = (archive.data().join("client.toml"), archive.path("scratch"));
     std::fs::create_dir(&scratch).expect("mkdir");

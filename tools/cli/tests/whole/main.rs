@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::print_stderr,
+    clippy::print_stdout,
     unreachable_pub,
     clippy::disallowed_methods,
     reason = "helpers of the tests; tests damage files"
@@ -15,6 +16,14 @@ mod damage;
 mod hang;
 mod kills;
 mod loss;
+mod mounted;
 #[path = "../../../../conformance/tests/crash/mounts.rs"]
 mod mounts;
+mod names;
+mod older;
+mod rebuilds;
+mod removals;
+mod repairs;
+mod scrubs;
+mod steps;
 mod unreadable;

@@ -1,0 +1,104 @@
+//! Parts that are killed while copies are repaired: each repair is done or told not to be, and can be ordered again.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::archive::{Archive, Dice};
+use crate::kills::{PARTS, chosen};
+use crate::steps::{BY_HAND, Filed, filed};
+
+const FILES: usize = 12;
+const SIZE: usize = 600_000;
+
+fn name(number: usize) -> String {
+    format!("repair-{number:02}.warc.gz")
+}
+
+/// Damages one copy of every file: flipped in one, flipped in the other, gone there. What is to be told.
+fn damage(archive: &Archive, dice: &mut Dice) -> BTreeSet<Filed> {
+    let damaged = (0..FILES).map(|number| {
+        let name = name(number);
+        let replica = if number % 3 == 0 { "one" } else { "two" };
+        if number % 3 == 2 {
+            std::fs::remove_file(archive.file(replica, &name)).expect("remove");
+            filed(&name, replica, "missing")
+        } else {
+            for _ in 0..=dice.roll(4) {
+                let offset = dice.roll(SIZE as u64);
+                archive.damage(replica, &name, offset, |byte| byte.wrapping_add(1));
+            }
+            filed(&name, replica, "corrupt")
+        }
+    });
+    damaged.collect()
+}
+
+/// Kills a random part at a random moment of a repair, starts it again and looks at what there is.
+///
+/// `HOLDFAST_KILLS` is how often (8), `HOLDFAST_SEED` repeats the choices of a run.
+#[test]
+fn a_repair_that_is_killed_is_done_or_told() {
+    let (kills, seed) = chosen(8);
+    let mut dice = Dice::new(seed);
+    let mut archive = Archive::processes(&BY_HAND);
+    let directory = archive.path("all");
+    std::fs::create_dir(&directory).expect("mkdir");
+    for number in 0..FILES {
+        let bytes = crate::archive::content(&name(number), SIZE);
+        std::fs::write(directory.join(name(number)), bytes).expect("write");
+    }
+    let words = ["store", "--recursive", directory.to_str().expect("text")];
+    archive.run(&words).expect(0);
+
+    // How long it takes when nobody is killed.
+    let damaged = damage(&archive, &mut dice);
+    archive.check_until("checksums", "damage", &damaged);
+    let begun = Instant::now();
+    archive.run(&["repair", "--all"]).expect(0);
+    let span = begun.elapsed();
+
+    let mut halves = 0;
+    for round in 0..kills {
+        let damaged = damage(&archive, &mut dice);
+        archive.check_until("checksums", "damage", &damaged);
+        let mut repairing = archive.begin(&["repair", "--all"]);
+        let part = PARTS[usize::try_from(dice.roll(6)).expect("small")];
+        archive.kill_within(span, part, &mut dice);
+        repairing.wait().expect("an end");
+        archive.no_file_is_short(|_| SIZE);
+        archive.wait_for_answers();
+        let left: BTreeSet<_> = damaged
+            .iter()
+            .filter(|(name, replica, _)| !archive.is_whole(replica, name, SIZE))
+            .cloned()
+            .collect();
+        halves += usize::from(!left.is_empty() && left.len() < FILES);
+        println!("round {round}: {part} killed, {} left", left.len());
+        archive.check_until(
+            "checksums",
+            "what is not repaired is told, and nothing else",
+            &left,
+        );
+        archive.until(&["repair", "--all"], 0);
+        archive.no_file_is_short(|_| SIZE);
+    }
+    println!("{halves} of {kills} kills came in the middle of a repair of {span:?}");
+    archive.until(&["check", "checksums"], 0);
+    for number in 0..FILES {
+        for replica in ["one", "two"] {
+            let name = name(number);
+            assert!(
+                archive.is_whole(replica, &name, SIZE),
+                "{name} in {replica}"
+            );
+        }
+    }
+    // What a killed mend left goes when its node starts.
+    for (part, replica) in [("bitarchive-one", "one"), ("bitarchive-two", "two")] {
+        archive.kill(part);
+        archive.restart(part);
+        archive.wait_for_answers();
+        assert_eq!(archive.mends(replica), [""; 0]);
+    }
+    archive.until(&["check", "checksums"], 0);
+}

@@ -1,0 +1,100 @@
+//! A node that is killed again and again while it scrubs: it goes on where it was, and comes to the end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::archive::{Archive, Dice, wait};
+use crate::kills::chosen;
+
+const SIZE: usize = 100_000;
+const NODE: &str = "bitarchive-two";
+
+/// How long a new file may wait to be read twice.
+const YOUNG: Duration = Duration::from_secs(2);
+
+/// What the scrub of the node says of itself.
+fn scrub(archive: &Archive) -> Option<Value> {
+    let ran = archive.run(&["--json", "scrub", "status", "--replica", "two"]);
+    assert!(matches!(ran.code, 0 | 1), "{ran:#?}");
+    ran.json()["scrubs"].get(0).cloned()
+}
+
+fn number(state: &Value, key: &str) -> u64 {
+    state[key].as_u64().expect("a number")
+}
+
+/// Once the node has looked over its catalog since it started.
+fn surveyed(archive: &Archive) -> Value {
+    let mut found = None;
+    wait("the scrub to look over the catalog", || {
+        found = scrub(archive).filter(|state| state["oldest"].is_string());
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+/// `HOLDFAST_KILLS` is how often (4), `HOLDFAST_SEED` repeats the choices of a run.
+#[test]
+fn a_scrub_that_is_killed_goes_on_where_it_was_and_finds_what_is_last() {
+    let (kills, seed) = chosen(4);
+    let mut dice = Dice::new(seed);
+    let files = kills * 12;
+    // Every file is due once when it is as old as this, and not again within the test.
+    let mut archive = Archive::processes(&[
+        "repair.automatic=off",
+        "scrub.young=2 s",
+        "scrub.deadline=10 h",
+    ]);
+    archive.run(&["scrub", "pause"]).expect(0);
+    let name = |number: u64| format!("scrub-{number:04}.warc");
+    for number in 0..files {
+        archive.store(&name(number), SIZE);
+    }
+    let stored = Instant::now();
+    let last = name(files - 1);
+    archive.flip("two", &last, 50_000);
+    wait("the last file to be due", || stored.elapsed() > YOUNG);
+    archive.kill(NODE);
+    archive.restart(NODE);
+    archive.wait_for_answers();
+    let state = surveyed(&archive);
+    assert_eq!(number(&state, "due"), files, "all are to be read: {state}");
+    let slowly = ["scrub", "throttle", "500 kB", "--replica", "two"];
+    archive.run(&slowly).expect(0);
+    archive.run(&["scrub", "resume"]).expect(0);
+
+    let mut read = 0;
+    for round in 0..kills {
+        let more = 1 + dice.roll(5);
+        let mut here = 0;
+        wait("some files to be read", || {
+            here = scrub(&archive).map_or(0, |state| number(&state, "files"));
+            here >= more
+        });
+        archive.kill(NODE);
+        read += here;
+        archive.restart(NODE);
+        archive.wait_for_answers();
+        let state = surveyed(&archive);
+        let (due, again) = (number(&state, "due"), number(&state, "files"));
+        println!("round {round}: {read} of {files} were read, {due} are due");
+        assert!(
+            due + read <= files,
+            "{read} were read, and {due} of {files} are to be read: {state}"
+        );
+        assert!(due + again > 0, "it was not at its end: {state}");
+    }
+    wait("the damage at the end", || {
+        let wrong = archive.filed();
+        let of_last = wrong.iter().any(|(name, replica, kind)| {
+            (name, replica.as_str(), kind.as_str()) == (&last, "two", "corrupt")
+        });
+        of_last && wrong.len() == 1
+    });
+    wait("the end of the round", || {
+        scrub(&archive).is_some_and(|state| number(&state, "due") == 0)
+    });
+    archive.run(&["repair", "--all"]).expect(0);
+    archive.run(&["check", "checksums"]).expect(0);
+}
