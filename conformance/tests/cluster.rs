@@ -6,6 +6,7 @@ mod doors;
 mod drain;
 mod ingest;
 mod ledger;
+mod lines;
 mod people;
 mod preservation;
 mod roles;

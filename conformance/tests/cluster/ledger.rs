@@ -135,7 +135,11 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         })
         .await;
         // Nothing changes any more but for the exports themselves: there is one, however many are due.
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        let turns = cluster.steps(REPOSITORY, "export");
+        eventually("more exports were due", SOON, async || {
+            (cluster.steps(REPOSITORY, "export") >= turns + 6).then_some(())
+        })
+        .await;
         assert_eq!(names(cluster).await, ["a", "b", &export]);
         let stored = eventually("the export is everywhere", SOON, async || {
             receipt(cluster, "reader/anna", &export).await.ok()

@@ -1,6 +1,7 @@
 //! What people do to the archive, and the second person: over real doors, with real certificates.
 
 mod decided;
+mod mad;
 mod service;
 
 use std::time::Duration;
@@ -30,7 +31,7 @@ pub(crate) fn people(cluster: &Cluster, grant: &str) -> People {
     PreservationClient::new(cluster.channel(grant))
 }
 
-async fn ask(
+pub(crate) async fn ask(
     cluster: &Cluster,
     grant: &str,
     act: Act,
@@ -43,7 +44,11 @@ async fn ask(
     Ok(people(cluster, grant).ask(request).await?.into_inner())
 }
 
-async fn approve(cluster: &Cluster, grant: &str, id: &str) -> Result<RequestState, Status> {
+pub(crate) async fn approve(
+    cluster: &Cluster,
+    grant: &str,
+    id: &str,
+) -> Result<RequestState, Status> {
     let request = RequestRef { id: id.to_owned() };
     Ok(people(cluster, grant).approve(request).await?.into_inner())
 }

@@ -88,7 +88,7 @@ pub(crate) async fn anomalies(cluster: &Cluster, all: bool) -> Vec<wire::Anomaly
     anomalies
 }
 
-async fn repair(
+pub(crate) async fn repair(
     cluster: &Cluster,
     request: wire::RepairRequest,
 ) -> Result<Vec<wire::RepairResponse>, Status> {
@@ -119,7 +119,7 @@ pub(super) async fn mend(cluster: &Cluster, name: &FileName) -> Vec<String> {
     steps.into_iter().map(|step| step.outcome).collect()
 }
 
-fn everything() -> wire::RepairRequest {
+pub(crate) fn everything() -> wire::RepairRequest {
     wire::RepairRequest {
         all: true,
         reason: "a test".to_owned(),
@@ -127,7 +127,7 @@ fn everything() -> wire::RepairRequest {
     }
 }
 
-fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&str> {
+pub(crate) fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&str> {
     steps.iter().map(|step| step.outcome.as_str()).collect()
 }
 

@@ -1,9 +1,10 @@
-//! What lies between two parts: a wire that can be cut, held and corrupted, and a liar who ends TLS on both sides.
+//! What lies between two parts: a wire that can be cut, held, slowed and corrupted, and a liar who ends TLS on both sides.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use archive_rpc::CredentialPem;
 use rustls::pki_types::pem::PemObject;
@@ -12,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// What a liar looks for in the bytes that pass.
@@ -19,6 +21,26 @@ pub(crate) const MARK: &[u8; 16] = b"~holdfast-mark~!";
 
 /// Never, of a number that is counted down.
 const NEVER: i64 = i64::MAX;
+
+/// As fast as it can.
+const FAST: usize = usize::MAX;
+
+/// How often a slow wire lets something pass.
+const TURN: Duration = Duration::from_millis(50);
+
+/// How many turns are in a second.
+const TURNS: usize = 20;
+
+/// Which way nothing passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// Neither way.
+    Both,
+    /// What the caller says; the called is heard.
+    Requests,
+    /// What the called says; it hears everything.
+    Answers,
+}
 
 /// A wire to one address. Dropped, it is cut.
 pub(crate) struct Wire {
@@ -37,7 +59,14 @@ struct State {
     /// How many marks a liar still changes, on the way to the called and back.
     lies: [AtomicI64; 2],
     cuts: watch::Sender<u64>,
-    held: watch::Sender<bool>,
+    /// After how many more of them the called is heard no more.
+    mute: AtomicI64,
+    /// How many connections there were.
+    connections: AtomicU64,
+    /// Whether nothing passes, on the way to the called and back.
+    held: [watch::Sender<bool>; 2],
+    /// How many bytes of each connection pass in each turn, either way.
+    pace: AtomicUsize,
 }
 
 /// Both ends of a liar's TLS.
@@ -97,14 +126,18 @@ impl Wire {
             cut: AtomicI64::new(NEVER),
             flip: AtomicI64::new(NEVER),
             lies: [AtomicI64::new(0), AtomicI64::new(0)],
+            mute: AtomicI64::new(NEVER),
+            connections: AtomicU64::new(0),
             cuts: watch::Sender::new(0),
-            held: watch::Sender::new(false),
+            held: [watch::Sender::new(false), watch::Sender::new(false)],
+            pace: AtomicUsize::new(FAST),
         });
         let (of, target) = (Arc::clone(&state), target.to_owned());
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((caller, _)) = listener.accept().await {
+                of.connections.fetch_add(1, Ordering::Relaxed);
                 let (state, target, ends) = (Arc::clone(&of), target.clone(), ends.clone());
                 connections.spawn(async move {
                     let mut cuts = state.cuts.subscribe();
@@ -143,12 +176,42 @@ impl Wire {
 
     /// Nothing passes any more, in either direction; nothing is closed.
     pub(crate) fn hold(&self) {
-        self.state.held.send_replace(true);
+        self.hold_only(Silence::Both);
+    }
+
+    /// Nothing passes any more that way, and everything the other way; nothing is closed.
+    pub(crate) fn hold_only(&self, silence: Silence) {
+        let [there, back] = &self.state.held;
+        there.send_replace(silence != Silence::Answers);
+        back.send_replace(silence != Silence::Requests);
+    }
+
+    /// Once so many more bytes went to the called, nothing that it says passes any more.
+    pub(crate) fn mute_after(&self, bytes: i64) {
+        self.state.mute.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> u64 {
+        self.state.connections.load(Ordering::Relaxed)
     }
 
     /// Everything passes again.
     pub(crate) fn release(&self) {
-        self.state.held.send_replace(false);
+        for held in &self.state.held {
+            held.send_replace(false);
+        }
+    }
+
+    /// Of each connection so many bytes a second pass, either way.
+    pub(crate) fn slow(&self, bytes: usize) {
+        let pace = (bytes / TURNS).max(1);
+        self.state.pace.store(pace, Ordering::Relaxed);
+    }
+
+    /// Everything passes at once again, also what is on its way.
+    pub(crate) fn quick(&self) {
+        self.state.pace.store(FAST, Ordering::Relaxed);
     }
 
     /// Changes so many marks on the way to the called, and on the way back.
@@ -206,7 +269,7 @@ async fn pump(
     mut to: impl AsyncWrite + Unpin,
     way: usize,
 ) -> io::Result<()> {
-    let mut held = state.held.subscribe();
+    let mut held = state.held[way].subscribe();
     let mut block = vec![0; 32 * 1024];
     loop {
         let read = from.read(&mut block).await?;
@@ -223,13 +286,25 @@ async fn pump(
             if is_due(&state.flip, read) {
                 bytes[read / 2] ^= 1;
             }
+            if is_due(&state.mute, read) {
+                state.held[1].send_replace(true);
+            }
             if is_due(&state.cut, read) {
                 state.cuts.send_modify(|cuts| *cuts += 1);
                 return Ok(());
             }
         }
-        to.write_all(bytes).await?;
-        to.flush().await?;
+        let mut rest = &*bytes;
+        while !rest.is_empty() {
+            let pace = state.pace.load(Ordering::Relaxed);
+            let (now, later) = rest.split_at(pace.min(rest.len()));
+            to.write_all(now).await?;
+            to.flush().await?;
+            rest = later;
+            if pace != FAST {
+                sleep(TURN).await;
+            }
+        }
     }
 }
 

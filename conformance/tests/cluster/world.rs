@@ -55,8 +55,12 @@ pub(crate) struct Cluster {
     pub(crate) optional: Vec<String>,
     /// Where nodes say that they are reached, from their next start on; else where they listen.
     pub(crate) endpoints: BTreeMap<String, String>,
+    /// Where a part finds another one, by their names, from its next start on; else where that listens.
+    pub(crate) detours: BTreeMap<(String, String), String>,
     /// More lines of the repository's own settings, from its next start on.
     pub(crate) extra: String,
+    /// What else stands in the settings of nodes, from their next start on.
+    pub(crate) node_settings: String,
     /// What else stands in the settings of the repository, from its next start on.
     pub(crate) repository_settings: String,
 }
@@ -118,7 +122,9 @@ impl Cluster {
             replicas: Vec::new(),
             optional: Vec::new(),
             endpoints: BTreeMap::new(),
+            detours: BTreeMap::new(),
             extra: String::new(),
+            node_settings: String::new(),
             repository_settings: String::new(),
         };
         cluster.certify(REPOSITORY, &["repository/kb"]);
@@ -208,11 +214,14 @@ impl Cluster {
 
     pub(crate) fn address(&self, part: &str) -> String {
         let unbound = SocketAddr::from(([127, 0, 0, 1], 0));
-        self.addresses
-            .get(part)
-            .copied()
-            .unwrap_or(unbound)
-            .to_string()
+        let address = self.addresses.get(part).unwrap_or(&unbound);
+        address.to_string()
+    }
+
+    /// Where one part finds another.
+    fn way(&self, from: &str, to: &str) -> String {
+        let detour = self.detours.get(&(from.to_owned(), to.to_owned()));
+        detour.cloned().unwrap_or_else(|| self.address(to))
     }
 
     /// Where the copy of a file lies.
@@ -283,6 +292,12 @@ impl Cluster {
         self.running[part].metrics.page().unwrap()
     }
 
+    /// How many turns a background job of a part has had.
+    pub(crate) fn steps(&self, part: &str, worker: &str) -> u64 {
+        let mut all = self.running[part].workers.list().into_iter();
+        all.find(|status| *status.name == *worker).unwrap().steps
+    }
+
     fn layout(&self, replica: &str) -> Layout {
         Layout::new(&self.path(replica).join("volume"))
     }
@@ -313,9 +328,10 @@ impl Cluster {
                 let endpoint = endpoint.map(|at| format!("endpoint = '{at}'\n"));
                 format!(
                     "[bitarchive]\nnode = '{own}-1'\nreplica = '{replica}'\ndata = '{at}/{own}/node'\n\
-                     volumes = ['{at}/{own}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n{}",
-                    self.address(&format!("monitor-{replica}")),
-                    endpoint.unwrap_or_default()
+                     volumes = ['{at}/{own}/volume']\nreserve = '1 MB'\ntrust = '{at}/trust.json'\nmonitor = '{}'\n{}{}",
+                    self.way(part, &format!("monitor-{replica}")),
+                    endpoint.unwrap_or_default(),
+                    self.node_settings
                 )
             }
             None => {
@@ -323,7 +339,7 @@ impl Cluster {
                     let required = !self.optional.iter().any(|optional| optional == id);
                     format!(
                         "[[replica]]\nid = '{id}'\nkind = '{kind}'\nrequired = {required}\nmonitor = '{}'\n",
-                        self.address(monitor)
+                        self.way(part, monitor)
                     )
                 };
                 format!(

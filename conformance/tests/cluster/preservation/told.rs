@@ -81,3 +81,46 @@ fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
         assert_eq!(whats(cluster, node), ["began", "over"]);
     });
 }
+
+/// A node that reads too slowly for its deadline, and then one that reads fast enough again.
+#[test]
+fn a_scrub_that_does_not_keep_its_deadline_is_told_and_when_it_does_again() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let path = cluster.path("told");
+        cluster.repository_settings = format!(
+            "[notify]\ndelay = '1 s'\ncommand = ['/bin/sh', '-c', 'cat >> {}']\n",
+            path.display()
+        );
+        cluster.stop(REPOSITORY).await;
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        store(cluster, &name("a"), &noise(SIZE, 10)).await.unwrap();
+        // Two looks at a node that keeps its own.
+        let worker = "attention";
+        let looked = cluster.steps(REPOSITORY, worker);
+        eventually("looked at", LONG, async || {
+            (cluster.steps(REPOSITORY, worker) >= looked + 2).then_some(())
+        })
+        .await;
+        let late = ["one", "two"].map(|id| format!("replica/{id}/node/{id}-1/scrub"));
+        for key in &late {
+            assert_eq!(told(cluster, key), []);
+        }
+
+        let slow = "[scrub]\ndeadline = '1 s'\nyoung = '0 s'\nrate = '1 B'\n";
+        slow.clone_into(&mut cluster.node_settings);
+        cluster.stop(NODES[1]).await;
+        cluster.start(NODES[1]).await;
+        let text = until_told(cluster, &late[1], "began").await;
+        assert!(
+            text.contains("node two-1") && text.contains("scrub status"),
+            "{text}"
+        );
+        cluster.node_settings.clear();
+        cluster.stop(NODES[1]).await;
+        cluster.start(NODES[1]).await;
+        until_told(cluster, &late[1], "over").await;
+        assert_eq!(whats(cluster, &late[1]), ["began", "over"]);
+        assert_eq!(told(cluster, &late[0]), []);
+    });
+}

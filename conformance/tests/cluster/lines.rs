@@ -1,0 +1,201 @@
+//! Lines between the parts that carry nothing, or only one way, while files are stored, repaired and removed.
+//!
+//! Whatever happens: nothing is acknowledged that is not where it must be, a name has one content, and once the line
+//! carries again the archive becomes whole by itself.
+
+mod removal;
+mod slow;
+
+use std::time::Duration;
+
+use archive_client::{ClientError, Ingest};
+use archive_durable::directory;
+use archive_model::{FileName, GROUP_SIZE};
+use proto_archive::wire::check_request::Kind;
+
+use super::preservation::{anomalies, check, everything, of, outcomes, repair};
+use super::visits::{name, noise, store};
+use super::wire::{Silence, Wire};
+use super::world::{Cluster, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::{SIZE, completed};
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// More than the archive waits by itself before it tries again.
+const LONG: Duration = Duration::from_secs(110);
+
+/// The lines of replica two.
+struct Lines {
+    /// From the repository to its monitor.
+    monitor: Wire,
+    /// From its node to its monitor.
+    heartbeat: Wire,
+    /// From the repository and the monitor to its node.
+    node: Wire,
+}
+
+/// Lays them; with more settings of the repository.
+async fn lay(cluster: &mut Cluster, settings: &str) -> Lines {
+    let (monitor, node) = (MONITORS[1], NODES[1]);
+    let lines = Lines {
+        monitor: Wire::to(&cluster.address(monitor)).await,
+        heartbeat: Wire::to(&cluster.address(monitor)).await,
+        node: Wire::to(&cluster.address(node)).await,
+    };
+    let mut detour = |from: &str, to: &str, wire: &Wire| {
+        let way = (from.to_owned(), to.to_owned());
+        cluster.detours.insert(way, wire.address());
+    };
+    detour(REPOSITORY, monitor, &lines.monitor);
+    detour(node, monitor, &lines.heartbeat);
+    cluster
+        .endpoints
+        .insert(node.to_owned(), lines.node.address());
+    "stall = '3 s'".clone_into(&mut cluster.extra);
+    settings.clone_into(&mut cluster.repository_settings);
+    // The monitor too: it must not remember where the node was.
+    for part in [REPOSITORY, node, monitor] {
+        cluster.stop(part).await;
+    }
+    for part in [monitor, node, REPOSITORY] {
+        cluster.start(part).await;
+    }
+    cluster.until_all_nodes_live().await;
+    lines
+}
+
+/// In how many replicas a file is now.
+async fn copies(cluster: &Cluster, name: &FileName) -> usize {
+    let status = cluster.depositor().stat(name).await;
+    status.map_or(0, |status| completed(&status))
+}
+
+/// Unasked, every file comes to be in every replica; a check of every byte is complete and finds nothing.
+async fn assert_whole(cluster: &Cluster, files: &[(FileName, Vec<u8>)]) {
+    for (name, _) in files {
+        eventually("everywhere, unasked", LONG, async || {
+            (copies(cluster, name).await == 3).then_some(())
+        })
+        .await;
+    }
+    let clean = check(cluster, of(Kind::Checksums)).await.unwrap();
+    assert_eq!(clean.found(), [""; 0]);
+    let count = files.len() as u64;
+    for replica in ["one", "two"] {
+        let report = clean.report(replica);
+        assert_eq!((report.files, report.intact), (count, count), "{report:?}");
+        assert_eq!(report.gaps, []);
+        for (name, bytes) in files {
+            let read = std::fs::read(cluster.copy(replica, name)).unwrap();
+            assert!(read == *bytes, "{name} in {replica}");
+        }
+        let attic = cluster.path(replica).join("volume/attic");
+        assert_eq!(directory::list(&attic).unwrap().len(), 0, "{replica}");
+    }
+    let open = anomalies(cluster, false).await;
+    assert_eq!(open, []);
+}
+
+/// A store that was not acknowledged names the replica behind the line, and no other.
+fn assert_names_two(error: &ClientError) {
+    let said = error.to_string();
+    assert!(matches!(error, ClientError::NotEnoughReplicas(_)), "{said}");
+    assert!(said.contains("two:") && !said.contains("one:"), "{said}");
+}
+
+#[test]
+fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let lines = lay(cluster, "").await;
+        let named = [
+            ("monitor", &lines.monitor),
+            ("heartbeat", &lines.heartbeat),
+            ("node", &lines.node),
+        ];
+        let mut files = Vec::new();
+        for (line, wire) in named {
+            for silence in [Silence::Both, Silence::Requests, Silence::Answers] {
+                let what = format!("{line}-{silence:?}");
+                let (file, bytes) = (name(&what), noise(SIZE, files.len() as u64));
+                let other = noise(SIZE, 1000);
+                wire.hold_only(silence);
+                let meanwhile = async {
+                    eventually("in the other replicas", SOON, async || {
+                        (copies(cluster, &file).await >= 2).then_some(())
+                    })
+                    .await;
+                    // The name is bound, whoever is behind the line.
+                    let refused = store(cluster, &file, &other).await.unwrap_err();
+                    assert!(matches!(refused, ClientError::Exists(_)), "{refused}");
+                    wire.release();
+                };
+                let (stored, ()) = tokio::join!(store(cluster, &file, &bytes), meanwhile);
+                match stored {
+                    Ok(stored) => assert_eq!(stored.receipt.replicas.len(), 3, "{what}"),
+                    Err(error) => assert_names_two(&error),
+                }
+                files.push((file, bytes));
+            }
+        }
+        assert_whole(cluster, &files).await;
+    });
+}
+
+/// The line is silent until the store is given up, and the node has the file all the same.
+#[test]
+fn a_store_whose_last_answer_is_lost_is_not_acknowledged_and_not_done_twice() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let lines = lay(cluster, "").await;
+        let (first, file) = (name("first"), name("lost"));
+        let bytes = noise(SIZE, 71);
+        store(cluster, &first, &bytes).await.unwrap();
+        lines.node.mute_after(i64::try_from(SIZE / 2).unwrap());
+        let refused = store(cluster, &file, &bytes).await.unwrap_err();
+        assert_names_two(&refused);
+        let copy = cluster.copy("two", &file);
+        let before = inode(&copy);
+        assert_eq!(copies(cluster, &file).await, 2, "nobody has said so");
+        lines.node.release();
+        let stored = eventually("acknowledged", LONG, async || {
+            store(cluster, &file, &bytes).await.ok()
+        })
+        .await;
+        assert_eq!(stored.receipt.replicas.len(), 3);
+        assert_eq!(inode(&copy), before, "it is the one that was there");
+        let files = [(first, bytes.clone()), (file, bytes)];
+        assert_whole(cluster, &files).await;
+    });
+}
+
+fn inode(path: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).unwrap().ino()
+}
+
+#[test]
+fn a_repair_that_is_cut_off_is_neither_believed_nor_done_wrongly() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let lines = lay(cluster, "[repair]\nautomatic = 'off'\n").await;
+        let (file, bytes) = (name("a"), noise(SIZE, 72));
+        store(cluster, &file, &bytes).await.unwrap();
+        let copy = cluster.copy("two", &file);
+        flip(&copy, 5 * GROUP_SIZE + 7);
+        let found = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!(found.found(), ["two corrupt a"]);
+
+        // The group goes there, and nothing comes back any more.
+        lines.node.mute_after(12 * 1024);
+        let lost = repair(cluster, everything()).await.unwrap();
+        assert!(!outcomes(&lost).contains(&"repaired"), "{lost:?}");
+        assert_eq!(anomalies(cluster, false).await.len(), 1, "still open");
+        lines.node.release();
+        eventually("repaired, and known to be", LONG, async || {
+            repair(cluster, everything()).await.unwrap();
+            anomalies(cluster, false).await.is_empty().then_some(())
+        })
+        .await;
+        assert!(std::fs::read(&copy).unwrap() == bytes);
+        let clean = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!((clean.found(), clean.report("two").intact), (vec![], 1));
+    });
+}

@@ -1,0 +1,105 @@
+//! Removals over a line that carries only one way: done once or not at all, and nobody is told otherwise.
+
+use archive_client::Progress;
+use proto_archive::wire::RequestState;
+use proto_archive::wire::ask_request::{Act, Remove};
+
+use super::super::people::{approve, ask, stat};
+use super::super::visits::root;
+use super::*;
+
+/// Somebody asks for the removal of a copy of replica two.
+async fn asked(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> RequestState {
+    let act = Act::Remove(Remove {
+        name: name.to_string(),
+        replica: "two".to_owned(),
+        checksum: root(bytes).as_bytes().to_vec().into(),
+        last_copies: false,
+    });
+    ask(cluster, "custodian/anna", act, "law").await.unwrap()
+}
+
+async fn approved(cluster: &Cluster, id: &str) -> RequestState {
+    approve(cluster, "custodian/bert", id).await.unwrap()
+}
+
+async fn is_withdrawn(cluster: &Cluster, name: &FileName) -> bool {
+    let status = stat(cluster, name).await;
+    let mut replicas = status.replicas.iter();
+    let two = replicas.find(|copy| copy.replica.as_str() == "two");
+    two.unwrap().progress == Progress::Withdrawn
+}
+
+fn in_attic(cluster: &Cluster) -> usize {
+    let attic = cluster.path("two").join("volume/attic");
+    directory::list(&attic).unwrap().len()
+}
+
+/// The node has done it, and what it says is lost; the connection ends, and the next one is silent, too, at first.
+#[test]
+fn a_removal_whose_answer_is_lost_is_done_once_and_said_to_be_done() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let lines = lay(cluster, "").await;
+        let (file, bytes) = (name("a"), noise(SIZE, 81));
+        store(cluster, &file, &bytes).await.unwrap();
+        let request = asked(cluster, &file, &bytes).await;
+        let copy = cluster.copy("two", &file);
+        lines.node.hold_only(Silence::Answers);
+        let connections = lines.node.connections();
+        let meanwhile = async {
+            eventually("the copy is put aside", SOON, async || {
+                (!copy.try_exists().unwrap()).then_some(())
+            })
+            .await;
+            assert!(!is_withdrawn(cluster, &file).await, "nobody has said so");
+            eventually("asked anew", LONG, async || {
+                (lines.node.connections() > connections + 1).then_some(())
+            })
+            .await;
+            lines.node.release();
+        };
+        let (ended, ()) = tokio::join!(approved(cluster, &request.id), meanwhile);
+        assert_eq!(ended.state, "done", "{ended:?}");
+        assert!(is_withdrawn(cluster, &file).await);
+        assert_eq!(
+            (copy.try_exists().unwrap(), in_attic(cluster)),
+            (false, 1),
+            "once"
+        );
+        let clean = check(cluster, of(Kind::Checksums)).await.unwrap();
+        assert_eq!(clean.found(), [""; 0]);
+        assert_eq!(clean.report("one").intact, 1);
+    });
+}
+
+/// The node hears of it too late, or never: what people are told stays true, and they can ask again.
+#[test]
+fn a_removal_that_does_not_arrive_has_failed_and_the_copy_stays() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let lines = lay(cluster, "").await;
+        let (file, bytes) = (name("a"), noise(SIZE, 82));
+        store(cluster, &file, &bytes).await.unwrap();
+        let request = asked(cluster, &file, &bytes).await;
+        let copy = cluster.copy("two", &file);
+        lines.node.hold_only(Silence::Requests);
+        let ended = approved(cluster, &request.id).await;
+        assert_eq!(ended.state, "failed", "{ended:?}");
+        assert!(copy.try_exists().unwrap() && !is_withdrawn(cluster, &file).await);
+        lines.node.release();
+        // What was on the line may still come there: then the copy is missing, and brought again.
+        eventually("whole", LONG, async || {
+            let found = check(cluster, of(Kind::Checksums)).await.unwrap();
+            let is_clean = found.found().is_empty() && found.report("two").intact == 1;
+            if !is_clean {
+                repair(cluster, everything()).await.unwrap();
+            }
+            (is_clean && copy.try_exists().unwrap()).then_some(())
+        })
+        .await;
+        assert!(!is_withdrawn(cluster, &file).await);
+        let request = asked(cluster, &file, &bytes).await;
+        let ended = approved(cluster, &request.id).await;
+        assert_eq!(ended.state, "done", "{ended:?}");
+        assert!(!copy.try_exists().unwrap() && is_withdrawn(cluster, &file).await);
+    });
+}
