@@ -1,0 +1,3 @@
+//! Bytes and records: WARC, ARC, HTTP, CDX and SURT, read and written over `std::io`.
+//!
+//! Owns what the formats of web archives mean. Knows no network, no async and no archive.
