@@ -1,0 +1,68 @@
+//! The query of a key: without session ids, sorted, small; nothing at all when nothing is left.
+
+use super::escape;
+
+/// Appends `?` and the canonical query, if there is one.
+pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
+    let Some(raw) = raw else { return };
+    let mut query = escape::canonical(raw).to_ascii_lowercase();
+    for session in SESSIONS {
+        if let Some((start, end)) = last(&query, *session) {
+            query.replace_range(start..end, "");
+        }
+    }
+    if query.is_empty() {
+        return;
+    }
+    let mut arguments: Vec<&str> = query.split('&').collect();
+    // By name, then by value; a name alone comes before the same name with a value.
+    arguments.sort_by_key(|argument| match argument.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (*argument, None),
+    });
+    key.push('?');
+    for (n, argument) in arguments.into_iter().enumerate() {
+        if n > 0 {
+            key.push('&');
+        }
+        key.push_str(argument);
+    }
+}
+
+/// How long the session id at the beginning of a text is.
+type Session = fn(&str) -> Option<usize>;
+
+/// The kinds of session ids, in the order in which they are taken out: the last one of each.
+const SESSIONS: &[(&str, Session)] = &[
+    ("jsessionid=", |text| exactly(text, 32, u8::is_ascii_alphanumeric)),
+    ("phpsessid=", |text| exactly(text, 32, u8::is_ascii_alphanumeric)),
+    ("sid=", |text| exactly(text, 32, u8::is_ascii_alphanumeric)),
+    ("aspsessionid", |text| {
+        let name = exactly(text, 8, u8::is_ascii_alphabetic)?;
+        let value = text.get(name..)?.strip_prefix('=')?;
+        Some(name + 1 + exactly(value, 24, u8::is_ascii_alphabetic)?)
+    }),
+    ("cfid=", |text| {
+        let (id, rest) = text.split_once('&')?;
+        let token = rest.strip_prefix("cftoken=")?;
+        let length = token.find('&').unwrap_or(token.len());
+        (!id.is_empty() && length > 0).then(|| id.len() + 1 + "cftoken=".len() + length)
+    }),
+];
+
+fn exactly(text: &str, n: usize, good: fn(&u8) -> bool) -> Option<usize> {
+    text.as_bytes().get(..n).filter(|bytes| bytes.iter().all(good)).map(|_| n)
+}
+
+/// The last place of a session id that ends with the query or before a `&`, which goes with it.
+fn last(query: &str, (name, length): (&str, Session)) -> Option<(usize, usize)> {
+    query.rmatch_indices(name).find_map(|(at, _)| {
+        let end = at + name.len();
+        let end = end + length(query.get(end..)?)?;
+        match query.as_bytes().get(end) {
+            None => Some((at, end)),
+            Some(b'&') => Some((at, end + 1)),
+            Some(_) => None,
+        }
+    })
+}
