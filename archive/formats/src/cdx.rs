@@ -13,7 +13,7 @@ mod writer;
 
 pub use legend::{Field, InvalidLegend, Legend};
 pub use reader::{BadLine, ReadError, Reader};
-pub use sort::{Sorter, SortError};
+pub use sort::{SortError, Sorter};
 pub use writer::Writer;
 
 use thiserror::Error;
@@ -84,7 +84,10 @@ impl Capture {
 
     /// A field that has no place of its own: `method`, `requestBody`, `recordDigest`, an unknown letter.
     pub fn extra(&self, name: &str) -> Option<&str> {
-        self.extra.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+        self.extra
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -151,9 +154,11 @@ impl Format {
         if line.starts_with('!') || parts.nth(2).is_some_and(|json| json.starts_with('{')) {
             return Ok(Self::Cdxj);
         }
-        Legend::of_count(line.split(' ').count()).map(Self::Cdx).ok_or(InvalidLine::Unknown {
-            fields: line.split(' ').count(),
-        })
+        Legend::of_count(line.split(' ').count())
+            .map(Self::Cdx)
+            .ok_or(InvalidLine::Unknown {
+                fields: line.split(' ').count(),
+            })
     }
 }
 
@@ -164,7 +169,9 @@ pub enum InvalidLine {
     #[error(transparent)]
     Legend(InvalidLegend),
     /// The first line is neither a header nor CDXJ, and no form has so many fields.
-    #[error("no known form has {fields} fields; name the fields in a header line such as ` CDX N b a m s k r M S V g`")]
+    #[error(
+        "no known form has {fields} fields; name the fields in a header line such as ` CDX N b a m s k r M S V g`"
+    )]
     Unknown {
         /// How many there are.
         fields: usize,

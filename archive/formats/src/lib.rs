@@ -5,4 +5,5 @@
 pub mod cdx;
 pub mod date;
 pub mod digest;
+mod json;
 pub mod surt;

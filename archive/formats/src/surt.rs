@@ -15,6 +15,8 @@
 //! | `DNS:a.b`, `HTTPS:a.b` | as in small letters | kept | a scheme has no case |
 //! | `a.b:8080/c` | `b,a:8080)/c` | `a.b:8080/c` | it is what people type, and no scheme has a dot and a number behind it |
 //! | `http://a.b:x/` and other ports that are none | `b,a:x)/` | exception | any bytes give a key |
+//! | `http://`, `#x`, `file:////a/../b` and others without a host | `http:/`, `file:/b` | `http:`, `file://a/../b` | a path is a path, with or without a host |
+//! | `http:u@a.b/`, `//a.b:/` | `b,a)/` | `b,u@a)/`, `:,b,a)/` and the like | no user and no empty port in a key, however the URL begins |
 //! | a host in bytes that are not UTF-8 | escaped | bytes dropped | two hosts shall not have one key |
 //! | labels that IDNA refuses | escaped | some escaped, some as in IDNA 2003 | one table for all: UTS 46 with the mappings of 2003 for `ß`, `ς` and joiners |
 
@@ -77,7 +79,13 @@ impl Borrow<str> for UrlKey {
 
 fn key(raw: &[u8]) -> String {
     let clean = clean(raw);
-    if clean.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"filedesc")) {
+    if clean.is_empty() {
+        return "-".to_owned();
+    }
+    if clean
+        .get(..8)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"filedesc"))
+    {
         return escape::escape(&clean);
     }
     let bare = match clean.iter().position(|b| *b == b'#') {
@@ -95,9 +103,16 @@ fn key(raw: &[u8]) -> String {
 fn clean(raw: &[u8]) -> Vec<u8> {
     let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0x0b;
     let start = raw.iter().position(|b| !blank(b)).unwrap_or(raw.len());
-    let end = raw.iter().rposition(|b| !blank(b)).map_or(start, |at| at + 1);
+    let end = raw
+        .iter()
+        .rposition(|b| !blank(b))
+        .map_or(start, |at| at + 1);
     let middle = raw.get(start..end).unwrap_or_default();
-    middle.iter().copied().filter(|b| !matches!(b, b'\t' | b'\r' | b'\n')).collect()
+    middle
+        .iter()
+        .copied()
+        .filter(|b| !matches!(b, b'\t' | b'\r' | b'\n'))
+        .collect()
 }
 
 /// The scheme in small letters and what follows its colon; `http` where there is none.
@@ -106,9 +121,14 @@ fn scheme(url: &[u8]) -> (String, &[u8]) {
     let Some(colon) = url.iter().position(|b| *b == b':') else {
         return http();
     };
-    let (name, rest) = (url.get(..colon).unwrap_or_default(), url.get(colon + 1..).unwrap_or_default());
+    let (name, rest) = (
+        url.get(..colon).unwrap_or_default(),
+        url.get(colon + 1..).unwrap_or_default(),
+    );
     let letters = name.first().is_some_and(u8::is_ascii_alphabetic)
-        && name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+        && name
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let is_port = digits > 0 && matches!(rest.get(digits), None | Some(b'/' | b'?'));
     if !letters || (is_port && name.contains(&b'.')) {
@@ -126,9 +146,10 @@ fn hierarchical<'a>(scheme: &str, rest: &'a [u8]) -> Option<&'a [u8]> {
     loop {
         let slashes = rest.iter().take_while(|b| **b == b'/').count();
         rest = rest.get(slashes..).unwrap_or_default();
-        let doubled = [&b"http://"[..], b"https://"]
-            .into_iter()
-            .find(|p| rest.get(..p.len()).is_some_and(|start| start.eq_ignore_ascii_case(p)));
+        let doubled = [&b"http://"[..], b"https://"].into_iter().find(|p| {
+            rest.get(..p.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(p))
+        });
         match doubled {
             Some(prefix) => rest = rest.get(prefix.len()..).unwrap_or_default(),
             None => return Some(rest),
@@ -144,12 +165,19 @@ fn split_query(rest: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 fn with_host(scheme: &str, rest: &[u8]) -> String {
-    let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|b| matches!(b, b'/' | b'?'))
+        .unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     let (path, query) = split_query(rest);
     let host = authority::canonical(scheme, authority);
     let path = path::canonical(path);
-    let mut key = if host.is_empty() { format!("{scheme}:") } else { format!("{host})") };
+    let mut key = if host.is_empty() {
+        format!("{scheme}:")
+    } else {
+        format!("{host})")
+    };
     key.push_str(&path);
     query::append(&mut key, query);
     key
@@ -159,7 +187,11 @@ fn opaque(scheme: &str, rest: &[u8]) -> String {
     let (path, query) = split_query(rest);
     let path = escape::canonical(path).to_ascii_lowercase();
     let mut key = format!("{scheme}:");
-    key.push_str(if path == "/" { &path } else { path.strip_suffix('/').unwrap_or(&path) });
+    key.push_str(if path == "/" {
+        &path
+    } else {
+        path.strip_suffix('/').unwrap_or(&path)
+    });
     query::append(&mut key, query);
     key
 }

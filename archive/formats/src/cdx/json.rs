@@ -4,27 +4,39 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
-
 use super::legend::{number, set_original};
 use super::{Capture, InvalidLine};
+use crate::json::Json;
 
 pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
     let mut parts = line.splitn(3, ' ');
-    let (Some(key), Some(timestamp), Some(json)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(InvalidLine::Fields { expected: 3, found: line.split(' ').count() });
+    let (Some(key), Some(timestamp), Some(json)) = (parts.next(), parts.next(), parts.next())
+    else {
+        return Err(InvalidLine::Fields {
+            expected: 3,
+            found: line.split(' ').count(),
+        });
     };
     if key.is_empty() {
         return Err(InvalidLine::NoKey);
     }
     let timestamp = timestamp.parse().map_err(InvalidLine::Timestamp)?;
-    let object: Map<String, Value> = serde_json::from_str(json).map_err(|e| InvalidLine::Json(e.to_string()))?;
+    let object = match serde_json::from_str(json) {
+        Ok(Json::Object(members)) => members,
+        Ok(_) => return Err(InvalidLine::Json("no object".to_owned())),
+        Err(error) => return Err(InvalidLine::Json(error.to_string())),
+    };
     let mut capture = Capture::new(key, timestamp);
     for (name, value) in object {
         let text = match value {
-            Value::Null => continue,
-            Value::String(text) => text,
-            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+            Json::Null => continue,
+            Json::Text(text) => text,
+            other @ (Json::Bool(_)
+            | Json::Unsigned(_)
+            | Json::Signed(_)
+            | Json::Float(_)
+            | Json::Array(_)
+            | Json::Object(_)) => other.to_string(),
         };
         let value = (text != "-" && !text.is_empty()).then_some(text.as_str());
         match name.as_str() {
@@ -45,7 +57,9 @@ pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
                 let offset = number("orig.offset", value)?;
                 set_original(&mut capture, value, |o| o.offset = offset);
             }
-            "orig.filename" => set_original(&mut capture, value, |o| o.file = value.map(str::to_owned)),
+            "orig.filename" => {
+                set_original(&mut capture, value, |o| o.file = value.map(str::to_owned));
+            }
             _ => capture.extra.push((name, text)),
         }
     }
@@ -95,8 +109,18 @@ pub(super) fn write(capture: &Capture) -> String {
     line
 }
 
+/// The key without what would end it, escaped as in a CDX line.
 fn blankless(key: &str) -> String {
-    key.chars().map(|c| if c.is_ascii_whitespace() || c.is_ascii_control() { '_' } else { c }).collect()
+    let mut out = String::with_capacity(key.len());
+    for c in key.chars() {
+        if c.is_ascii_whitespace() || c.is_ascii_control() {
+            // Writing to a string cannot fail.
+            let _ok = write!(out, "%{:02X}", u32::from(c)).is_ok();
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// A JSON string in ASCII.

@@ -96,7 +96,16 @@ impl Legend {
     fn of_letters(letters: &str, header: bool) -> Self {
         Self {
             // `C` is not in use: here it stands for NetarchiveSuite's `c`, which is always MD5.
-            fields: letters.chars().map(|c| if c == 'C' { (Field::Md5, 'c') } else { (field(c), c) }).collect(),
+            fields: letters
+                .chars()
+                .map(|c| {
+                    if c == 'C' {
+                        (Field::Md5, 'c')
+                    } else {
+                        (field(c), c)
+                    }
+                })
+                .collect(),
             delimiter: ' ',
             header,
         }
@@ -107,9 +116,15 @@ impl Legend {
         match fields {
             7 => Some(Self::netarchive_suite(false)),
             8 => Some(Self::netarchive_suite(true)),
-            9 => Some(Self { header: false, ..Self::cdx9() }),
+            9 => Some(Self {
+                header: false,
+                ..Self::cdx9()
+            }),
             10 => Some(Self::of_letters("NbamskrMVg", false)),
-            11 => Some(Self { header: false, ..Self::cdx11() }),
+            11 => Some(Self {
+                header: false,
+                ..Self::cdx11()
+            }),
             14 => Some(Self::cdx14()),
             _ => None,
         }
@@ -146,7 +161,11 @@ impl Legend {
         if !has(Field::Key) && !has(Field::Original) {
             return Err(InvalidLegend::Missing("key (N) and no URL (a)"));
         }
-        Ok(Self { fields, delimiter, header: true })
+        Ok(Self {
+            fields,
+            delimiter,
+            header: true,
+        })
     }
 
     /// The fields in their order.
@@ -169,7 +188,10 @@ impl Legend {
     pub(super) fn read(&self, line: &str) -> Result<Capture, InvalidLine> {
         let found = line.split(self.delimiter).count();
         if found != self.fields.len() {
-            return Err(InvalidLine::Fields { expected: self.fields.len(), found });
+            return Err(InvalidLine::Fields {
+                expected: self.fields.len(),
+                found,
+            });
         }
         let mut key = None;
         let mut timestamp = None;
@@ -202,7 +224,10 @@ impl Legend {
                 Field::Other(_) => capture.extra.extend(owned.map(|v| (letter.to_string(), v))),
             }
         }
-        capture.timestamp = timestamp.unwrap_or_default().parse().map_err(InvalidLine::Timestamp)?;
+        capture.timestamp = timestamp
+            .unwrap_or_default()
+            .parse()
+            .map_err(InvalidLine::Timestamp)?;
         capture.key = match (key, &capture.original) {
             (Some(key), _) => key,
             (None, Some(url)) => UrlKey::of(url).to_string(),
@@ -223,10 +248,15 @@ impl Legend {
                 Field::Timestamp => self.push(&mut line, Some(&capture.timestamp.to_string())),
                 Field::Original => self.push(&mut line, capture.original.as_deref()),
                 Field::Mime => self.push(&mut line, capture.mime.as_deref()),
-                Field::Status => self.push(&mut line, capture.status.map(|s| s.to_string()).as_deref()),
+                Field::Status => {
+                    self.push(&mut line, capture.status.map(|s| s.to_string()).as_deref());
+                }
                 Field::Digest => {
                     let digest = capture.digest.as_deref();
-                    self.push(&mut line, digest.map(|d| d.strip_prefix("sha1:").unwrap_or(d)));
+                    self.push(
+                        &mut line,
+                        digest.map(|d| d.strip_prefix("sha1:").unwrap_or(d)),
+                    );
                 }
                 Field::Md5 => {
                     let digest = capture.digest.as_deref();
@@ -237,10 +267,18 @@ impl Legend {
                 Field::Length => self.push_number(&mut line, capture.length),
                 Field::Offset => self.push_number(&mut line, capture.offset),
                 Field::File => self.push(&mut line, capture.file.as_deref()),
-                Field::OriginalLength => self.push_number(&mut line, original.and_then(|o| o.length)),
-                Field::OriginalOffset => self.push_number(&mut line, original.and_then(|o| o.offset)),
-                Field::OriginalFile => self.push(&mut line, original.and_then(|o| o.file.as_deref())),
-                Field::Other(_) => self.push(&mut line, capture.extra(letter.encode_utf8(&mut [0; 4]))),
+                Field::OriginalLength => {
+                    self.push_number(&mut line, original.and_then(|o| o.length));
+                }
+                Field::OriginalOffset => {
+                    self.push_number(&mut line, original.and_then(|o| o.offset));
+                }
+                Field::OriginalFile => {
+                    self.push(&mut line, original.and_then(|o| o.file.as_deref()));
+                }
+                Field::Other(_) => {
+                    self.push(&mut line, capture.extra(letter.encode_utf8(&mut [0; 4])));
+                }
             }
         }
         line
@@ -286,16 +324,26 @@ fn field(letter: char) -> Field {
     }
 }
 
-pub(super) fn number<N: std::str::FromStr>(field: &'static str, value: Option<&str>) -> Result<Option<N>, InvalidLine> {
+pub(super) fn number<N: std::str::FromStr>(
+    field: &'static str,
+    value: Option<&str>,
+) -> Result<Option<N>, InvalidLine> {
     let Some(text) = value else { return Ok(None) };
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     match text.parse() {
         Ok(number) if digits => Ok(Some(number)),
-        _ => Err(InvalidLine::Number { field, value: text.to_owned() }),
+        _ => Err(InvalidLine::Number {
+            field,
+            value: text.to_owned(),
+        }),
     }
 }
 
-pub(super) fn set_original(capture: &mut Capture, value: Option<&str>, set: impl FnOnce(&mut OriginalRecord)) {
+pub(super) fn set_original(
+    capture: &mut Capture,
+    value: Option<&str>,
+    set: impl FnOnce(&mut OriginalRecord),
+) {
     if value.is_some() {
         set(capture.original_record.get_or_insert_default());
     }

@@ -71,8 +71,14 @@ impl<R: BufRead> Reader<R> {
     /// The next line without its end; its offset. None at the end.
     fn line(&mut self) -> io::Result<Option<(u64, Result<String, InvalidLine>)>> {
         self.line.clear();
-        let room = u64::try_from(self.limit).unwrap_or(u64::MAX).saturating_add(2);
-        let read = self.input.by_ref().take(room).read_until(b'\n', &mut self.line)?;
+        let room = u64::try_from(self.limit)
+            .unwrap_or(u64::MAX)
+            .saturating_add(2);
+        let read = self
+            .input
+            .by_ref()
+            .take(room)
+            .read_until(b'\n', &mut self.line)?;
         if read == 0 {
             return Ok(None);
         }
@@ -90,14 +96,24 @@ impl<R: BufRead> Reader<R> {
             if !ended {
                 self.skip_line()?;
             }
-            return Ok(Some((start, Err(InvalidLine::TooLong { limit: self.limit }))));
+            return Ok(Some((
+                start,
+                Err(InvalidLine::TooLong { limit: self.limit }),
+            )));
         }
         let text = str::from_utf8(&self.line).map(str::to_owned);
-        Ok(Some((start, text.map_err(|e| InvalidLine::NotUtf8 { at: e.valid_up_to() }))))
+        Ok(Some((
+            start,
+            text.map_err(|e| InvalidLine::NotUtf8 {
+                at: e.valid_up_to(),
+            }),
+        )))
     }
 
     fn advance(&mut self, bytes: usize) {
-        self.offset = self.offset.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.offset = self
+            .offset
+            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
     fn skip_line(&mut self) -> io::Result<()> {
@@ -163,7 +179,14 @@ impl<R: BufRead> Iterator for Reader<R> {
             match text.and_then(|text| self.read(&text)) {
                 Ok(Some(capture)) => return Some(Ok(capture)),
                 Ok(None) => {}
-                Err(why) => return Some(Err(BadLine { number, offset, why }.into())),
+                Err(why) => {
+                    return Some(Err(BadLine {
+                        number,
+                        offset,
+                        why,
+                    }
+                    .into()));
+                }
             }
         }
         None

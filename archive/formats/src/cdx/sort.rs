@@ -105,12 +105,15 @@ impl Sorter {
 
     fn sort(&mut self) {
         let text = &self.text;
-        let line = |(start, length): (usize, usize)| text.get(start..start + length).unwrap_or_default();
+        let line =
+            |(start, length): (usize, usize)| text.get(start..start + length).unwrap_or_default();
         self.lines.sort_unstable_by(|a, b| line(*a).cmp(line(*b)));
     }
 
     fn sorted(&self) -> impl Iterator<Item = &[u8]> {
-        self.lines.iter().map(|(start, length)| self.text.get(*start..start + length).unwrap_or_default())
+        self.lines
+            .iter()
+            .map(|(start, length)| self.text.get(*start..start + length).unwrap_or_default())
     }
 
     /// Writes what is held as a run.
@@ -265,11 +268,11 @@ mod tests {
     use super::*;
 
     /// A deterministic stream of numbers.
-    fn random(seed: &mut u64) -> u64 {
+    fn random(seed: &mut u32) -> usize {
         *seed ^= *seed << 13;
-        *seed ^= *seed >> 7;
-        *seed ^= *seed << 17;
-        *seed
+        *seed ^= *seed >> 17;
+        *seed ^= *seed << 5;
+        usize::try_from(*seed).unwrap()
     }
 
     fn sorted(lines: &[Vec<u8>], memory: usize, unique: bool) -> Vec<u8> {
@@ -284,7 +287,11 @@ mod tests {
         let mut out = Vec::new();
         let count = sorter.finish(&mut out).unwrap();
         assert_eq!(count, memchr::memchr_iter(b'\n', &out).count() as u64);
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
         out
     }
 
@@ -294,17 +301,25 @@ mod tests {
         let mut lines: Vec<Vec<u8>> = (0..5000)
             .map(|_| {
                 let length = random(&mut seed) % 20;
-                (0..length).map(|_| b"ab)\xff \x00"[(random(&mut seed) % 6) as usize]).collect()
+                (0..length)
+                    .map(|_| b"ab)\xff \x00"[random(&mut seed) % 6])
+                    .collect()
             })
             .collect();
         let input = lines.clone();
         lines.sort();
-        let mut expected: Vec<u8> = lines.iter().flat_map(|l| [l.as_slice(), b"\n"].concat()).collect();
+        let mut expected: Vec<u8> = lines
+            .iter()
+            .flat_map(|l| [l.as_slice(), b"\n"].concat())
+            .collect();
         for memory in [0, 1, 100, 1000, 10_000, usize::MAX] {
             assert!(sorted(&input, memory, false) == expected, "{memory}");
         }
         lines.dedup();
-        expected = lines.iter().flat_map(|l| [l.as_slice(), b"\n"].concat()).collect();
+        expected = lines
+            .iter()
+            .flat_map(|l| [l.as_slice(), b"\n"].concat())
+            .collect();
         for memory in [0, 100, 1000, usize::MAX] {
             assert!(sorted(&input, memory, true) == expected, "{memory}");
         }
@@ -321,7 +336,10 @@ mod tests {
     fn a_line_end_within_a_line_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(directory.path(), 10);
-        assert!(matches!(sorter.push(b"a\nb"), Err(SortError::LineEnd { at: 1 })));
+        assert!(matches!(
+            sorter.push(b"a\nb"),
+            Err(SortError::LineEnd { at: 1 })
+        ));
     }
 
     #[test]
@@ -351,7 +369,10 @@ mod tests {
             let mut sorter = Sorter::new(directory.path(), memory);
             sorter.push(b"a").unwrap();
             sorter.push(b"b").unwrap();
-            assert!(matches!(sorter.finish(&mut Full), Err(SortError::Output(_))));
+            assert!(matches!(
+                sorter.finish(&mut Full),
+                Err(SortError::Output(_))
+            ));
         }
     }
 }

@@ -14,7 +14,9 @@ pub(super) fn canonical(scheme: &str, authority: &[u8]) -> String {
     };
     let (host, port) = split_port(place);
     let mut key = reversed(host);
-    if !key.is_empty() && let Some(port) = port_key(scheme, port) {
+    if !key.is_empty()
+        && let Some(port) = port_key(scheme, port)
+    {
         key.push(':');
         key.push_str(&port);
     }
@@ -26,11 +28,21 @@ fn split_port(place: &[u8]) -> (&[u8], &[u8]) {
     if let Some(inner) = place.strip_prefix(b"[") {
         let end = inner.iter().position(|b| *b == b']').unwrap_or(inner.len());
         let behind = inner.get(end + 1..).unwrap_or_default();
-        return (inner.get(..end).unwrap_or_default(), behind.strip_prefix(b":").unwrap_or_default());
+        return (
+            inner.get(..end).unwrap_or_default(),
+            behind.strip_prefix(b":").unwrap_or_default(),
+        );
     }
-    let mut colons = place.iter().enumerate().filter(|(_, b)| **b == b':').map(|(at, _)| at);
+    let mut colons = place
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| **b == b':')
+        .map(|(at, _)| at);
     match (colons.next(), colons.next()) {
-        (Some(at), None) => (place.get(..at).unwrap_or_default(), place.get(at + 1..).unwrap_or_default()),
+        (Some(at), None) => (
+            place.get(..at).unwrap_or_default(),
+            place.get(at + 1..).unwrap_or_default(),
+        ),
         // An IPv6 address without its brackets, or nonsense: all of it is the host.
         _ => (place, b""),
     }
@@ -53,8 +65,9 @@ fn reversed(raw: &[u8]) -> String {
     let host = ascii(escape::unescape(raw)).to_ascii_lowercase();
     let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
     if let Some(address) = ipv4(&labels) {
-        let [a, b, c, d] = address.octets();
-        return format!("{d},{c},{b},{a}");
+        let mut octets = address.octets();
+        octets.reverse();
+        return octets.map(|octet| octet.to_string()).join(",");
     }
     let labels = match labels.as_slice() {
         [first, rest @ ..] if !rest.is_empty() && is_www(first) => rest,
@@ -72,7 +85,9 @@ fn reversed(raw: &[u8]) -> String {
 
 /// `www`, `www2`, `www34`.
 fn is_www(label: &str) -> bool {
-    label.strip_prefix("www").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+    label
+        .strip_prefix("www")
+        .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The host in ASCII: Punycode where it can be, else escaped.
@@ -95,7 +110,10 @@ fn ascii(host: Vec<u8>) -> String {
             other => mapped.push(other),
         }
     }
-    let labels: Vec<&str> = mapped.split('.').filter(|label| !label.is_empty()).collect();
+    let labels: Vec<&str> = mapped
+        .split('.')
+        .filter(|label| !label.is_empty())
+        .collect();
     let mut out = String::new();
     for label in labels {
         let punycode = Uts46::new().to_ascii(
@@ -107,10 +125,8 @@ fn ascii(host: Vec<u8>) -> String {
         if !out.is_empty() {
             out.push('.');
         }
-        match punycode {
-            Ok(label) => out.push_str(&escape::escape(label.as_bytes())),
-            Err(_) => out.push_str(&escape::escape(label.as_bytes())),
-        }
+        let label = punycode.unwrap_or(label.into());
+        out.push_str(&escape::escape(label.as_bytes()));
     }
     out
 }
@@ -119,11 +135,17 @@ fn ascii(host: Vec<u8>) -> String {
 ///
 /// Numbers after a leading `0` are octal, but not a number alone, which wraps: so have the keys of the field always been.
 fn ipv4(labels: &[&str]) -> Option<Ipv4Addr> {
-    if labels.len() > 4 || labels.iter().any(|l| !l.bytes().all(|b| b.is_ascii_digit())) {
+    if labels.len() > 4
+        || labels
+            .iter()
+            .any(|l| !l.bytes().all(|b| b.is_ascii_digit()))
+    {
         return None;
     }
     if let [alone] = labels {
-        let number = alone.bytes().fold(0_u32, |n, b| n.wrapping_mul(10).wrapping_add(u32::from(b - b'0')));
+        let number = alone.bytes().fold(0_u32, |n, b| {
+            n.wrapping_mul(10).wrapping_add(u32::from(b - b'0'))
+        });
         return Some(number.into());
     }
     let (last, first) = labels.split_last()?;

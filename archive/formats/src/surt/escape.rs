@@ -66,16 +66,9 @@ mod tests {
             let mut next = Vec::new();
             let mut at = 0;
             while at < text.len() {
-                match text.get(at..at + 3).and_then(ending) {
-                    Some(byte) => {
-                        next.push(byte);
-                        at += 3;
-                    }
-                    None => {
-                        next.push(text[at]);
-                        at += 1;
-                    }
-                }
+                let decoded = text.get(at..at + 3).and_then(ending);
+                next.push(decoded.unwrap_or(text[at]));
+                at += if decoded.is_some() { 3 } else { 1 };
             }
             if next == text {
                 return text;
@@ -90,8 +83,15 @@ mod tests {
         let letters = b"%254";
         for length in 0..=7_u32 {
             for n in 0..4_usize.pow(length) {
-                let text: Vec<u8> = (0..length).map(|i| letters[n / 4_usize.pow(i) % 4]).collect();
-                assert_eq!(unescape(&text), rounds(&text), "{}", String::from_utf8_lossy(&text));
+                let text: Vec<u8> = (0..length)
+                    .map(|i| letters[n / 4_usize.pow(i) % 4])
+                    .collect();
+                assert_eq!(
+                    unescape(&text),
+                    rounds(&text),
+                    "{}",
+                    String::from_utf8_lossy(&text)
+                );
             }
         }
     }

@@ -6,9 +6,14 @@ use super::escape;
 pub(super) fn canonical(raw: &[u8]) -> String {
     let text = escape::unescape(raw);
     let mut kept: Vec<&[u8]> = Vec::new();
-    for segment in text.split(|b| *b == b'/') {
+    // What stands before the first slash is nothing: it is not a segment that `..` could take away.
+    for segment in text
+        .strip_prefix(b"/")
+        .unwrap_or(&text)
+        .split(|b| *b == b'/')
+    {
         match segment {
-            b"" | b"." => {}
+            b"." => {}
             b".." => {
                 kept.pop();
             }
@@ -16,7 +21,7 @@ pub(super) fn canonical(raw: &[u8]) -> String {
         }
     }
     let mut path = String::with_capacity(text.len() + 1);
-    for segment in &kept {
+    for segment in kept.iter().filter(|segment| !segment.is_empty()) {
         path.push('/');
         path.push_str(&escape::escape(segment).to_ascii_lowercase());
     }
@@ -27,41 +32,48 @@ pub(super) fn canonical(raw: &[u8]) -> String {
     path
 }
 
-/// Cuts the session out of `/(S(…24 letters and digits…))/page.aspx`, once bare and once in its wrapping.
+/// Cuts the session out of `/(S(…24 letters and digits…))/page.aspx`, once in its wrapping and once bare.
 fn without_session(path: &mut String) {
     for wrapped in [true, false] {
-        if !path.contains(".aspx") {
-            return;
-        }
-        let found = path.match_indices("/(").filter_map(|(at, _)| {
-            let start = at + 1;
-            let inner = path.get(start + 1..)?;
-            let end = inner.find(")/").map(|n| start + 1 + n)?;
-            let session = path.get(start + 1..end)?;
-            let page = path.get(end + 2..)?;
-            let valid = if wrapped { is_wrapped(session) } else { is_session(session) };
-            // A name before `.aspx`, and before any `?` that was escaped.
-            let name = page.split('?').next().unwrap_or_default();
-            (valid && name.rfind(".aspx").is_some_and(|n| n > 0)).then_some((start, end + 2))
-        });
-        if let Some((start, end)) = found.last() {
+        if let Some((start, end)) = session(path, wrapped) {
             path.replace_range(start..end, "");
         }
     }
 }
 
-fn is_session(text: &str) -> bool {
-    text.len() == 24 && text.bytes().all(|b| b.is_ascii_alphanumeric())
+/// The last session in front of a page: from its `(` to the slash behind it.
+fn session(path: &str, wrapped: bool) -> Option<(usize, usize)> {
+    let pages: Vec<usize> = path.match_indices(".aspx").map(|(at, _)| at).collect();
+    if pages.is_empty() {
+        return None;
+    }
+    let queries: Vec<usize> = path.match_indices('?').map(|(at, _)| at).collect();
+    let from =
+        |places: &[usize], at: usize| places.get(places.partition_point(|p| *p < at)).copied();
+    path.rmatch_indices("/(").find_map(|(at, _)| {
+        let start = at + 1;
+        let inner = path.as_bytes().get(start + 1..)?;
+        let length = if wrapped { wrapped_ids(inner) } else { 24 };
+        let valid = length > 0
+            && inner.get(length..)?.starts_with(b")/")
+            && (wrapped || is_id(inner.get(..length)?));
+        let end = start + 1 + length + 2;
+        // A name, then `.aspx`, and no `?` that was escaped before them.
+        let page = from(&pages, end + 1)?;
+        let named = from(&queries, end).is_none_or(|query| page < query);
+        (valid && named).then_some((start, end))
+    })
 }
 
-/// `s(…)`, one or several.
-fn is_wrapped(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    !bytes.is_empty()
-        && bytes.chunks(27).all(|part| match part {
-            [letter, b'(', session @ .., b')'] => {
-                letter.is_ascii_alphabetic() && session.len() == 24 && session.iter().all(u8::is_ascii_alphanumeric)
-            }
-            _ => false,
-        })
+/// How long a row of `s(…)` is.
+fn wrapped_ids(text: &[u8]) -> usize {
+    let is_wrapped = |part: &&[u8]| match part {
+        [letter, b'(', id @ .., b')'] => letter.is_ascii_alphabetic() && is_id(id),
+        _ => false,
+    };
+    text.chunks(27).take_while(is_wrapped).count() * 27
+}
+
+fn is_id(text: &[u8]) -> bool {
+    text.len() == 24 && text.iter().all(u8::is_ascii_alphanumeric)
 }

@@ -11,6 +11,9 @@ pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
             query.replace_range(start..end, "");
         }
     }
+    if let Some((start, end)) = cold_fusion(&query) {
+        query.replace_range(start..end, "");
+    }
     if query.is_empty() {
         return;
     }
@@ -34,24 +37,25 @@ type Session = fn(&str) -> Option<usize>;
 
 /// The kinds of session ids, in the order in which they are taken out: the last one of each.
 const SESSIONS: &[(&str, Session)] = &[
-    ("jsessionid=", |text| exactly(text, 32, u8::is_ascii_alphanumeric)),
-    ("phpsessid=", |text| exactly(text, 32, u8::is_ascii_alphanumeric)),
+    ("jsessionid=", |text| {
+        exactly(text, 32, u8::is_ascii_alphanumeric)
+    }),
+    ("phpsessid=", |text| {
+        exactly(text, 32, u8::is_ascii_alphanumeric)
+    }),
     ("sid=", |text| exactly(text, 32, u8::is_ascii_alphanumeric)),
     ("aspsessionid", |text| {
         let name = exactly(text, 8, u8::is_ascii_alphabetic)?;
         let value = text.get(name..)?.strip_prefix('=')?;
         Some(name + 1 + exactly(value, 24, u8::is_ascii_alphabetic)?)
     }),
-    ("cfid=", |text| {
-        let (id, rest) = text.split_once('&')?;
-        let token = rest.strip_prefix("cftoken=")?;
-        let length = token.find('&').unwrap_or(token.len());
-        (!id.is_empty() && length > 0).then(|| id.len() + 1 + "cftoken=".len() + length)
-    }),
 ];
 
 fn exactly(text: &str, n: usize, good: fn(&u8) -> bool) -> Option<usize> {
-    text.as_bytes().get(..n).filter(|bytes| bytes.iter().all(good)).map(|_| n)
+    text.as_bytes()
+        .get(..n)
+        .filter(|bytes| bytes.iter().all(good))
+        .map(|_| n)
 }
 
 /// The last place of a session id that ends with the query or before a `&`, which goes with it.
@@ -64,5 +68,24 @@ fn last(query: &str, (name, length): (&str, Session)) -> Option<(usize, usize)> 
             Some(b'&') => Some((at, end + 1)),
             Some(_) => None,
         }
+    })
+}
+
+/// The last `cfid=…&cftoken=…`, with the `&` behind it.
+fn cold_fusion(query: &str) -> Option<(usize, usize)> {
+    const TOKEN: &str = "&cftoken=";
+    query.rmatch_indices(TOKEN).find_map(|(at, _)| {
+        let before = query.get(..at)?;
+        let argument = before.rfind('&').map_or(0, |and| and + 1);
+        // Behind the last name that leaves something for the value.
+        let named = before
+            .get(argument..)?
+            .rmatch_indices("cfid=")
+            .map(|(n, _)| argument + n);
+        let start = named.into_iter().find(|start| start + "cfid=".len() < at)?;
+        let token = query.get(at + TOKEN.len()..)?;
+        let length = token.find('&').unwrap_or(token.len());
+        let end = at + TOKEN.len() + length;
+        (length > 0).then(|| (start, if end < query.len() { end + 1 } else { end }))
     })
 }
