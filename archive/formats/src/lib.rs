@@ -5,5 +5,7 @@
 pub mod cdx;
 pub mod date;
 pub mod digest;
+pub mod http;
 mod json;
+pub mod post;
 pub mod surt;
