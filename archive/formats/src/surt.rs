@@ -185,7 +185,7 @@ fn with_host(scheme: &str, rest: &[u8]) -> String {
 
 fn opaque(scheme: &str, rest: &[u8]) -> String {
     let (path, query) = split_query(rest);
-    let path = escape::canonical(path).to_ascii_lowercase();
+    let path = escape::canonical(path);
     let mut key = format!("{scheme}:");
     key.push_str(if path == "/" {
         &path

@@ -50,7 +50,7 @@ fn split_port(place: &[u8]) -> (&[u8], &[u8]) {
 
 /// The port, unless it is none or the scheme's own. What is no number is kept.
 fn port_key(scheme: &str, port: &[u8]) -> Option<String> {
-    let text = escape::canonical(port).to_ascii_lowercase();
+    let text = escape::canonical(port);
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     let number = text.trim_start_matches('0');
     match (scheme, number) {

@@ -1,8 +1,10 @@
 //! Percent-encoding: undone until nothing is left to undo, then done once for what needs it.
 
-/// Undone and done again.
+/// Undone and done again, in small letters.
 pub(super) fn canonical(text: &[u8]) -> String {
-    escape(&unescape(text))
+    let mut text = escape(&unescape(text));
+    text.make_ascii_lowercase();
+    text
 }
 
 /// Undoes `%41` again and again, until a round finds none. What is no escape stays.
@@ -10,7 +12,12 @@ pub(super) fn canonical(text: &[u8]) -> String {
 /// Each round shortens the text, so that there are no more rounds than bytes; a deep nesting of `%25` is undone in the
 /// same round, by looking again at what an escape became.
 pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
-    let mut out: Vec<u8> = Vec::with_capacity(text.len());
+    let Some(first) = memchr::memchr(b'%', text) else {
+        return text.to_vec();
+    };
+    let (plain, text) = text.split_at(first);
+    let mut out: Vec<u8> = Vec::with_capacity(first + text.len());
+    out.extend_from_slice(plain);
     for &byte in text {
         out.push(byte);
         // An escape ends here, or what it became ends one: look again at the end of what there is.
@@ -41,18 +48,25 @@ fn digit(byte: u8) -> Option<u8> {
 /// Escapes blanks, controls, `#`, `%` and all that is not ASCII.
 pub(super) fn escape(text: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(text.len());
-    for &byte in text {
-        if byte > 0x20 && byte < 0x7f && byte != b'#' && byte != b'%' {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            for nibble in [byte >> 4, byte & 15] {
-                out.extend(HEX.get(usize::from(nibble)).copied().map(char::from));
-            }
-        }
+    let mut out: Vec<u8> = Vec::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let plain = rest.iter().take_while(|b| stays(**b)).count();
+        let (kept, more) = rest.split_at(plain);
+        out.extend_from_slice(kept);
+        let Some((byte, more)) = more.split_first() else {
+            break;
+        };
+        let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
+        out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+        rest = more;
     }
-    out
+    // All of it is ASCII, so that nothing is lost here.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn stays(byte: u8) -> bool {
+    byte > 0x20 && byte < 0x7f && byte != b'#' && byte != b'%'
 }
 
 #[cfg(test)]
@@ -108,6 +122,6 @@ mod tests {
         let all: Vec<u8> = (0..=255).collect();
         let escaped = escape(&all);
         assert!(escaped.bytes().all(|b| b > 0x20 && b < 0x7f));
-        assert_eq!(escape(b"a b#%\xc3\xa9"), "a%20b%23%25%c3%a9");
+        assert_eq!(escape(b"A b#%\xc3\xa9"), "A%20b%23%25%c3%a9");
     }
 }

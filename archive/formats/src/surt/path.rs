@@ -20,20 +20,25 @@ pub(super) fn canonical(raw: &[u8]) -> String {
             other => kept.push(other),
         }
     }
-    let mut path = String::with_capacity(text.len() + 1);
+    let mut joined: Vec<u8> = Vec::with_capacity(text.len() + 1);
     for segment in kept.iter().filter(|segment| !segment.is_empty()) {
-        path.push('/');
-        path.push_str(&escape::escape(segment).to_ascii_lowercase());
+        joined.push(b'/');
+        joined.extend_from_slice(segment);
     }
-    if path.is_empty() {
+    if joined.is_empty() {
         return "/".to_owned();
     }
+    let mut path = escape::escape(&joined);
+    path.make_ascii_lowercase();
     without_session(&mut path);
     path
 }
 
 /// Cuts the session out of `/(S(…24 letters and digits…))/page.aspx`, once in its wrapping and once bare.
 fn without_session(path: &mut String) {
+    if memchr::memmem::find(path.as_bytes(), b".aspx").is_none() {
+        return;
+    }
     for wrapped in [true, false] {
         if let Some((start, end)) = session(path, wrapped) {
             path.replace_range(start..end, "");
@@ -44,9 +49,6 @@ fn without_session(path: &mut String) {
 /// The last session in front of a page: from its `(` to the slash behind it.
 fn session(path: &str, wrapped: bool) -> Option<(usize, usize)> {
     let pages: Vec<usize> = path.match_indices(".aspx").map(|(at, _)| at).collect();
-    if pages.is_empty() {
-        return None;
-    }
     let queries: Vec<usize> = path.match_indices('?').map(|(at, _)| at).collect();
     let from =
         |places: &[usize], at: usize| places.get(places.partition_point(|p| *p < at)).copied();

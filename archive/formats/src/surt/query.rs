@@ -5,16 +5,14 @@ use super::escape;
 /// Appends `?` and the canonical query, if there is one.
 pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
     let Some(raw) = raw else { return };
-    let mut query = escape::canonical(raw).to_ascii_lowercase();
-    for session in SESSIONS {
-        if let Some((start, end)) = last(&query, *session) {
-            query.replace_range(start..end, "");
-        }
-    }
-    if let Some((start, end)) = cold_fusion(&query) {
-        query.replace_range(start..end, "");
-    }
+    let mut query = escape::canonical(raw);
+    without_sessions(&mut query);
     if query.is_empty() {
+        return;
+    }
+    key.push('?');
+    if memchr::memchr(b'&', query.as_bytes()).is_none() {
+        key.push_str(&query);
         return;
     }
     let mut arguments: Vec<&str> = query.split('&').collect();
@@ -23,12 +21,26 @@ pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
         Some((name, value)) => (name, Some(value)),
         None => (*argument, None),
     });
-    key.push('?');
     for (n, argument) in arguments.into_iter().enumerate() {
         if n > 0 {
             key.push('&');
         }
         key.push_str(argument);
+    }
+}
+
+fn without_sessions(query: &mut String) {
+    // All kinds of them have this in their name.
+    if memchr::memmem::find(query.as_bytes(), b"id").is_none() {
+        return;
+    }
+    for session in SESSIONS {
+        if let Some((start, end)) = last(query, *session) {
+            query.replace_range(start..end, "");
+        }
+    }
+    if let Some((start, end)) = cold_fusion(query) {
+        query.replace_range(start..end, "");
     }
 }
 
