@@ -1,0 +1,378 @@
+//! Sorts lines of any number with bounded memory.
+//!
+//! Lines are gathered until they fill the memory that was granted, sorted bytewise, and written to a nameless temporary
+//! file; the files are merged at the end. Nothing of it outlives the process, and nothing here is durable.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// So many runs are merged at once: each takes a file and a buffer.
+const FAN_IN: usize = 64;
+
+/// The buffer of a run that is merged.
+const BUFFER: usize = 64 * 1024;
+
+/// Why sorting stops.
+#[derive(Debug, Error)]
+pub enum SortError {
+    /// A line with a line end in it would come out as two.
+    #[error("a line holds a line end at byte {at}; escape it first")]
+    LineEnd {
+        /// Where, counted from 0.
+        at: usize,
+    },
+    /// The temporary directory.
+    #[error("temporary file in {}: {source}", directory.display())]
+    Temporary {
+        /// The directory that the caller gave.
+        directory: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The output.
+    #[error("sorted output: {0}")]
+    Output(io::Error),
+}
+
+/// Sorts lines bytewise.
+#[derive(Debug)]
+pub struct Sorter {
+    directory: PathBuf,
+    memory: usize,
+    unique: bool,
+    text: Vec<u8>,
+    lines: Vec<(usize, usize)>,
+    /// Runs by how often they were merged: each level holds fewer than [`FAN_IN`].
+    levels: Vec<Vec<File>>,
+}
+
+impl Sorter {
+    /// Sorts with about so many bytes of memory, and temporary files in a directory that must be there.
+    pub fn new(directory: &Path, memory: usize) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            memory,
+            unique: false,
+            text: Vec::new(),
+            lines: Vec::new(),
+            levels: Vec::new(),
+        }
+    }
+
+    /// Keeps one of lines that are equal.
+    #[must_use]
+    pub fn unique(mut self) -> Self {
+        self.unique = true;
+        self
+    }
+
+    /// Takes a line, without its line end.
+    pub fn push(&mut self, line: &[u8]) -> Result<(), SortError> {
+        if let Some(at) = memchr::memchr(b'\n', line) {
+            return Err(SortError::LineEnd { at });
+        }
+        let held = self.text.len() + self.lines.len() * size_of::<(usize, usize)>();
+        if !self.lines.is_empty() && held.saturating_add(line.len()) > self.memory {
+            self.spill()?;
+        }
+        self.lines.push((self.text.len(), line.len()));
+        self.text.extend_from_slice(line);
+        Ok(())
+    }
+
+    /// Writes all lines in their order, each with a line end; says how many.
+    pub fn finish(mut self, output: &mut impl Write) -> Result<u64, SortError> {
+        if self.levels.is_empty() {
+            self.sort();
+            let mut out = Lines::new(output, self.unique);
+            for line in self.sorted() {
+                out.write(line).map_err(SortError::Output)?;
+            }
+            return Ok(out.count);
+        }
+        self.spill()?;
+        self.text = Vec::new();
+        self.lines = Vec::new();
+        let runs: Vec<File> = self.levels.drain(..).flatten().collect();
+        let unique = self.unique;
+        merge(runs, output, unique).map_err(|e| e.placed(&self.directory))
+    }
+
+    fn sort(&mut self) {
+        let text = &self.text;
+        let line =
+            |(start, length): (usize, usize)| text.get(start..start + length).unwrap_or_default();
+        self.lines.sort_unstable_by(|a, b| line(*a).cmp(line(*b)));
+    }
+
+    fn sorted(&self) -> impl Iterator<Item = &[u8]> {
+        self.lines
+            .iter()
+            .map(|(start, length)| self.text.get(*start..start + length).unwrap_or_default())
+    }
+
+    /// Writes what is held as a run.
+    fn spill(&mut self) -> Result<(), SortError> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        self.sort();
+        let mut file = self.temporary()?;
+        let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
+        let mut out = Lines::new(&mut buffered, self.unique);
+        for line in self.sorted() {
+            out.write(line).map_err(|source| self.failed(source))?;
+        }
+        buffered.flush().map_err(|source| self.failed(source))?;
+        drop(buffered);
+        self.text.clear();
+        self.lines.clear();
+        self.add(file, 0)
+    }
+
+    /// Files a run; merges a level that is full into one run of the next.
+    fn add(&mut self, run: File, level: usize) -> Result<(), SortError> {
+        let (mut run, mut level) = (run, level);
+        loop {
+            if self.levels.len() <= level {
+                self.levels.resize_with(level + 1, Vec::new);
+            }
+            let Some(runs) = self.levels.get_mut(level) else {
+                return Ok(());
+            };
+            runs.push(run);
+            if runs.len() < FAN_IN {
+                return Ok(());
+            }
+            let full = std::mem::take(runs);
+            let mut file = self.temporary()?;
+            let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
+            merge(full, &mut buffered, self.unique).map_err(|e| e.placed(&self.directory))?;
+            buffered.flush().map_err(|source| self.failed(source))?;
+            drop(buffered);
+            run = file;
+            level += 1;
+        }
+    }
+
+    fn temporary(&self) -> Result<File, SortError> {
+        tempfile::tempfile_in(&self.directory).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> SortError {
+        SortError::Temporary {
+            directory: self.directory.clone(),
+            source,
+        }
+    }
+}
+
+/// Writes lines, and leaves out repeated ones where asked to.
+struct Lines<'a, W> {
+    output: &'a mut W,
+    last: Option<Vec<u8>>,
+    unique: bool,
+    count: u64,
+}
+
+impl<'a, W: Write> Lines<'a, W> {
+    fn new(output: &'a mut W, unique: bool) -> Self {
+        Self {
+            output,
+            last: None,
+            unique,
+            count: 0,
+        }
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.unique {
+            if self.last.as_deref() == Some(line) {
+                return Ok(());
+            }
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(line);
+        }
+        self.output.write_all(line)?;
+        self.output.write_all(b"\n")?;
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// Which side of a merge failed.
+enum MergeError {
+    Run(io::Error),
+    Output(io::Error),
+}
+
+impl MergeError {
+    fn placed(self, directory: &Path) -> SortError {
+        match self {
+            Self::Run(source) => SortError::Temporary {
+                directory: directory.to_owned(),
+                source,
+            },
+            Self::Output(source) => SortError::Output(source),
+        }
+    }
+}
+
+fn merge(runs: Vec<File>, output: &mut impl Write, unique: bool) -> Result<u64, MergeError> {
+    let mut inputs = Vec::with_capacity(runs.len());
+    let mut heads = BinaryHeap::with_capacity(runs.len());
+    for (n, mut file) in runs.into_iter().enumerate() {
+        file.rewind().map_err(MergeError::Run)?;
+        let mut input = BufReader::with_capacity(BUFFER, file);
+        let mut line = Vec::new();
+        if next(&mut input, &mut line).map_err(MergeError::Run)? {
+            heads.push(Reverse((line, n)));
+        }
+        inputs.push(input);
+    }
+    let mut out = Lines::new(output, unique);
+    while let Some(Reverse((mut line, n))) = heads.pop() {
+        out.write(&line).map_err(MergeError::Output)?;
+        if let Some(input) = inputs.get_mut(n)
+            && next(input, &mut line).map_err(MergeError::Run)?
+        {
+            heads.push(Reverse((line, n)));
+        }
+    }
+    Ok(out.count)
+}
+
+/// The next line of a run, without its end.
+fn next(input: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    if input.read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.pop() != Some(b'\n') {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "a temporary file ends in the middle of a line; somebody shortened it",
+        ));
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A deterministic stream of numbers.
+    fn random(seed: &mut u32) -> usize {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 17;
+        *seed ^= *seed << 5;
+        usize::try_from(*seed).unwrap()
+    }
+
+    fn sorted(lines: &[Vec<u8>], memory: usize, unique: bool) -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(directory.path(), memory);
+        if unique {
+            sorter = sorter.unique();
+        }
+        for line in lines {
+            sorter.push(line).unwrap();
+        }
+        let mut out = Vec::new();
+        let count = sorter.finish(&mut out).unwrap();
+        assert_eq!(count, memchr::memchr_iter(b'\n', &out).count() as u64);
+        assert_eq!(
+            std::fs::read_dir(directory.path()).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
+        out
+    }
+
+    #[test]
+    fn any_memory_gives_the_order_of_bytes() {
+        let mut seed = 7;
+        let mut lines: Vec<Vec<u8>> = (0..5000)
+            .map(|_| {
+                let length = random(&mut seed) % 20;
+                (0..length)
+                    .map(|_| b"ab)\xff \x00"[random(&mut seed) % 6])
+                    .collect()
+            })
+            .collect();
+        let input = lines.clone();
+        lines.sort();
+        let mut expected: Vec<u8> = lines
+            .iter()
+            .flat_map(|l| [l.as_slice(), b"\n"].concat())
+            .collect();
+        for memory in [0, 1, 100, 1000, 10_000, usize::MAX] {
+            assert!(sorted(&input, memory, false) == expected, "{memory}");
+        }
+        lines.dedup();
+        expected = lines
+            .iter()
+            .flat_map(|l| [l.as_slice(), b"\n"].concat())
+            .collect();
+        for memory in [0, 100, 1000, usize::MAX] {
+            assert!(sorted(&input, memory, true) == expected, "{memory}");
+        }
+    }
+
+    #[test]
+    fn nothing_and_one_line() {
+        assert_eq!(sorted(&[], 10, true), b"");
+        assert_eq!(sorted(&[vec![]], 10, true), b"\n");
+        assert_eq!(sorted(&[vec![b'x'; 100_000]], 10, false).len(), 100_001);
+    }
+
+    #[test]
+    fn a_line_end_within_a_line_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(directory.path(), 10);
+        assert!(matches!(
+            sorter.push(b"a\nb"),
+            Err(SortError::LineEnd { at: 1 })
+        ));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_named() {
+        let mut sorter = Sorter::new(Path::new("/nowhere/at/all"), 0);
+        sorter.push(b"a").unwrap();
+        let error = sorter.push(b"b").unwrap_err();
+        assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_output_is_told() {
+        for memory in [0, 1000] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut sorter = Sorter::new(directory.path(), memory);
+            sorter.push(b"a").unwrap();
+            sorter.push(b"b").unwrap();
+            assert!(matches!(
+                sorter.finish(&mut Full),
+                Err(SortError::Output(_))
+            ));
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Lines of every form, there and back; bad ones, and where they are.
+
+use super::*;
+
+const CDX9: &str = "com,example)/ 20140216050221 http://example.com/ text/html 200 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 151 example.arc";
+const CDX11: &str = "com,example)/ 20140216050221 http://example.com/ text/html 302 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ http://b/ AF 1656 151 example.arc";
+const CDX14: &str = "com,example)/ 20140216050221 http://example.com/ warc/revisit - 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - - 586 2621 b.warc.gz 1656 151 a.warc.gz";
+const CDXJ: &str = r#"com,example)/ 20170306040206 {"url": "http://example.com/", "mime": "text/html", "status": "200", "digest": "sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK", "length": "1228", "offset": "784", "filename": "example.warc.gz"}"#;
+const CDXJ_POST: &str = r#"org,httpbin)/post?__wb_method=post&foo=bar 20140610000859123 {"url": "http://httpbin.org/post", "mime": "application/json", "status": "200", "digest": "sha1:M532K5WS4GY2H4OVZO6HRPOP47A7KDWU", "length": "720", "offset": "0", "filename": "post-test.warc.gz", "requestBody": "foo=b\u00e4r&x=\ud83d\ude00\"\\\n", "method": "POST"}"#;
+const NAS8: &str = "http://www.kb.dk/a 130.226.231.3 20080430204825 text/html 1234 1-2-20080430-00000.arc 5678 d41d8cd98f00b204e9800998ecf8427e";
+const WGET: &str = "http://www.example.com/ 20140216050221 http://www.example.com/ text/html 200 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - - 151 a.warc.gz <urn:uuid:1>";
+
+fn forms() -> Vec<(Format, &'static str)> {
+    let wget = Format::sniff(" CDX a b a m s k r M V g u").unwrap();
+    let nas7 = NAS8.rsplit_once(' ').unwrap().0;
+    vec![
+        (Format::cdx9(), CDX9),
+        (Format::cdx11(), CDX11),
+        (Format::cdx14(), CDX14),
+        (Format::Cdxj, CDXJ),
+        (Format::Cdxj, CDXJ_POST),
+        (Format::netarchive_suite(true), NAS8),
+        (Format::netarchive_suite(false), nas7),
+        (wget, WGET),
+    ]
+}
+
+fn captures(text: &str) -> Vec<Result<Capture, String>> {
+    Reader::new(text.as_bytes(), 1 << 20)
+        .map(|c| c.map_err(|e| e.to_string()))
+        .collect()
+}
+
+#[test]
+fn what_is_read_is_written_as_it_was() {
+    for (format, line) in forms() {
+        let capture = format.read(line).unwrap();
+        assert_eq!(format.write(&capture), line);
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&mut file, format.clone()).unwrap();
+        writer.write(&capture).unwrap();
+        writer.finish().unwrap();
+        let read: Vec<_> = Reader::new(file.as_slice(), 1 << 20)
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(read, [capture], "{line}");
+    }
+}
+
+#[test]
+fn the_form_is_told_by_the_first_line() {
+    for (format, line) in forms() {
+        let sniffed = match format.header() {
+            Some(header) => Format::sniff(&header).unwrap(),
+            None => Format::sniff(line).unwrap(),
+        };
+        assert_eq!(sniffed, format, "{line}");
+    }
+    assert_eq!(Format::sniff("!meta {\"a\": 1}"), Ok(Format::Cdxj));
+    assert_eq!(
+        Format::sniff("a b c"),
+        Err(InvalidLine::Unknown { fields: 3 })
+    );
+    let twelve = Format::sniff("\tCDX\tN\tb\ta").unwrap();
+    assert_eq!(twelve.header().as_deref(), Some("\tCDX\tN\tb\ta"));
+    assert_eq!(
+        twelve
+            .read("k\t20140216050221\thttp://a b/")
+            .unwrap()
+            .original
+            .as_deref(),
+        Some("http://a b/")
+    );
+}
+
+#[test]
+fn headers_that_are_none_say_why() {
+    let check =
+        |line, why| assert_eq!(Format::sniff(line), Err(InvalidLine::Legend(why)), "{line}");
+    check(" CDX N b bb", InvalidLegend::NoLetter("bb".into()));
+    check(" CDX N b  a", InvalidLegend::NoLetter(String::new()));
+    check(" CDX N a", InvalidLegend::Missing("date (b)"));
+    check(" CDX b m", InvalidLegend::Missing("key (N) and no URL (a)"));
+    check("xCDXxNxb", InvalidLegend::Delimiter('x'));
+    check(
+        &format!(" CDX{}", " N".repeat(65)),
+        InvalidLegend::TooMany(65),
+    );
+}
+
+#[test]
+fn fields_go_where_they_belong() {
+    let capture = Format::cdx14().read(CDX14).unwrap();
+    assert_eq!(
+        (capture.status, capture.length, capture.offset),
+        (None, Some(586), Some(2621))
+    );
+    let original = capture.original_record.clone().unwrap();
+    assert_eq!(
+        (original.length, original.offset, original.file.as_deref()),
+        (Some(1656), Some(151), Some("a.warc.gz"))
+    );
+    let json = Format::Cdxj.write(&capture);
+    assert!(json.contains(r#""filename": "b.warc.gz", "orig.length": "1656", "orig.offset": "151", "orig.filename": "a.warc.gz""#));
+    assert_eq!(Format::Cdxj.read(&json), Ok(capture));
+
+    let capture = Format::netarchive_suite(true).read(NAS8).unwrap();
+    assert_eq!(capture.key, "dk,kb)/a");
+    assert_eq!(
+        capture.digest.as_deref(),
+        Some("md5:d41d8cd98f00b204e9800998ecf8427e")
+    );
+    assert_eq!(capture.extra("e"), Some("130.226.231.3"));
+
+    let capture = Format::Cdxj.read(CDXJ_POST).unwrap();
+    assert_eq!(
+        (capture.extra("method"), capture.timestamp.has_millis()),
+        (Some("POST"), true)
+    );
+    assert_eq!(
+        capture.extra("requestBody"),
+        Some("foo=b\u{e4}r&x=\u{1f600}\"\\\n")
+    );
+
+    let capture = Format::Cdxj.read(CDXJ).unwrap();
+    assert_eq!(
+        Format::cdx11().write(&capture),
+        "com,example)/ 20170306040206 http://example.com/ text/html 200 G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK - - 1228 784 example.warc.gz"
+    );
+}
+
+#[test]
+fn blanks_in_fields_are_escaped() {
+    let mut capture = Capture::new("a b", "20140216050221".parse().unwrap());
+    capture.original = Some("http://a/b c\td\ne\u{e9}".into());
+    capture.file = Some(String::new());
+    assert_eq!(
+        Format::cdx9().write(&capture),
+        "a%20b 20140216050221 http://a/b%20c%09d%0Ae\u{e9} - - - - - -"
+    );
+}
+
+#[test]
+fn numbers_in_json_are_read_too() {
+    let line = r#"a 20140216050221 {"url": "u", "status": 200, "length": 5, "offset": 0, "x": [1, null], "y": null}"#;
+    let capture = Format::Cdxj.read(line).unwrap();
+    assert_eq!(
+        (capture.status, capture.length, capture.offset),
+        (Some(200), Some(5), Some(0))
+    );
+    assert_eq!(
+        (capture.extra("x"), capture.extra("y")),
+        (Some("[1,null]"), None)
+    );
+}
+
+#[test]
+fn bad_lines_are_located_and_the_others_are_read() {
+    let file = format!(
+        " CDX N b a m s k r V g\n{CDX9}\nshort\n{CDX9} more\n{}\n\n{}\r\n{CDX9}",
+        CDX9.replace("0216", "0231"),
+        CDX9.replace("151", "-5")
+    );
+    let read = captures(&file);
+    assert_eq!(read.len(), 6);
+    assert!(read[0].is_ok() && read[5].is_ok());
+    let messages: Vec<_> = read.into_iter().filter_map(Result::err).collect();
+    let place = |n: usize| file.match_indices('\n').nth(n).unwrap().0 + 1;
+    assert_eq!(
+        messages[0],
+        format!("line 3 (byte {}): 1 fields where the form has 9", place(1))
+    );
+    assert_eq!(
+        messages[1],
+        format!("line 4 (byte {}): 10 fields where the form has 9", place(2))
+    );
+    assert_eq!(
+        messages[2],
+        format!(
+            "line 5 (byte {}): timestamp: day 31 does not exist",
+            place(3)
+        )
+    );
+    assert_eq!(
+        messages[3],
+        format!("line 7 (byte {}): offset is no number: \"-5\"", place(5))
+    );
+}
+
+#[test]
+fn lines_that_are_too_long_are_skipped_without_being_held() {
+    let file = format!("{CDX9}\n{}\n{CDX9}\n", "x".repeat(1 << 20));
+    let read: Vec<_> = Reader::with_format(file.as_bytes(), 200, Format::cdx9()).collect();
+    assert_eq!(read.len(), 3);
+    assert!(matches!(
+        &read[1],
+        Err(ReadError::Line(BadLine {
+            number: 2,
+            why: InvalidLine::TooLong { limit: 200 },
+            ..
+        }))
+    ));
+    assert!(read[2].is_ok());
+    let exact: Vec<_> = Reader::with_format(CDX9.as_bytes(), CDX9.len(), Format::cdx9()).collect();
+    assert!(exact[0].is_ok());
+    let short: Vec<_> =
+        Reader::with_format(CDX9.as_bytes(), CDX9.len() - 1, Format::cdx9()).collect();
+    assert!(short[0].is_err() && short.len() == 1);
+}
+
+#[test]
+fn what_is_no_text_is_located() {
+    let mut file = CDX9.as_bytes().to_vec();
+    file[20] = 0xff;
+    let read: Vec<_> = Reader::with_format(file.as_slice(), 1000, Format::cdx9()).collect();
+    assert!(matches!(
+        &read[0],
+        Err(ReadError::Line(BadLine {
+            why: InvalidLine::NotUtf8 { at: 20 },
+            ..
+        }))
+    ));
+}
+
+#[test]
+fn cut_and_changed_lines_never_panic_and_what_reads_goes_round() {
+    for (format, line) in forms() {
+        let bytes = line.as_bytes();
+        for cut in 0..=bytes.len() {
+            let _taken = captures(&line[..cut]).len();
+            for byte in [0, b' ', b'-', b'{', b'"', b'\\', b'9', b'!', b'\n', 0x7f] {
+                let mut changed = bytes.to_vec();
+                if let Some(place) = changed.get_mut(cut) {
+                    *place = byte;
+                }
+                let text = String::from_utf8(changed).unwrap();
+                let _taken = captures(&text).len();
+                let Ok(capture) = format.read(&text) else {
+                    continue;
+                };
+                let written = format.write(&capture);
+                assert_eq!(
+                    format.read(&written).map(|c| format.write(&c)),
+                    Ok(written),
+                    "{text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_of_the_field_are_read() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let data = here.ancestors().map(|a| a.join("shared/data"));
+    let Some(root) = data.into_iter().find(|place| place.is_dir()) else {
+        eprintln!("SKIPPED: no sample data");
+        return;
+    };
+    let check = |name: &str, good: usize| {
+        let text = std::fs::read(root.join(name)).unwrap();
+        let reader = Reader::new(text.as_slice(), 1 << 20);
+        let read: Vec<_> = reader.collect();
+        let bad: Vec<_> = read
+            .iter()
+            .filter_map(|r| r.as_ref().err())
+            .map(ToString::to_string)
+            .collect();
+        assert!(bad.is_empty(), "{name}: {bad:?}");
+        assert_eq!(read.len(), good, "{name}");
+    };
+    check(
+        "netarchivesuite_solrwayback/IAH-20080430204825-00000-blackbook.warc.gz.cdx",
+        822,
+    );
+    check("oduwsdl_ipwb/sample-1.cdxj", 65);
+    check("oduwsdl_ipwb/salam-home.cdxj", 1);
+}

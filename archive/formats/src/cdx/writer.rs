@@ -1,0 +1,36 @@
+//! Writes captures as lines. Sorting them is the caller's, with [`Sorter`](super::Sorter).
+
+use std::io::{self, Write};
+
+use super::{Capture, Format};
+
+/// Writes a header, where the form has one, and a line for each capture.
+#[derive(Debug)]
+pub struct Writer<W> {
+    output: W,
+    format: Format,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file: writes its header.
+    pub fn new(mut output: W, format: Format) -> io::Result<Self> {
+        if let Some(mut header) = format.header() {
+            header.push('\n');
+            output.write_all(header.as_bytes())?;
+        }
+        Ok(Self { output, format })
+    }
+
+    /// Writes one line.
+    pub fn write(&mut self, capture: &Capture) -> io::Result<()> {
+        let mut line = self.format.write(capture);
+        line.push('\n');
+        self.output.write_all(line.as_bytes())
+    }
+
+    /// Flushes, and gives the output back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.output.flush()?;
+        Ok(self.output)
+    }
+}

@@ -1,0 +1,376 @@
+//! Labelled digests, `algorithm:value`, as `WARC-Payload-Digest` and CDX have them.
+//!
+//! Owns how they are read, compared and computed. A [`Digest`] keeps the exact spelling and is compared by what it says:
+//! Base32 in either case, hex and Base64 of the same bytes are equal. An algorithm that this build does not know is kept
+//! and cannot be checked. Does not say whether an algorithm is strong enough for anything.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use data_encoding::{BASE32, BASE32_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256, Sha512};
+use thiserror::Error;
+
+/// Why a text is no labelled digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InvalidDigest {
+    /// No colon between algorithm and value, or nothing before it.
+    #[error("no algorithm; a digest is written algorithm:value")]
+    NoAlgorithm,
+    /// Nothing after the colon.
+    #[error("no value after the algorithm")]
+    NoValue,
+    /// A value that is neither hex, Base32 nor Base64 of as many bytes as the algorithm has.
+    #[error("the value is not the hex, Base32 or Base64 of a {} digest ({} bytes)", .0.label(), .0.bytes())]
+    Value(Algorithm),
+}
+
+/// The algorithms that can be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// 20 bytes; in the field written as Base32.
+    Sha1,
+    /// 32 bytes.
+    Sha256,
+    /// 64 bytes.
+    Sha512,
+    /// 16 bytes.
+    Md5,
+    /// 32 bytes.
+    Blake3,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Sha1,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Md5,
+        Self::Blake3,
+    ];
+
+    /// The label that this build writes.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+            Self::Md5 => "md5",
+            Self::Blake3 => "blake3",
+        }
+    }
+
+    /// How many bytes a digest has.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 | Self::Blake3 => 32,
+            Self::Sha512 => 64,
+            Self::Md5 => 16,
+        }
+    }
+
+    /// The algorithm of a label in any case, with or without hyphens or underscores: `sha1`, `SHA-1`, `Sha_256`.
+    pub fn from_label(label: &str) -> Option<Self> {
+        let plain = label.trim().bytes().filter(|b| !matches!(b, b'-' | b'_'));
+        let mut name = [0_u8; 8];
+        let mut length = 0;
+        for byte in plain {
+            *name.get_mut(length)? = byte.to_ascii_lowercase();
+            length += 1;
+        }
+        let name = name.get(..length)?;
+        Self::ALL.into_iter().find(|a| a.label().as_bytes() == name)
+    }
+}
+
+/// A labelled digest: the exact text, and what it says where that is known.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    text: Box<str>,
+    value: Option<Value>,
+}
+
+/// The bytes of a digest.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Value {
+    algorithm: Algorithm,
+    bytes: Box<[u8]>,
+}
+
+impl Digest {
+    /// Reads a digest without a label, as CDX files have them: `sha1:` is what an unlabelled digest means there.
+    pub fn unlabelled(text: &str, algorithm: Algorithm) -> Result<Self, InvalidDigest> {
+        let bytes = decode(algorithm, text).ok_or(InvalidDigest::Value(algorithm))?;
+        Ok(Self {
+            text: text.into(),
+            value: Some(Value { algorithm, bytes }),
+        })
+    }
+
+    /// The text as it was read.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The part before the colon, as it was read; empty for a digest without a label.
+    pub fn label(&self) -> &str {
+        self.text.split_once(':').map_or("", |(label, _)| label)
+    }
+
+    /// What it says; none if the algorithm is unknown, and the digest therefore cannot be checked.
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// The algorithm, if it is known.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        self.value.as_ref().map(Value::algorithm)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let (label, value) = text.split_once(':').ok_or(InvalidDigest::NoAlgorithm)?;
+        let (label, value) = (label.trim(), value.trim());
+        if label.is_empty() {
+            return Err(InvalidDigest::NoAlgorithm);
+        }
+        if value.is_empty() {
+            return Err(InvalidDigest::NoValue);
+        }
+        let value = match Algorithm::from_label(label) {
+            None => None,
+            Some(algorithm) => Some(Value {
+                algorithm,
+                bytes: decode(algorithm, value).ok_or(InvalidDigest::Value(algorithm))?,
+            }),
+        };
+        Ok(Self {
+            text: text.into(),
+            value,
+        })
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Equal by value; digests of unknown algorithms are equal when their texts are.
+impl PartialEq for Digest {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => self.text == other.text,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+}
+
+impl Eq for Digest {}
+
+impl From<Value> for Digest {
+    fn from(value: Value) -> Self {
+        Self {
+            text: value.to_string().into(),
+            value: Some(value),
+        }
+    }
+}
+
+impl Value {
+    /// A digest from its bytes; none if they are not as many as the algorithm has.
+    pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Option<Self> {
+        (bytes.len() == algorithm.bytes()).then(|| Self {
+            algorithm,
+            bytes: bytes.into(),
+        })
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Without label: Base32 in capitals for SHA-1, small hex for all others.
+    pub fn unlabelled(&self) -> String {
+        match self.algorithm {
+            Algorithm::Sha1 => BASE32.encode(&self.bytes),
+            Algorithm::Sha256 | Algorithm::Sha512 | Algorithm::Md5 | Algorithm::Blake3 => {
+                self.hex()
+            }
+        }
+    }
+
+    /// In small hex digits.
+    pub fn hex(&self) -> String {
+        HEXLOWER.encode(&self.bytes)
+    }
+}
+
+/// The spelling of the field: `sha1:` with Base32 in capitals, all others in small hex.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.algorithm.label(), self.unlabelled())
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value({self})")
+    }
+}
+
+/// Hex, Base32 or Base64 (either alphabet), padded or not: whichever gives as many bytes as the algorithm has.
+///
+/// The lengths of the three differ for every algorithm here, so that no text can be read in two ways. Hex digits of
+/// another length are a hex digest that was cut, not something else: no digest consists of them by chance.
+fn decode(algorithm: Algorithm, text: &str) -> Option<Box<[u8]>> {
+    let bytes = algorithm.bytes();
+    let bare = text.trim_end_matches('=').as_bytes();
+    let decoded = if bare.len() == bytes * 2 {
+        HEXLOWER_PERMISSIVE.decode(bare).ok()
+    } else if bare.iter().all(u8::is_ascii_hexdigit) {
+        None
+    } else if bare.len() == (bytes * 8).div_ceil(5) {
+        BASE32_NOPAD.decode(&bare.to_ascii_uppercase()).ok()
+    } else if bare.len() == (bytes * 4).div_ceil(3) {
+        let config =
+            GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireNone);
+        let alphabet = if bare.iter().any(|b| matches!(b, b'-' | b'_')) {
+            &URL_SAFE
+        } else {
+            &STANDARD
+        };
+        GeneralPurpose::new(alphabet, config).decode(bare).ok()
+    } else {
+        None
+    };
+    decoded
+        .filter(|d| d.len() == bytes)
+        .map(Vec::into_boxed_slice)
+}
+
+/// Computes the digests that were asked for while bytes stream through.
+#[derive(Clone, Default)]
+pub struct Hashers {
+    sha1: Option<Sha1>,
+    sha256: Option<Sha256>,
+    sha512: Option<Sha512>,
+    md5: Option<Md5>,
+    blake3: Option<Box<blake3::Hasher>>,
+    length: u64,
+}
+
+impl Hashers {
+    /// Hashers for these algorithms; naming one twice changes nothing.
+    pub fn new(algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        let mut hashers = Self::default();
+        for algorithm in algorithms {
+            match algorithm {
+                Algorithm::Sha1 => hashers.sha1 = Some(Sha1::new()),
+                Algorithm::Sha256 => hashers.sha256 = Some(Sha256::new()),
+                Algorithm::Sha512 => hashers.sha512 = Some(Sha512::new()),
+                Algorithm::Md5 => hashers.md5 = Some(Md5::new()),
+                Algorithm::Blake3 => hashers.blake3 = Some(Box::new(blake3::Hasher::new())),
+            }
+        }
+        hashers
+    }
+
+    /// Takes in the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.length = self
+            .length
+            .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        if let Some(h) = &mut self.sha1 {
+            h.update(bytes);
+        }
+        if let Some(h) = &mut self.sha256 {
+            h.update(bytes);
+        }
+        if let Some(h) = &mut self.sha512 {
+            h.update(bytes);
+        }
+        if let Some(h) = &mut self.md5 {
+            h.update(bytes);
+        }
+        if let Some(h) = &mut self.blake3 {
+            h.update(bytes);
+        }
+    }
+
+    /// How many bytes it took in.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The digests, in the order of [`Algorithm::ALL`].
+    pub fn finish(self) -> Vec<Value> {
+        let value = |algorithm, bytes: &[u8]| Value {
+            algorithm,
+            bytes: bytes.into(),
+        };
+        let mut values = Vec::new();
+        values.extend(self.sha1.map(|h| value(Algorithm::Sha1, &h.finalize())));
+        values.extend(self.sha256.map(|h| value(Algorithm::Sha256, &h.finalize())));
+        values.extend(self.sha512.map(|h| value(Algorithm::Sha512, &h.finalize())));
+        values.extend(self.md5.map(|h| value(Algorithm::Md5, &h.finalize())));
+        values.extend(
+            self.blake3
+                .map(|h| value(Algorithm::Blake3, h.finalize().as_bytes())),
+        );
+        values
+    }
+}
+
+impl Write for Hashers {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Hashers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hashers")
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The digest of bytes at hand.
+pub fn digest(algorithm: Algorithm, bytes: &[u8]) -> Value {
+    let bytes: Box<[u8]> = match algorithm {
+        Algorithm::Sha1 => Sha1::digest(bytes).as_slice().into(),
+        Algorithm::Sha256 => Sha256::digest(bytes).as_slice().into(),
+        Algorithm::Sha512 => Sha512::digest(bytes).as_slice().into(),
+        Algorithm::Md5 => Md5::digest(bytes).as_slice().into(),
+        Algorithm::Blake3 => blake3::hash(bytes).as_bytes().as_slice().into(),
+    };
+    Value { algorithm, bytes }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! HTTP/1 messages as records hold them.
+//!
+//! Owns the head ([`Head`]: any shape that servers send), the body ([`Body`]: chunks and content encodings undone, within
+//! limits), the media type, and both readings of payload digests. What is odd is read and noted; what is cut, broken or too
+//! large is an error behind the bytes that could be had. Does not speak HTTP to anyone.
+
+mod body;
+mod chunked;
+mod coding;
+mod head;
+mod media;
+mod payload;
+
+pub use body::{Body, Limits, Note};
+pub use chunked::Chunked;
+pub use coding::Coding;
+pub use head::{Head, HeadError, HeadNote, HeaderField, Start};
+pub use media::MediaType;
+pub use payload::{Reading, Unchecked, Verdict, check_payload};
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a body ends before its end. Travels within an [`io::Error`]; ask with [`BodyError::of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BodyError {
+    /// The bytes end within a chunk, or before the last one.
+    #[error("the chunked body is cut after {at} bytes of the body")]
+    CutChunks {
+        /// How many stored bytes of the body there are.
+        at: u64,
+    },
+    /// A chunk that begins with no size, or does not end where its size says.
+    #[error("no chunk begins at byte {at} of the body")]
+    BadChunk {
+        /// Where, in the stored bytes of the body.
+        at: u64,
+    },
+    /// The compressed bytes end before their end.
+    #[error("the {} stream is cut after {out} decoded bytes", .coding.name())]
+    CutStream {
+        /// Which encoding.
+        coding: Coding,
+        /// How many bytes came out.
+        out: u64,
+    },
+    /// The compressed bytes are damaged.
+    #[error("the {} stream is damaged after {out} decoded bytes", .coding.name())]
+    BadStream {
+        /// Which encoding.
+        coding: Coding,
+        /// How many bytes came out.
+        out: u64,
+    },
+    /// More comes out than was allowed.
+    #[error("more than {limit} bytes come out of {stored}; raise the limit if this is no bomb")]
+    TooLarge {
+        /// How many were allowed.
+        limit: u64,
+        /// How many encoded bytes they came from.
+        stored: u64,
+    },
+}
+
+impl BodyError {
+    /// What an error of a body says, unless the input itself failed.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref::<Self>().copied()
+    }
+}
+
+impl From<BodyError> for io::Error {
+    fn from(error: BodyError) -> Self {
+        Self::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

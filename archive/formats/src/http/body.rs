@@ -1,0 +1,191 @@
+//! A body with its encodings undone.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::coding::{self, Coding};
+use super::{Chunked, Head};
+
+/// How much may come out of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes after any of the content encodings.
+    pub output: u64,
+    /// The most bytes for each encoded one. Streams of less than a mebibyte are not asked.
+    pub ratio: u64,
+    /// The most encodings on top of each other.
+    pub codings: usize,
+}
+
+impl Default for Limits {
+    /// 1 GiB, 1100 to 1 (no gzip of real bytes comes to more; brotli and zstd of real pages stay far below), 4 encodings.
+    fn default() -> Self {
+        Self {
+            output: 1 << 30,
+            ratio: 1100,
+            codings: 4,
+        }
+    }
+}
+
+/// What is odd about a body that could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The header says chunked, the bytes are not.
+    NotChunked,
+    /// Header fields behind the last chunk.
+    Trailers,
+    /// The empty line behind the last chunk is missing.
+    NoEndOfTrailers,
+    /// The stored body has another length than `Content-Length`.
+    Length {
+        /// What the header says.
+        expected: u64,
+        /// What is there.
+        found: u64,
+    },
+    /// The header names an encoding that the bytes do not have: they are given as they are.
+    NotCoded(Coding),
+    /// Encodings that are not known, or too many: they and those before them are left as they are.
+    LeftCoded(String),
+    /// Bytes behind the end of a compressed stream; they are left out.
+    Behind(Coding),
+}
+
+/// Notes that all layers of a body write into.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes(Arc<Mutex<Vec<Note>>>);
+
+impl Notes {
+    pub(super) fn add(&self, note: Note) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    fn get(&self) -> Vec<Note> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Reads a body: chunks undone, and content encodings where they are known.
+///
+/// Ends with an error where the body is cut, damaged or too large: what came before it are good bytes.
+/// [`BodyError::of`](super::BodyError::of) tells what it is.
+pub struct Body<'a> {
+    layers: Box<dyn Read + 'a>,
+    notes: Notes,
+}
+
+impl fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body")
+            .field("notes", &self.notes.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Body<'a> {
+    /// The body behind a head with all encodings undone.
+    pub fn decoded(head: &Head, input: impl BufRead + 'a, limits: Limits) -> Self {
+        let (input, notes) = transferred(head, input);
+        let mut layers: Box<dyn BufRead + 'a> = Box::new(BufReader::new(input));
+        let mut names: Vec<&[u8]> = head.list("content-encoding").collect();
+        let mut undone = 0;
+        while let Some(name) = names.pop() {
+            if name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none") {
+                continue;
+            }
+            match Coding::from_name(name) {
+                Some(coding) if undone < limits.codings => {
+                    layers = Box::new(BufReader::new(coding::undo(
+                        coding,
+                        layers,
+                        limits,
+                        notes.clone(),
+                    )));
+                    undone += 1;
+                }
+                _ => {
+                    names.push(name);
+                    notes.add(Note::LeftCoded(
+                        String::from_utf8_lossy(&names.join(&b", "[..])).into_owned(),
+                    ));
+                    break;
+                }
+            }
+        }
+        Self {
+            layers: Box::new(layers),
+            notes,
+        }
+    }
+
+    /// The body behind a head with chunks undone, and content encodings left: the entity body.
+    pub fn entity(head: &Head, input: impl BufRead + 'a) -> Self {
+        let (input, notes) = transferred(head, input);
+        Self {
+            layers: Box::new(input),
+            notes,
+        }
+    }
+
+    /// What is odd about it; complete once it is read to its end.
+    pub fn notes(&self) -> Vec<Note> {
+        self.notes.get()
+    }
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.layers.read(out)
+    }
+}
+
+fn transferred<'a>(head: &Head, input: impl BufRead + 'a) -> (Box<dyn Read + 'a>, Notes) {
+    let notes = Notes::default();
+    let input = Cursor::new(head.unread().to_vec()).chain(input);
+    let input: Box<dyn Read + 'a> = if head.is_chunked() {
+        Box::new(Chunked::with_notes(input, notes.clone()))
+    } else {
+        Box::new(Counted {
+            input,
+            expected: head.content_length(),
+            found: 0,
+            notes: notes.clone(),
+        })
+    };
+    (input, notes)
+}
+
+/// Compares what is there with what the header says.
+struct Counted<R> {
+    input: R,
+    expected: Option<u64>,
+    found: u64,
+    notes: Notes,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(out)?;
+        self.found = self
+            .found
+            .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        if read == 0
+            && !out.is_empty()
+            && let Some(expected) = self.expected.filter(|n| *n != self.found)
+        {
+            self.notes.add(Note::Length {
+                expected,
+                found: self.found,
+            });
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,327 @@
+//! The head of a message: start line and fields, kept as they are.
+
+use std::io::{self, BufRead, Read as _};
+
+use thiserror::Error;
+
+/// The first line of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// `HTTP/1.1 200 OK`, `HTTP/1.1 200`, `ICY 200 OK`.
+    Status {
+        /// The version as it stands there.
+        version: Vec<u8>,
+        /// The status, if three digits are there.
+        code: Option<u16>,
+        /// What follows it; may be empty.
+        reason: Vec<u8>,
+    },
+    /// `GET / HTTP/1.1`
+    Request {
+        /// The method.
+        method: Vec<u8>,
+        /// The target, blanks and all.
+        target: Vec<u8>,
+        /// The version; empty for HTTP/0.9.
+        version: Vec<u8>,
+    },
+    /// The bytes begin with no line of HTTP: all of them are body.
+    Missing,
+}
+
+/// A header field as it was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderField {
+    /// The name, without blanks around it.
+    pub name: Vec<u8>,
+    /// The value, without blanks around it; folded lines are joined with one blank.
+    pub value: Vec<u8>,
+}
+
+/// What is odd about a head that could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadNote {
+    /// No line of HTTP at the beginning.
+    NoStartLine,
+    /// A line that ends with LF only; the first one.
+    BareLf {
+        /// Where it begins.
+        at: usize,
+    },
+    /// A field that goes on in the next line; the first one.
+    Folded {
+        /// Where it goes on.
+        at: usize,
+    },
+    /// A line without a colon or with an empty name; the first one. It is no field, but kept in the raw bytes.
+    NoField {
+        /// Where it begins.
+        at: usize,
+    },
+    /// Blanks in or around a name; the first one.
+    BlankInName {
+        /// Where its line begins.
+        at: usize,
+    },
+    /// Bytes beyond ASCII; the first one.
+    NotAscii {
+        /// Where it is.
+        at: usize,
+    },
+    /// The bytes end before the empty line that ends a head.
+    NoEmptyLine,
+}
+
+/// Why there is no head.
+#[derive(Debug, Error)]
+pub enum HeadError {
+    /// Longer than was allowed.
+    #[error("the HTTP head is longer than {limit} bytes")]
+    TooLarge {
+        /// What was allowed.
+        limit: usize,
+    },
+    /// The input failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The head of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    raw: Vec<u8>,
+    start: Start,
+    fields: Vec<HeaderField>,
+    notes: Vec<HeadNote>,
+    /// What was read of the body to see that there is no head.
+    body: Vec<u8>,
+}
+
+impl Head {
+    /// Reads the head, and leaves the input at the first byte of the body.
+    ///
+    /// If the bytes begin with no line of HTTP, some of them were read already: [`Head::unread`] has them.
+    pub fn read(input: &mut impl BufRead, limit: usize) -> Result<Self, HeadError> {
+        let mut head = Self {
+            raw: Vec::new(),
+            start: Start::Missing,
+            fields: Vec::new(),
+            notes: Vec::new(),
+            body: Vec::new(),
+        };
+        let mut first = true;
+        loop {
+            let at = head.raw.len();
+            let room = u64::try_from(limit.saturating_sub(at))
+                .unwrap_or(u64::MAX)
+                .saturating_add(1);
+            let read = input.by_ref().take(room).read_until(b'\n', &mut head.raw)?;
+            if first && !looks_like_http(&head.raw) {
+                // The line is not looked at further, so that its length plays no part.
+                head.body = std::mem::take(&mut head.raw);
+                head.notes.push(HeadNote::NoStartLine);
+                return Ok(head);
+            }
+            if head.raw.len() > limit {
+                return Err(HeadError::TooLarge { limit });
+            }
+            let stored = head.raw.get(at..).unwrap_or_default();
+            let ended = stored.ends_with(b"\n");
+            let lf_only = ended && !stored.ends_with(b"\r\n");
+            let line = trim_end(stored).to_vec();
+            if !ended {
+                head.note(HeadNote::NoEmptyLine);
+                if read == 0 {
+                    return Ok(head);
+                }
+            }
+            if lf_only {
+                head.note(HeadNote::BareLf { at });
+            }
+            if line.is_empty() && !first {
+                return Ok(head);
+            }
+            if let Some(byte) = line.iter().position(|b| !b.is_ascii()) {
+                head.note(HeadNote::NotAscii { at: at + byte });
+            }
+            if first {
+                head.start = start(&line);
+                first = false;
+            } else {
+                head.line(&line, at);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8], at: usize) {
+        if line.first().is_some_and(|b| matches!(b, b' ' | b'\t')) {
+            match self.fields.last_mut() {
+                Some(field) => {
+                    if !field.value.is_empty() {
+                        field.value.push(b' ');
+                    }
+                    field.value.extend_from_slice(line.trim_ascii());
+                    self.note(HeadNote::Folded { at });
+                }
+                None => self.note(HeadNote::NoField { at }),
+            }
+            return;
+        }
+        let Some(colon) = memchr::memchr(b':', line) else {
+            self.note(HeadNote::NoField { at });
+            return;
+        };
+        let (name, value) = line.split_at(colon);
+        let name_trimmed = name.trim_ascii();
+        if name_trimmed.is_empty() {
+            self.note(HeadNote::NoField { at });
+            return;
+        }
+        if name.iter().any(u8::is_ascii_whitespace) {
+            self.note(HeadNote::BlankInName { at });
+        }
+        self.fields.push(HeaderField {
+            name: name_trimmed.to_vec(),
+            value: value.get(1..).unwrap_or_default().trim_ascii().to_vec(),
+        });
+    }
+
+    /// Notes the first of a kind.
+    fn note(&mut self, note: HeadNote) {
+        let kind = std::mem::discriminant(&note);
+        if self.notes.iter().all(|n| std::mem::discriminant(n) != kind) {
+            self.notes.push(note);
+        }
+    }
+
+    /// The exact bytes, with the empty line.
+    pub fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+
+    /// The first line.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// The status of a response.
+    pub fn status(&self) -> Option<u16> {
+        match &self.start {
+            Start::Status { code, .. } => *code,
+            Start::Request { .. } | Start::Missing => None,
+        }
+    }
+
+    /// The fields in their order, repeated ones too.
+    pub fn fields(&self) -> &[HeaderField] {
+        &self.fields
+    }
+
+    /// The values of a name in any case, in their order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        let named = move |f: &&HeaderField| f.name.eq_ignore_ascii_case(name.as_bytes());
+        self.fields.iter().filter(named).map(|f| f.value.as_slice())
+    }
+
+    /// The first value of a name in any case.
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
+        self.all(name).next()
+    }
+
+    /// The members of a list field, of all its lines: blanks around them and empty ones are gone.
+    pub fn list<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.all(name)
+            .flat_map(|v| v.split(|b| *b == b','))
+            .map(<[u8]>::trim_ascii)
+            .filter(|v| !v.is_empty())
+    }
+
+    /// Whether the body is chunked: that has to be the last of the transfer encodings, or all that is understood of them.
+    pub fn is_chunked(&self) -> bool {
+        self.list("transfer-encoding")
+            .next_back()
+            .is_some_and(|v| v.eq_ignore_ascii_case(b"chunked"))
+    }
+
+    /// The length that the body should have, if one is named; the first of several.
+    pub fn content_length(&self) -> Option<u64> {
+        let text = str::from_utf8(self.list("content-length").next()?).ok()?;
+        text.bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| text.parse().ok())?
+    }
+
+    /// What is odd about it.
+    pub fn notes(&self) -> &[HeadNote] {
+        &self.notes
+    }
+
+    /// Bytes of the body that were read before it was seen that there is no head.
+    pub fn unread(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+fn trim_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Whether a first line can be one of HTTP: a version in front, or a method and a blank.
+fn looks_like_http(line: &[u8]) -> bool {
+    let line = trim_end(line);
+    if is_status(line) {
+        return true;
+    }
+    let method = line
+        .iter()
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'!'))
+        .count();
+    let capital = line.first().is_some_and(u8::is_ascii_uppercase);
+    let versioned = memchr::memmem::rfind(line, b" HTTP/").is_some();
+    let known = matches!(
+        line.get(..method),
+        Some(b"GET" | b"HEAD" | b"POST" | b"PUT")
+    );
+    method > 0 && line.get(method) == Some(&b' ') && ((capital && known) || versioned)
+}
+
+fn is_status(line: &[u8]) -> bool {
+    let starts = |prefix: &[u8]| {
+        line.get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    starts(b"HTTP/") || starts(b"ICY ") || starts(b"HTTP ")
+}
+
+fn start(line: &[u8]) -> Start {
+    let word = |text: &[u8]| {
+        text.iter()
+            .position(|b| matches!(b, b' ' | b'\t'))
+            .unwrap_or(text.len())
+    };
+    let (first, rest) = line.split_at(word(line));
+    let rest = rest.trim_ascii_start();
+    if is_status(line) {
+        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        let (code, reason) = rest.split_at(if digits == 3 { 3 } else { 0 });
+        let code = str::from_utf8(code).ok().and_then(|c| c.parse().ok());
+        return Start::Status {
+            version: first.to_vec(),
+            code,
+            reason: reason.trim_ascii().to_vec(),
+        };
+    }
+    let (target, version) = match memchr::memmem::rfind(rest, b" HTTP/") {
+        Some(at) => (
+            rest.get(..at).unwrap_or_default(),
+            rest.get(at + 1..).unwrap_or_default(),
+        ),
+        None => (rest, &b""[..]),
+    };
+    Start::Request {
+        method: first.to_vec(),
+        target: target.trim_ascii().to_vec(),
+        version: version.trim_ascii().to_vec(),
+    }
+}

@@ -1,0 +1,130 @@
+//! Payload digests, in both readings that the field has.
+//!
+//! The standard hashes the entity body. With stored chunks that is the body without them; but most writers hash what they
+//! store, chunks and all. Both are read here in one pass.
+
+use std::io::{self, BufRead, Read};
+
+use super::{BodyError, Chunked, Head, HeadError};
+use crate::digest::{Algorithm, Digest, Hashers, Value};
+
+/// In which reading a digest is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The stored body is the entity body: there is but one reading.
+    Only,
+    /// Of all bytes after the head, with the framing of chunks.
+    Stored,
+    /// Of the body without the framing of chunks.
+    Entity,
+}
+
+/// Why a digest cannot be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The algorithm is not known.
+    Algorithm,
+    /// The head is longer than was allowed.
+    Head,
+}
+
+/// What a payload digest is worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is right.
+    Matches(Reading),
+    /// It is wrong in every reading.
+    Differs {
+        /// The digest of the bytes after the head.
+        stored: Value,
+        /// The digest of the body without chunks; none if it has none, or they are cut or broken.
+        entity: Option<Value>,
+    },
+    /// Nobody knows.
+    CannotCheck(Unchecked),
+}
+
+/// Checks the digest of the payload of an HTTP record. Reads the block to its end, unless nothing can be checked.
+pub fn check_payload(
+    block: &mut impl BufRead,
+    digest: &Digest,
+    head_limit: usize,
+) -> io::Result<Verdict> {
+    let Some(expected) = digest.value() else {
+        return Ok(Verdict::CannotCheck(Unchecked::Algorithm));
+    };
+    let head = match Head::read(block, head_limit) {
+        Ok(head) => head,
+        Err(HeadError::TooLarge { .. }) => return Ok(Verdict::CannotCheck(Unchecked::Head)),
+        Err(HeadError::Io(error)) => return Err(error),
+    };
+    let (stored, entity) = payload_digests(&head, block, expected.algorithm())?;
+    Ok(match (&stored, &entity) {
+        (stored, None) if stored == expected => Verdict::Matches(Reading::Only),
+        // The header says chunked and the body is not, or the digests are of nothing.
+        (stored, Some(entity)) if stored == expected && stored == entity => {
+            Verdict::Matches(Reading::Only)
+        }
+        (_, Some(entity)) if entity == expected => Verdict::Matches(Reading::Entity),
+        (stored, _) if stored == expected => Verdict::Matches(Reading::Stored),
+        _ => Verdict::Differs { stored, entity },
+    })
+}
+
+fn payload_digests(
+    head: &Head,
+    block: &mut impl BufRead,
+    algorithm: Algorithm,
+) -> io::Result<(Value, Option<Value>)> {
+    let mut tee = Tee {
+        input: io::Cursor::new(head.unread().to_vec()).chain(block),
+        hashers: Hashers::new([algorithm]),
+    };
+    let entity = if head.is_chunked() {
+        let mut chunked = Chunked::new(&mut tee);
+        let mut hashers = Hashers::new([algorithm]);
+        let complete = match io::copy(&mut chunked, &mut hashers) {
+            Ok(_) => true,
+            Err(error) if BodyError::of(&error).is_some() => false,
+            Err(error) => return Err(error),
+        };
+        io::copy(chunked.inner(), &mut io::sink())?;
+        hashers.finish().pop().filter(|_| complete)
+    } else {
+        io::copy(&mut tee, &mut io::sink())?;
+        None
+    };
+    let stored = tee.hashers.finish().pop();
+    // One algorithm was asked for, one digest is there.
+    let stored = stored.ok_or_else(|| io::Error::other("no digest was computed"))?;
+    Ok((stored, entity))
+}
+
+/// Hashes what is taken from the input.
+struct Tee<R> {
+    input: R,
+    hashers: Hashers,
+}
+
+impl<R: BufRead> Read for Tee<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(out)?;
+        self.hashers.update(out.get(..read).unwrap_or_default());
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Tee<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        // What is consumed was in the buffer, which another look does not change.
+        if let Ok(buffer) = self.input.fill_buf() {
+            self.hashers
+                .update(buffer.get(..amount).unwrap_or_default());
+        }
+        self.input.consume(amount);
+    }
+}

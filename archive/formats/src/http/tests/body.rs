@@ -1,0 +1,388 @@
+//! Bodies: chunks, encodings, and what is broken or too large.
+
+use std::io::{Cursor, Read, Write};
+
+use super::super::*;
+use crate::digest::{Algorithm, Digest, digest};
+
+fn decoded(header: &str, body: &[u8]) -> (Vec<u8>, Option<BodyError>, Vec<Note>) {
+    limited(header, body, Limits::default())
+}
+
+fn limited(header: &str, body: &[u8], limits: Limits) -> (Vec<u8>, Option<BodyError>, Vec<Note>) {
+    let mut bytes = format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n").into_bytes();
+    bytes.extend_from_slice(body);
+    let mut input = Cursor::new(bytes);
+    let head = Head::read(&mut input, 1 << 16).unwrap();
+    let mut body = Body::decoded(&head, input, limits);
+    let mut out = Vec::new();
+    let error = body
+        .read_to_end(&mut out)
+        .err()
+        .map(|e| BodyError::of(&e).unwrap());
+    (out, error, body.notes())
+}
+
+const CHUNKED: &str = "Transfer-Encoding: chunked";
+
+#[test]
+fn chunks_are_undone() {
+    let check = |body: &[u8], expected: &[u8], notes: &[Note]| {
+        assert_eq!(
+            decoded(CHUNKED, body),
+            (expected.to_vec(), None, notes.to_vec()),
+            "{}",
+            String::from_utf8_lossy(body)
+        );
+    };
+    check(b"3\r\nabc\r\n0\r\n\r\n", b"abc", &[]);
+    check(
+        b"3;x=y\r\nabc\r\n0A  \r\n0123456789\r\n00\r\n\r\n",
+        b"abc0123456789",
+        &[],
+    );
+    check(b"3\nabc\n0\n\n", b"abc", &[]);
+    check(b"3\r\nabc\r\n0\r\nX: y\r\n\r\n", b"abc", &[Note::Trailers]);
+    check(b"3\r\nabc\r\n0\r\n", b"abc", &[Note::NoEndOfTrailers]);
+    check(b"3\r\nabc\r\n0", b"abc", &[Note::NoEndOfTrailers]);
+    check(b"0\r\n\r\n", b"", &[]);
+    check(b"<html>3\r\nabc", b"<html>3\r\nabc", &[Note::NotChunked]);
+    check(b"", b"", &[Note::NotChunked]);
+    check(b"abc", b"abc", &[Note::NotChunked]);
+    check(b"0", b"0", &[Note::NotChunked]);
+    check(
+        b"ffffffffffffffffff\r\nabc",
+        b"ffffffffffffffffff\r\nabc",
+        &[Note::NotChunked],
+    );
+}
+
+#[test]
+fn broken_chunks_give_what_was_there_and_say_where() {
+    let check = |body: &[u8], expected: &[u8], error| {
+        let (out, found, _) = decoded(CHUNKED, body);
+        assert_eq!(
+            (out.as_slice(), found),
+            (expected, Some(error)),
+            "{}",
+            String::from_utf8_lossy(body)
+        );
+    };
+    check(b"3\r\nab", b"ab", BodyError::CutChunks { at: 5 });
+    check(b"3\r\nabc", b"abc", BodyError::CutChunks { at: 6 });
+    check(b"3\r\nabc\r\n", b"abc", BodyError::CutChunks { at: 8 });
+    check(b"3\r\nabc\r\n1", b"abc", BodyError::CutChunks { at: 9 });
+    check(
+        b"3\r\nabcd\r\n0\r\n\r\n",
+        b"abc",
+        BodyError::BadChunk { at: 6 },
+    );
+    check(b"3\r\nabc\r\nzz\r\n", b"abc", BodyError::BadChunk { at: 8 });
+    check(b"3\r\nabc\r\n-1\r\n", b"abc", BodyError::BadChunk { at: 8 });
+    check(
+        b"fffffffffffffff\r\nabc",
+        b"abc",
+        BodyError::CutChunks { at: 20 },
+    );
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn raw_deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder =
+        flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(bytes, 3).unwrap()
+}
+
+/// Brotli without compression: stored meta-blocks (RFC 7932, 9.2), and an empty last one.
+fn brotli(bytes: &[u8]) -> Vec<u8> {
+    // Window bits 16: one bit 0; not last: 0; 4 nibbles: 00; length - 1: 16 bits; stored: 1.
+    let mut out = Vec::new();
+    let mut first = true;
+    for piece in bytes.chunks(60_000) {
+        let length = u32::try_from(piece.len() - 1).unwrap();
+        if first {
+            let bits = (length << 4) | (1 << 20);
+            out.extend_from_slice(&bits.to_le_bytes()[..3]);
+        } else {
+            let bits = (length << 3) | (1 << 19);
+            out.extend_from_slice(&bits.to_le_bytes()[..3]);
+        }
+        first = false;
+        out.extend_from_slice(piece);
+    }
+    // Last and empty; with the window bits in front if there was nothing.
+    out.push(if first { 0b110 } else { 0b11 });
+    out
+}
+
+fn text() -> Vec<u8> {
+    (0..20_000_u32)
+        .flat_map(|n| format!("line {n}\n").into_bytes())
+        .collect()
+}
+
+type Encode = fn(&[u8]) -> Vec<u8>;
+
+const CODINGS: [(&str, Encode); 6] = [
+    ("gzip", gzip),
+    ("X-GZip", gzip),
+    ("deflate", zlib),
+    ("deflate", raw_deflate),
+    ("br", brotli),
+    ("zstd", zstd_frame),
+];
+
+#[test]
+fn every_encoding_is_undone_and_every_stack_of_two() {
+    let text = text();
+    for (name, encode) in CODINGS {
+        let header = format!("Content-Encoding: {name}");
+        assert_eq!(
+            decoded(&header, &encode(&text)),
+            (text.clone(), None, vec![]),
+            "{name}"
+        );
+        for (outer_name, outer) in CODINGS {
+            let header =
+                format!("Content-Encoding: {name}, identity\r\nContent-Encoding: {outer_name}");
+            assert_eq!(
+                decoded(&header, &outer(&encode(&text))),
+                (text.clone(), None, vec![]),
+                "{header}"
+            );
+        }
+    }
+}
+
+#[test]
+fn encodings_lie_under_chunks() {
+    let body = gzip(b"hello");
+    let mut chunked = format!("{:x}\r\n", body.len()).into_bytes();
+    chunked.extend_from_slice(&body);
+    chunked.extend_from_slice(b"\r\n0\r\n\r\n");
+    let header = format!("{CHUNKED}\r\nContent-Encoding: gzip");
+    assert_eq!(
+        decoded(&header, &chunked),
+        (b"hello".to_vec(), None, vec![])
+    );
+    assert_eq!(
+        decoded(&header, &chunked[..chunked.len() - 12]).1,
+        Some(BodyError::CutChunks {
+            at: chunked.len() as u64 - 12
+        })
+    );
+    // The header says chunked, the bytes are unchunked already: a very usual record.
+    assert_eq!(
+        decoded(&header, &body),
+        (b"hello".to_vec(), None, vec![Note::NotChunked])
+    );
+}
+
+#[test]
+fn what_is_not_known_is_left_and_said() {
+    let text = b"hello".to_vec();
+    let left = |names: &str| vec![Note::LeftCoded(names.into())];
+    assert_eq!(
+        decoded("Content-Encoding: rot13", &text),
+        (text.clone(), None, left("rot13"))
+    );
+    assert_eq!(
+        decoded("Content-Encoding: gzip, rot13", &text),
+        (text.clone(), None, left("gzip, rot13"))
+    );
+    assert_eq!(
+        decoded("Content-Encoding: rot13, gzip", &gzip(&text)),
+        (text.clone(), None, left("rot13"))
+    );
+    let five = "Content-Encoding: gzip, gzip, gzip, gzip, gzip";
+    let bytes = (0..5).fold(text.clone(), |b, _| gzip(&b));
+    assert_eq!(decoded(five, &bytes), (gzip(&text), None, left("gzip")));
+    assert_eq!(
+        decoded("Content-Encoding: gzip", &text),
+        (text, None, vec![Note::NotCoded(Coding::Gzip)])
+    );
+    assert_eq!(
+        decoded("Content-Encoding: gzip", b""),
+        (vec![], None, vec![])
+    );
+    let length = Note::Length {
+        expected: 9,
+        found: 5,
+    };
+    assert_eq!(
+        decoded("Content-Length: 9", b"hello"),
+        (b"hello".to_vec(), None, vec![length])
+    );
+}
+
+#[test]
+fn members_follow_each_other_and_junk_is_left_out() {
+    let two = [gzip(b"one "), gzip(b"two")].concat();
+    assert_eq!(
+        decoded("Content-Encoding: gzip", &two),
+        (b"one two".to_vec(), None, vec![])
+    );
+    let junk = [gzip(b"one"), b"junk".to_vec()].concat();
+    assert_eq!(
+        decoded("Content-Encoding: gzip", &junk),
+        (b"one".to_vec(), None, vec![Note::Behind(Coding::Gzip)])
+    );
+}
+
+#[test]
+fn cut_and_flipped_streams_never_panic_and_never_pass_for_whole() {
+    let text = text();
+    for (name, encode) in CODINGS {
+        let header = format!("Content-Encoding: {name}");
+        let whole = encode(&text);
+        for cut in (1..whole.len()).step_by(whole.len() / 97 + 1) {
+            let (out, error, notes) = decoded(&header, &whole[..cut]);
+            assert!(text.starts_with(&out) || notes.len() == 1, "{name} {cut}");
+            assert!(error.is_some() || !notes.is_empty(), "{name} cut at {cut}");
+            let mut flipped = whole.clone();
+            flipped[cut] ^= 0x10;
+            let limits = Limits {
+                output: 1 << 22,
+                ..Limits::default()
+            };
+            let (out, _, _) = limited(&header, &flipped, limits);
+            assert!(out.len() as u64 <= (1 << 22) + (1 << 16));
+        }
+    }
+}
+
+/// Good bytes, then an error of the disk.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(out)? {
+            0 => Err(std::io::Error::other("group 7 is damaged")),
+            read => Ok(read),
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_input_is_not_taken_for_damage_of_the_stream() {
+    let text = text();
+    for (name, encode) in CODINGS {
+        for framing in ["", "Transfer-Encoding: chunked\r\n"] {
+            let mut whole = format!("HTTP/1.1 200 OK\r\n{framing}Content-Encoding: {name}\r\n\r\n")
+                .into_bytes();
+            let body = encode(&text);
+            if !framing.is_empty() {
+                whole.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
+            }
+            whole.extend_from_slice(&body[..body.len() / 2]);
+            let mut input = std::io::BufReader::new(Failing(&whole));
+            let head = Head::read(&mut input, 1 << 16).unwrap();
+            let mut out = Vec::new();
+            let error = Body::decoded(&head, input, Limits::default())
+                .read_to_end(&mut out)
+                .unwrap_err();
+            assert_eq!(error.to_string(), "group 7 is damaged", "{name}");
+            let sha1: Digest = digest(Algorithm::Sha1, b"").into();
+            let mut input = std::io::BufReader::new(Failing(&whole));
+            assert!(check_payload(&mut input, &sha1, 1 << 16).is_err());
+        }
+    }
+}
+
+#[test]
+fn bombs_do_not_go_off() {
+    let zeros = vec![0; 64 << 20];
+    for (name, encode) in [CODINGS[0], CODINGS[2], CODINGS[3], CODINGS[5]] {
+        let bomb = encode(&zeros);
+        let header = format!("Content-Encoding: {name}");
+        let (out, error, _) = limited(
+            &header,
+            &bomb,
+            Limits {
+                output: 1_000_000,
+                ..Limits::default()
+            },
+        );
+        assert!(
+            matches!(
+                error,
+                Some(BodyError::TooLarge {
+                    limit: 1_000_000,
+                    ..
+                })
+            ),
+            "{name} {error:?}"
+        );
+        assert!(out.len() <= 1_000_000);
+        let (_, error, _) = limited(
+            &header,
+            &bomb,
+            Limits {
+                ratio: 50,
+                ..Limits::default()
+            },
+        );
+        assert!(
+            matches!(error, Some(BodyError::TooLarge { .. })),
+            "{name} {error:?}"
+        );
+        // Within another: the inner stream is a bomb of its own.
+        let (_, error, _) = limited(
+            &format!("{header}, gzip"),
+            &gzip(&bomb),
+            Limits {
+                output: 1 << 20,
+                ..Limits::default()
+            },
+        );
+        assert!(
+            matches!(error, Some(BodyError::TooLarge { .. })),
+            "{name} {error:?}"
+        );
+    }
+}
+
+#[test]
+fn every_prefix_and_many_changes_of_a_message_are_taken() {
+    let mut message = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\nContent-Type: text/html; charset=\"x\"\r\n\r\n".to_vec();
+    let body = gzip(b"hello");
+    message.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
+    message.extend_from_slice(&body);
+    message.extend_from_slice(b"\r\n0\r\nA: b\r\n\r\n");
+    for at in 0..message.len() {
+        let mut variants = vec![message[..at].to_vec()];
+        for byte in [0, b' ', b'\n', b':', b'9', 0xff] {
+            let mut changed = message.clone();
+            changed[at] = byte;
+            variants.push(changed);
+        }
+        for bytes in variants {
+            let mut input = Cursor::new(&bytes);
+            let head = Head::read(&mut input, 1 << 16).unwrap();
+            assert!(bytes.starts_with(head.raw()));
+            let mut out = Vec::new();
+            let _taken = Body::decoded(&head, input, Limits::default())
+                .read_to_end(&mut out)
+                .is_ok();
+            assert!(out.len() < 1000);
+            let sha1: Digest = digest(Algorithm::Sha1, b"").into();
+            let _taken = check_payload(&mut Cursor::new(&bytes), &sha1, 1 << 16).is_ok();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Percent-encoding: undone until nothing is left to undo, then done once for what needs it.
+
+/// Undone and done again, in small letters.
+pub(super) fn canonical(text: &[u8]) -> String {
+    let mut text = escape(&unescape(text));
+    text.make_ascii_lowercase();
+    text
+}
+
+/// Undoes `%41` again and again, until a round finds none. What is no escape stays.
+///
+/// Each round shortens the text, so that there are no more rounds than bytes; a deep nesting of `%25` is undone in the
+/// same round, by looking again at what an escape became.
+pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
+    let Some(first) = memchr::memchr(b'%', text) else {
+        return text.to_vec();
+    };
+    let (plain, text) = text.split_at(first);
+    let mut out: Vec<u8> = Vec::with_capacity(first + text.len());
+    out.extend_from_slice(plain);
+    for &byte in text {
+        out.push(byte);
+        // An escape ends here, or what it became ends one: look again at the end of what there is.
+        while let Some(decoded) = ending(&out) {
+            out.truncate(out.len() - 3);
+            out.push(decoded);
+        }
+    }
+    out
+}
+
+fn ending(out: &[u8]) -> Option<u8> {
+    match out.last_chunk::<3>() {
+        Some([b'%', high, low]) => Some(digit(*high)? * 16 + digit(*low)?),
+        _ => None,
+    }
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Escapes blanks, controls, `#`, `%` and all that is not ASCII.
+pub(super) fn escape(text: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut out: Vec<u8> = Vec::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let plain = rest.iter().take_while(|b| stays(**b)).count();
+        let (kept, more) = rest.split_at(plain);
+        out.extend_from_slice(kept);
+        let Some((byte, more)) = more.split_first() else {
+            break;
+        };
+        let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
+        out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+        rest = more;
+    }
+    // All of it is ASCII, so that nothing is lost here.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn stays(byte: u8) -> bool {
+    byte > 0x20 && byte < 0x7f && byte != b'#' && byte != b'%'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Round after round, as the rule is told.
+    fn rounds(text: &[u8]) -> Vec<u8> {
+        let mut text = text.to_vec();
+        loop {
+            let mut next = Vec::new();
+            let mut at = 0;
+            while at < text.len() {
+                let decoded = text.get(at..at + 3).and_then(ending);
+                next.push(decoded.unwrap_or(text[at]));
+                at += if decoded.is_some() { 3 } else { 1 };
+            }
+            if next == text {
+                return text;
+            }
+            text = next;
+        }
+    }
+
+    #[test]
+    fn one_pass_is_as_good_as_many_rounds() {
+        // Every text of up to 7 of these letters.
+        let letters = b"%254";
+        for length in 0..=7_u32 {
+            for n in 0..4_usize.pow(length) {
+                let text: Vec<u8> = (0..length)
+                    .map(|i| letters[n / 4_usize.pow(i) % 4])
+                    .collect();
+                assert_eq!(
+                    unescape(&text),
+                    rounds(&text),
+                    "{}",
+                    String::from_utf8_lossy(&text)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_nesting_is_undone_in_linear_time() {
+        let mut text = b"%".to_vec();
+        text.extend(b"25".repeat(1_000_000));
+        assert_eq!(canonical(&text), "%25");
+    }
+
+    #[test]
+    fn what_is_escaped_reads_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        let escaped = escape(&all);
+        assert!(escaped.bytes().all(|b| b > 0x20 && b < 0x7f));
+        assert_eq!(escape(b"A b#%\xc3\xa9"), "A%20b%23%25%c3%a9");
+    }
+}
