@@ -1,13 +1,13 @@
 //! Reads archive files as fast as it can and says what is in them: records per type, defects, records and MiB per second.
 //!
-//! `cargo run --release -p archive-formats --example read -- [--defects] [--list] FILE...`
+//! `cargo run --release -p archive-formats --example read -- [--defects] [--list] [--check] FILE...`
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use archive_formats::warc::Reader;
+use archive_formats::warc::{Reader, validate};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -29,7 +29,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             } else {
                 None
             };
+            let header = has("--check").then(|| record.header().clone());
+            let version = record.version();
             let end = record.end()?;
+            if let Some(header) = header {
+                for violation in validate(kind, version, &header, &end) {
+                    writeln!(
+                        out,
+                        "  offset {}: {}: {:?}: {}: {}",
+                        violation.offset,
+                        violation.clause,
+                        violation.severity,
+                        violation.rule.name(),
+                        violation.words
+                    )?;
+                }
+            }
             records += 1;
             bytes += end.uncompressed();
             if has("--list") {

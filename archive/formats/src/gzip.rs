@@ -162,15 +162,15 @@ impl Gunzip {
         let mut trailer = self.trailer.take().unwrap_or_default();
         let used = input.len().min(8 - trailer.len().min(8));
         trailer.extend_from_slice(input.get(..used).unwrap_or_default());
-        let then = match trailer.as_slice() {
-            &[a, b, c, d, e, f, g, h] => self.compare(
-                u32::from_le_bytes([a, b, c, d]),
-                u32::from_le_bytes([e, f, g, h]),
-            ),
-            _ => {
-                self.trailer = Some(trailer);
-                Then::Continue
-            }
+        let number = |from: usize| {
+            let bytes = trailer.get(from..from + 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let then = if let (Some(crc), Some(size)) = (number(0), number(4)) {
+            self.compare(crc, size)
+        } else {
+            self.trailer = Some(trailer);
+            Then::Continue
         };
         Step {
             consumed: consumed + used,
@@ -226,7 +226,7 @@ mod tests {
             (with(HAS_NAME, b"abc"), Head::Partial),
             (with(HAS_CRC, b"12"), Head::Complete(12)),
             (with(HAS_CRC, b"1"), Head::Partial),
-            (with(HAS_NAME, &[b'a'; LONGEST_HEADER]), Head::No),
+            (with(HAS_NAME, &b"a".repeat(LONGEST_HEADER)), Head::No),
         ] {
             assert_eq!(head(&bytes), expected, "{bytes:?}");
         }

@@ -7,6 +7,8 @@ pub mod header;
 pub mod reader;
 pub mod record;
 mod resync;
+pub mod segments;
+pub mod validate;
 pub mod writer;
 
 pub use crate::stream::Compression;
@@ -14,4 +16,6 @@ pub use build::{BuildError, Builder};
 pub use header::Header;
 pub use reader::{Options, ReadError, Reader, Record};
 pub use record::{End, Kind, Trailer, Version};
+pub use segments::{Joined, SegmentError, Segments};
+pub use validate::{Rule, Severity, Violation, validate};
 pub use writer::{WriteError, Writer, Written};

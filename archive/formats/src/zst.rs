@@ -121,12 +121,11 @@ impl Unzstd {
         } else {
             content
         };
-        let number = match dictionary.get(..8) {
-            Some(&[a, b, c, d, e, f, g, h]) if [a, b, c, d] == DICTIONARY => {
-                u32::from_le_bytes([e, f, g, h])
-            }
-            _ => return Err("the dictionary frame has no dictionary in it".into()),
-        };
+        let number = dictionary
+            .strip_prefix(&DICTIONARY)
+            .and_then(|rest| rest.first_chunk())
+            .map(|number| u32::from_le_bytes(*number))
+            .ok_or("the dictionary frame has no dictionary in it")?;
         let mut decoder = Decoder::with_dictionary(dictionary)
             .map_err(|error| format!("the dictionary cannot be loaded: {error}"))?;
         decoder

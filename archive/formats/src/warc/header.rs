@@ -115,8 +115,11 @@ impl Header {
             } else if let Some((first, _)) = line.split_first() {
                 if matches!(first, b' ' | b'\t') {
                     match fields.last_mut() {
-                        Some(Span { end: before, .. }) if !line.trim_ascii().is_empty() => {
-                            *before = at + line.trim_ascii_end().len();
+                        Some(span) if !line.trim_ascii().is_empty() => {
+                            if span.value == span.end {
+                                span.value = end - line.trim_ascii_start().len();
+                            }
+                            span.end = at + line.trim_ascii_end().len();
                         }
                         Some(_) => {}
                         None => irregular.note(at),

@@ -3,7 +3,7 @@
 //! Owns the order of things: where a record begins, its header, its block, its end, and what to do when one of them is
 //! not there. Memory is bounded: two buffers, and a header within its limit. Does not look into blocks.
 
-use std::io::{self, BufRead, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use thiserror::Error;
 
@@ -17,6 +17,9 @@ use crate::zst::{self, Unzstd};
 
 mod begin;
 mod finish;
+mod record;
+
+pub use record::Record;
 
 /// The most defects that are kept until somebody takes them.
 const KEPT: usize = 1000;
@@ -377,7 +380,16 @@ impl<R: Read> Reader<R> {
 
 impl<R: Read + Seek> Reader<R> {
     /// Reads the record at an offset, and those behind it. The dictionary of a zstd file is read from its beginning.
-    pub fn open_at(mut source: R, offset: u64) -> Result<Self, ReadError> {
+    pub fn open_at(source: R, offset: u64) -> Result<Self, ReadError> {
+        let options = Options {
+            offset,
+            ..Options::default()
+        };
+        Self::open_with(source, options)
+    }
+
+    /// Goes to the offset that the options name, and reads as they say.
+    pub fn open_with(mut source: R, options: Options) -> Result<Self, ReadError> {
         source.seek(SeekFrom::Start(0))?;
         let mut first = Vec::new();
         source.by_ref().take(8).read_to_end(&mut first)?;
@@ -395,101 +407,11 @@ impl<R: Read + Seek> Reader<R> {
                 .read_to_end(&mut content)?;
             dictionary = Unzstd::with_dictionary(&content).ok();
         }
-        source.seek(SeekFrom::Start(offset))?;
-        let options = Options {
-            offset,
-            ..Options::default()
-        };
+        source.seek(SeekFrom::Start(options.offset))?;
         let mut reader = Self::with_options(source, options);
         if let Some(unzstd) = dictionary {
             reader.stream.set_dictionary(unzstd);
         }
         Ok(reader)
-    }
-}
-
-/// A record, whose block can be read.
-///
-/// A block that is shorter than its header says ends early when the policy reports that, and with an error when the policy
-/// refuses it: [`Record::end`] tells whether it was complete.
-#[derive(Debug)]
-pub struct Record<'a, R> {
-    reader: &'a mut Reader<R>,
-}
-
-impl<R: Read> Record<'_, R> {
-    fn current(&self) -> Option<&Current> {
-        self.reader.current.as_ref()
-    }
-
-    /// Its type.
-    pub fn kind(&self) -> Kind {
-        self.current().map_or(Kind::Unknown, |current| current.kind)
-    }
-
-    /// The version of the format it says it has.
-    pub fn version(&self) -> Version {
-        self.current()
-            .map_or(Version::Unknown, |current| current.version)
-    }
-
-    /// Its header. Of an ARC record: its line, seen as the header of a WARC record.
-    pub fn header(&self) -> &Header {
-        &self.reader.header
-    }
-
-    /// The line of an ARC record.
-    pub fn arc(&self) -> Option<&arc::Line> {
-        self.reader.arc.as_ref()
-    }
-
-    /// Where it begins in the file: itself in a plain file, its member in a compressed one.
-    pub fn offset(&self) -> u64 {
-        self.current().map_or(0, |current| current.end.offset)
-    }
-
-    /// Where it begins in the decompressed bytes, counted from where reading began.
-    pub fn position(&self) -> u64 {
-        self.current().map_or(0, |current| current.end.position)
-    }
-
-    /// What its header says is the length of its block.
-    pub fn announced(&self) -> Option<u64> {
-        self.current().and_then(|current| current.end.announced)
-    }
-
-    /// The defects found up to now, since somebody took them.
-    pub fn defects(&self) -> &[Defect] {
-        &self.reader.defects
-    }
-
-    /// Passes over what is left of it, and tells what is known then.
-    pub fn end(self) -> Result<End, ReadError> {
-        let mut end = self.reader.finish()?.unwrap_or_default();
-        end.defects = self.reader.take_defects();
-        Ok(end)
-    }
-}
-
-impl<R: Read> Read for Record<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let there = self.fill_buf()?;
-        let count = there.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..count), there.get(..count)) {
-            to.copy_from_slice(from);
-        }
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-impl<R: Read> BufRead for Record<'_, R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let count = self.reader.fill_block()?;
-        Ok(self.reader.stream.bytes().get(..count).unwrap_or_default())
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.reader.consume_block(count);
     }
 }

@@ -169,7 +169,7 @@ pub struct End {
     pub members: u64,
     /// Whether another record lies in its member.
     pub shared: bool,
-    /// Whether the block has the length that the header says.
+    /// Whether the block has the length that the header says, and no damage.
     pub complete: bool,
     /// What is wrong with it, and with the bytes before it that belong to no record.
     pub defects: Vec<Defect>,

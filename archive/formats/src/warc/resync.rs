@@ -122,21 +122,12 @@ mod tests {
         assert_eq!(find(&bytes[1..], true, Dialect::Warc), Found::At(0));
         // Whatever piece is given, what is safe is never beyond it, and it is found in the end.
         for end in 0..=bytes.len() {
-            let mut from = 0;
-            let mut line_start = false;
-            let found = loop {
-                match find(&bytes[from..end.max(from)], line_start, Dialect::Warc) {
-                    Found::At(found) => break Some(from + found),
-                    Found::None {
-                        safe,
-                        line_start: is,
-                    } => {
-                        from += safe;
-                        line_start = is;
-                        break match find(&bytes[from..], line_start, Dialect::Warc) {
-                            Found::At(found) => Some(from + found),
-                            Found::None { .. } => None,
-                        };
+            let found = match find(&bytes[..end], false, Dialect::Warc) {
+                Found::At(found) => Some(found),
+                Found::None { safe, line_start } => {
+                    match find(&bytes[safe..], line_start, Dialect::Warc) {
+                        Found::At(found) => Some(safe + found),
+                        Found::None { .. } => None,
                     }
                 }
             };

@@ -294,9 +294,10 @@ impl<W: Write> Writer<W> {
                 deflate.out = out;
             }
             result?;
-            let is_done = match flush {
-                FlushCompress::Finish => status == Status::StreamEnd,
-                _ => bytes.is_empty() && made < PIECE,
+            let is_done = if matches!(flush, FlushCompress::Finish) {
+                status == Status::StreamEnd
+            } else {
+                bytes.is_empty() && made < PIECE
             };
             if is_done {
                 return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! Owns the search for a beginning after damage, and the facts that a header gives. Does not read blocks.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::{Current, ReadError, Reader};
 use crate::arc;
@@ -23,7 +23,7 @@ struct Place {
 /// What begins at a place where a record should.
 enum Start {
     Warc,
-    Arc(arc::Line, usize),
+    Arc(Box<arc::Line>, usize),
     Other,
 }
 
@@ -41,13 +41,13 @@ impl<R: Read> Reader<R> {
         let dialect = self.dialect;
         let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
         if !self.stream.open(&starts)? {
-            return self.end_of_file();
+            return self.end_of_file(true);
         }
         loop {
             if !self.stream.fill()? {
                 match self.stream.next_member()? {
                     Next::Member => {}
-                    Next::End => return self.end_of_file(),
+                    Next::End => return self.end_of_file(false),
                     Next::Broken => self.recover()?,
                 }
                 self.tell_padding()?;
@@ -61,7 +61,7 @@ impl<R: Read> Reader<R> {
                     }
                 }
                 Start::Arc(line, length) => {
-                    self.arc(place, line, length)?;
+                    self.arc(place, *line, length)?;
                     return Ok(true);
                 }
                 Start::Other => self.search()?,
@@ -69,14 +69,14 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn end_of_file(&mut self) -> Result<bool, ReadError> {
+    fn end_of_file(&mut self, is_empty: bool) -> Result<bool, ReadError> {
         if self.ended {
             return Ok(false);
         }
         self.ended = true;
         self.tell_padding()?;
         if self.found == 0 {
-            if self.stream.position() == 0 && self.stream.offset() == self.options.offset {
+            if is_empty {
                 self.defect_here(Class::Empty, "the file is empty".into())?;
             } else {
                 let offset = self.options.offset;
@@ -106,8 +106,19 @@ impl<R: Read> Reader<R> {
     }
 
     /// What begins here.
-    fn start(&mut self) -> io::Result<Start> {
+    fn start(&mut self) -> Result<Start, ReadError> {
         while self.stream.bytes().len() < 5 && self.stream.more()? {}
+        while self.stream.bytes().len() < 5 && b"WARC/".starts_with(self.stream.bytes()) {
+            match self.more_of_header()? {
+                More::Bytes => {}
+                More::Record(count) => {
+                    self.stream.consume(count);
+                    let words = format!("{count} bytes that belong to no record");
+                    self.defect_here(Class::Garbage, words)?;
+                }
+                More::Nothing => break,
+            }
+        }
         let bytes = self.stream.bytes();
         if bytes.starts_with(b"WARC/") {
             return Ok(Start::Warc);
@@ -128,7 +139,7 @@ impl<R: Read> Reader<R> {
                 };
                 let line = bytes.get(..length).unwrap_or_default();
                 return Ok(match arc::Line::parse_as(line, rigour) {
-                    Some(line) => Start::Arc(line, length + 1),
+                    Some(line) => Start::Arc(Box::new(line), length + 1),
                     None => Start::Other,
                 });
             }

@@ -54,10 +54,16 @@ impl<R: Read> Reader<R> {
                 end.length = file_end.map(|file_end| file_end.saturating_sub(end.offset));
             }
         }
-        if !follows && !end_of_member {
-            // The last of the member is damaged.
+        let is_closed = self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.ended.is_some());
+        if !follows && !end_of_member && !is_closed {
+            // The block has its length, and its member is damaged.
             self.recover_in_record()?;
-        } else if is_regular {
+            return Ok(self.close(false));
+        }
+        if is_regular {
             self.tell_shared(is_record)?;
         } else if !follows || is_record {
             let words = format!("{}, where {} should be", spell(&trailer), expected(is_arc));
