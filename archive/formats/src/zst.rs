@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use zstd::stream::raw::{DParameter, Decoder, Operation};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_error_name};
 
 use crate::defect::Class;
 use crate::gzip::{Step, Then};
@@ -90,7 +90,7 @@ pub(crate) fn head(bytes: &[u8]) -> Head {
 
 /// Decompresses one frame after the other.
 pub(crate) struct Unzstd {
-    decoder: Decoder<'static>,
+    context: DCtx<'static>,
     dictionary: Option<u32>,
 }
 
@@ -104,10 +104,12 @@ impl fmt::Debug for Unzstd {
 
 impl Unzstd {
     pub(crate) fn new() -> io::Result<Self> {
-        let mut decoder = Decoder::new()?;
-        decoder.set_parameter(DParameter::WindowLogMax(WINDOW))?;
+        let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+        context
+            .set_parameter(DParameter::WindowLogMax(WINDOW))
+            .map_err(|code| io::Error::other(get_error_name(code)))?;
         Ok(Self {
-            decoder,
+            context,
             dictionary: None,
         })
     }
@@ -126,15 +128,13 @@ impl Unzstd {
             .and_then(|rest| rest.first_chunk())
             .map(|number| u32::from_le_bytes(*number))
             .ok_or("the dictionary frame has no dictionary in it")?;
-        let mut decoder = Decoder::with_dictionary(dictionary)
-            .map_err(|error| format!("the dictionary cannot be loaded: {error}"))?;
-        decoder
-            .set_parameter(DParameter::WindowLogMax(WINDOW))
-            .map_err(|error| error.to_string())?;
-        Ok(Self {
-            decoder,
-            dictionary: Some(number),
-        })
+        let mut unzstd = Self::new().map_err(|error| error.to_string())?;
+        unzstd
+            .context
+            .load_dictionary(dictionary)
+            .map_err(|code| format!("the dictionary cannot be loaded: {}", get_error_name(code)))?;
+        unzstd.dictionary = Some(number);
+        Ok(unzstd)
     }
 
     /// Begins a frame, whose header is not consumed.
@@ -150,25 +150,24 @@ impl Unzstd {
             };
             return Err((Class::Dictionary, words));
         }
-        self.decoder
-            .reinit()
-            .map_err(|error| (Class::Deflate, error.to_string()))
+        match self.context.reset(ResetDirective::SessionOnly) {
+            Ok(_) => Ok(()),
+            Err(code) => Err((Class::Deflate, get_error_name(code).into())),
+        }
     }
 
     /// Decompresses from `input` into `output`.
     pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
-        match self.decoder.run_on_buffers(input, output) {
-            Ok(status) => Step {
-                consumed: status.bytes_read,
-                produced: status.bytes_written,
-                then: if status.remaining == 0 {
-                    Then::End
-                } else {
-                    Then::Continue
-                },
+        let mut from = InBuffer::around(input);
+        let mut to = OutBuffer::around(output);
+        match self.context.decompress_stream(&mut to, &mut from) {
+            Ok(left) => Step {
+                consumed: from.pos(),
+                produced: to.pos(),
+                then: if left == 0 { Then::End } else { Then::Continue },
             },
-            Err(error) => {
-                let words = error.to_string();
+            Err(code) => {
+                let words = get_error_name(code);
                 let class = if words.contains("checksum") {
                     Class::Crc
                 } else {

@@ -2,7 +2,7 @@
 
 use archive_formats::defect::Class;
 
-use crate::files::{Dice, Seen, crawl, gzip, member, plain, read};
+use crate::files::{Dice, Seen, crawl, frame, gzip, member, plain, read};
 
 fn small() -> Vec<(Vec<u8>, Vec<u8>)> {
     let records = crawl().into_iter();
@@ -15,9 +15,10 @@ const ARC: &[u8] = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 15\n1 0 
 
 fn files() -> Vec<Vec<u8>> {
     let records = small();
+    let mut context = zstd_safe::CCtx::create();
     let frames = records
         .iter()
-        .flat_map(|record| zstd::bulk::compress(&plain(std::slice::from_ref(record)), 3).unwrap());
+        .flat_map(|record| frame(&mut context, &plain(std::slice::from_ref(record))));
     vec![
         plain(&records),
         gzip(&records),

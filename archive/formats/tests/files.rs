@@ -143,6 +143,14 @@ pub(crate) fn member(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Some bytes as a zstd frame.
+pub(crate) fn frame(context: &mut zstd_safe::CCtx<'_>, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
+    let length = context.compress2(out.as_mut_slice(), bytes).unwrap();
+    out.truncate(length);
+    out
+}
+
 /// A small deterministic source of numbers.
 pub(crate) struct Dice(pub(crate) u64);
 

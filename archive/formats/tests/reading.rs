@@ -2,10 +2,12 @@
 
 use std::io::{Cursor, Read};
 
+use zstd_safe::{CCtx, CParameter};
+
 use archive_formats::defect::{Action, Class, Policy};
 use archive_formats::warc::{Compression, Kind, Options, ReadError, Reader, Version};
 
-use crate::files::{Drip, crawl, gzip, member, plain, read, read_all};
+use crate::files::{Drip, crawl, frame, gzip, member, plain, read, read_all};
 
 fn check(source: &[u8], expected: &[Class], records: usize) {
     let (seen, classes) = read(source);
@@ -104,7 +106,8 @@ fn records_over_several_members() {
 #[test]
 fn zstd_with_and_without_a_dictionary() {
     let records = crawl();
-    let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 3).unwrap();
+    let mut context = CCtx::create();
+    let mut frame = |bytes: &[u8]| frame(&mut context, bytes);
     let wholes: Vec<Vec<u8>> = records
         .iter()
         .map(|record| plain(std::slice::from_ref(record)))
@@ -130,11 +133,16 @@ fn zstd_with_and_without_a_dictionary() {
             .into_bytes()
         })
         .collect();
-    let dictionary = zstd::dict::from_samples(&samples, 4096).unwrap();
-    let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+    let sizes: Vec<usize> = samples.iter().map(Vec::len).collect();
+    let mut dictionary = vec![0; 4096];
+    let length =
+        zstd_safe::train_from_buffer(dictionary.as_mut_slice(), &samples.concat(), &sizes).unwrap();
+    dictionary.truncate(length);
+    let mut with = CCtx::create();
+    with.load_dictionary(&dictionary).unwrap();
     let frames: Vec<Vec<u8>> = wholes
         .iter()
-        .map(|whole| compressor.compress(whole).unwrap())
+        .map(|whole| crate::files::frame(&mut with, whole))
         .collect();
     let body = frames.concat();
     for stored in [dictionary.clone(), frame(&dictionary)] {
@@ -151,10 +159,10 @@ fn zstd_with_and_without_a_dictionary() {
     }
     check(&body, &[Class::Dictionary, Class::NoRecord], 0);
     // A window beyond the bound is refused, not allocated.
-    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
-    encoder.window_log(27).unwrap();
-    std::io::copy(&mut plain(&records).repeat(50).as_slice(), &mut encoder).unwrap();
-    let (seen, classes) = read(&encoder.finish().unwrap());
+    let mut wide = CCtx::create();
+    wide.set_parameter(CParameter::WindowLog(27)).unwrap();
+    let file = crate::files::frame(&mut wide, &plain(&records).repeat(50));
+    let (seen, classes) = read(&file);
     assert_eq!((seen.len(), classes[0]), (0, Class::Deflate));
 }
 
