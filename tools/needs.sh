@@ -11,6 +11,8 @@ BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
 DEMO_NEEDS=(b3sum:b3sum python3:python3 wget:wget)
 # What the tests run beside the archive.
 TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount python3:python3 unshare:util-linux)
+# Outside judges of what the tests write, from PyPI.
+PYTHON_NEEDS=(warcio)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -47,6 +49,19 @@ need() {
     say "installing by apt: ${packages[*]}"
     "${as_root[@]}" apt-get -qq update
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "${packages[@]}" >/dev/null
+}
+
+# need_python COMMAND...: judges that Debian does not have, in a virtual environment beside what is built.
+need_python() {
+    local judges=$CARGO_TARGET_DIR/judges command missing=()
+    for command in "$@"; do
+        [[ -x $judges/bin/$command ]] || missing+=("$command")
+    done
+    if ((${#missing[@]})); then
+        say "installing by pip: ${missing[*]}"
+        python3 -m venv "$judges" && "$judges/bin/pip" install --quiet "${missing[@]}" || return 1
+    fi
+    PATH=$PATH:$judges/bin
 }
 
 # need_rust: Rust is not installed by us; rustup is, or is not, the way of this machine.

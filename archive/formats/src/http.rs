@@ -10,6 +10,7 @@ mod coding;
 mod head;
 mod media;
 mod payload;
+mod zstd;
 
 pub use body::{Body, Limits, Note};
 pub use chunked::Chunked;

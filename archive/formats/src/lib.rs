@@ -1,11 +1,40 @@
 //! Bytes and records: WARC, ARC, HTTP, CDX and SURT, read and written over `std::io`.
 //!
 //! Owns what the formats of web archives mean. Knows no network, no async and no archive.
+//!
+//! Broken files are the daily bread of an archive: readers here say where and what ([`defect`]), and go on with the next
+//! record. Memory is bounded at any size of a file, a record, a header or a line.
+//!
+//! ```
+//! use archive_formats::warc::{Builder, Kind, Reader, Writer};
+//!
+//! let record = Builder::new(Kind::Resource, "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f", "2026-11-21T19:14:09Z")
+//!     .target_uri("http://example.org/")
+//!     .content_type("text/plain");
+//! let mut writer = Writer::gzip(Vec::new(), 6);
+//! writer.write(&record.head(5)?, 5, &mut &b"hello"[..])?;
+//!
+//! let file = writer.into_inner();
+//! let mut reader = Reader::new(file.as_slice());
+//! while let Some(record) = reader.next_record()? {
+//!     assert_eq!(record.kind(), Kind::Resource);
+//!     let end = record.end()?;
+//!     assert_eq!((end.offset, end.length), (0, Some(file.len() as u64)));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub mod arc;
 pub mod cdx;
 pub mod date;
+pub mod defect;
 pub mod digest;
+mod gzip;
 pub mod http;
+mod input;
 mod json;
 pub mod post;
+mod stream;
 pub mod surt;
+pub mod warc;
+mod zst;

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::BodyError;
 use super::body::{Limits, Note, Notes};
-
-/// The largest window of zstd in HTTP, as a power of two: 8 MiB (RFC 9659).
-const ZSTD_WINDOW: u32 = 23;
+use super::zstd::Frames;
 
 /// Streams that are shorter may have any ratio.
 const RATIO_FROM: u64 = 1 << 20;
@@ -78,7 +76,7 @@ enum State<'a> {
     Zlib(flate2::bufread::ZlibDecoder<Source<'a>>),
     Raw(flate2::bufread::DeflateDecoder<Source<'a>>),
     Brotli(Box<brotli_decompressor::Decompressor<Source<'a>>>),
-    Zstd(zstd::stream::read::Decoder<'static, Source<'a>>),
+    Zstd(Frames<Source<'a>>),
     Plain(Source<'a>),
     Done,
 }
@@ -175,11 +173,7 @@ impl<'a> Undone<'a> {
                 source,
                 8 * 1024,
             ))),
-            Coding::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
-                decoder.window_log_max(ZSTD_WINDOW)?;
-                State::Zstd(decoder)
-            }
+            Coding::Zstd => State::Zstd(Frames::new(source)?),
         })
     }
 

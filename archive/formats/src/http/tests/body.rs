@@ -106,7 +106,10 @@ fn raw_deflate(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
-    zstd::stream::encode_all(bytes, 3).unwrap()
+    let mut packed = vec![0; zstd_safe::compress_bound(bytes.len())];
+    let length = zstd_safe::compress(packed.as_mut_slice(), bytes, 3).unwrap();
+    packed.truncate(length);
+    packed
 }
 
 /// Brotli without compression: stored meta-blocks (RFC 7932, 9.2), and an empty last one.

@@ -1,0 +1,318 @@
+//! ARC, the format before WARC: read only, as a dialect of it.
+//!
+//! Owns the line before each record and the view of it as a WARC header. Fields are taken from the right, because URLs
+//! in old files have spaces in them. Does not write ARC.
+
+use crate::warc::header::number;
+
+/// The longest line that is believed.
+pub(crate) const LONGEST_LINE: usize = 16 * 1024;
+
+/// The line before a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// What was fetched, spaces included; `filedesc:` before the version block.
+    pub url: Vec<u8>,
+    /// From where.
+    pub ip: Vec<u8>,
+    /// When: 14 digits, in good files.
+    pub date: Vec<u8>,
+    /// The type the server gave.
+    pub content_type: Vec<u8>,
+    /// What only version 2 has.
+    pub two: Option<Two>,
+    /// How many bytes follow, if the line says so.
+    pub length: Option<u64>,
+}
+
+/// The fields of version 2 that version 1 does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Two {
+    /// Status of the answer.
+    pub result_code: Vec<u8>,
+    /// Checksum, of a kind that no line tells.
+    pub checksum: Vec<u8>,
+    /// Where a redirect led to.
+    pub location: Vec<u8>,
+    /// Where the record begins.
+    pub offset: Vec<u8>,
+    /// The file it is in.
+    pub filename: Vec<u8>,
+}
+
+/// How much is asked of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rigour {
+    /// It stands where a record of an ARC file has to begin.
+    Expected,
+    /// It stands anywhere.
+    Anywhere,
+}
+
+impl Line {
+    /// Reads a line, without its end.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        Self::parse_as(line, Rigour::Expected)
+    }
+
+    pub(crate) fn parse_as(line: &[u8], rigour: Rigour) -> Option<Self> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if !has_scheme(line) || line.len() > LONGEST_LINE {
+            return None;
+        }
+        let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        let is_filedesc = line.starts_with(b"filedesc:");
+        // From the right: length, then the type, then the date with an address before it.
+        let last = words.len().checked_sub(1)?;
+        let word = |at: usize| words.get(at).copied().unwrap_or_default();
+        let date = (1..last)
+            .rev()
+            .find(|&at| is_date(word(at)) && is_address(word(at - 1)));
+        let Some(date) = date.filter(|&at| at >= 2) else {
+            if is_filedesc || (rigour == Rigour::Expected && words.len() >= 3) {
+                return Some(Self::odd(&words));
+            }
+            return None;
+        };
+        let join = |from: usize, to: usize| words.get(from..to).unwrap_or_default().join(&b' ');
+        let length = number(word(last));
+        let after = last - date;
+        let (content_type, two) = if after >= 7 && number(word(last - 2)).is_some() {
+            let two = Two {
+                result_code: word(last - 5).to_vec(),
+                checksum: word(last - 4).to_vec(),
+                location: word(last - 3).to_vec(),
+                offset: word(last - 2).to_vec(),
+                filename: word(last - 1).to_vec(),
+            };
+            (join(date + 1, last - 5), Some(two))
+        } else {
+            (join(date + 1, last), None)
+        };
+        Some(Self {
+            url: join(0, date - 1),
+            ip: word(date - 1).to_vec(),
+            date: word(date).to_vec(),
+            content_type,
+            two,
+            length,
+        })
+    }
+
+    /// A line with too few fields, or impossible ones: what can be had.
+    fn odd(words: &[&[u8]]) -> Self {
+        let mut rest = words.iter();
+        let url = rest.next().copied().unwrap_or_default().to_vec();
+        let length = rest.next_back().and_then(|word| number(word));
+        let find = |test: fn(&[u8]) -> bool| {
+            let found = words.iter().skip(1).find(|word| test(word));
+            found.map(|word| word.to_vec()).unwrap_or_default()
+        };
+        Self {
+            url,
+            ip: find(|word| word.contains(&b'.') && is_address(word)),
+            date: find(is_date),
+            content_type: find(|word| word.contains(&b'/')),
+            two: None,
+            length,
+        }
+    }
+
+    /// Whether it has every field that its version has.
+    pub fn is_complete(&self) -> bool {
+        !self.ip.is_empty() && self.date.len() == 14 && !self.content_type.is_empty()
+    }
+
+    /// Whether the version block follows.
+    pub fn is_filedesc(&self) -> bool {
+        self.url.starts_with(b"filedesc:")
+    }
+
+    /// The line as the header of a WARC record.
+    pub(crate) fn view(&self) -> Vec<u8> {
+        let mut view = b"ARC\r\n".to_vec();
+        let mut field = |name: &str, value: &[u8]| {
+            if !value.is_empty() {
+                view.extend_from_slice(name.as_bytes());
+                view.extend_from_slice(b": ");
+                view.extend_from_slice(value);
+                view.extend_from_slice(b"\r\n");
+            }
+        };
+        let is_http = [&b"http:"[..], b"https:"].iter().any(|scheme| {
+            self.url
+                .get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        });
+        let kind: &[u8] = if self.is_filedesc() {
+            b"warcinfo"
+        } else {
+            b"response"
+        };
+        field("WARC-Type", kind);
+        field("WARC-Target-URI", &self.url);
+        field("WARC-Date", &w3c_date(&self.date));
+        field("WARC-IP-Address", &self.ip);
+        let content_type: &[u8] = if is_http {
+            b"application/http; msgtype=response"
+        } else {
+            &self.content_type
+        };
+        field("Content-Type", content_type);
+        if let Some(length) = self.length {
+            field("Content-Length", length.to_string().as_bytes());
+        }
+        view.extend_from_slice(b"\r\n");
+        view
+    }
+}
+
+/// `20080430204825` as `2008-04-30T20:48:25Z`; anything else as it is.
+fn w3c_date(date: &[u8]) -> Vec<u8> {
+    match (date.len(), std::str::from_utf8(date)) {
+        (14, Ok(text)) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+            format!(
+                "{}-{}-{}T{}:{}:{}Z",
+                part(0, 4),
+                part(4, 6),
+                part(6, 8),
+                part(8, 10),
+                part(10, 12),
+                part(12, 14)
+            )
+            .into_bytes()
+        }
+        _ => date.to_vec(),
+    }
+}
+
+fn has_scheme(line: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', line.get(..32).unwrap_or(line)) else {
+        return false;
+    };
+    let scheme = line.get(..colon).unwrap_or_default();
+    scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme
+            .iter()
+            .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+}
+
+fn is_date(word: &[u8]) -> bool {
+    (12..=18).contains(&word.len()) && word.iter().all(u8::is_ascii_digit)
+}
+
+fn is_address(word: &[u8]) -> bool {
+    word == b"-"
+        || (word.len() >= 3
+            && word
+                .iter()
+                .all(|&byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_taken_from_the_right() {
+        for (line, url, kind, length) in [
+            (
+                "http://a/ 1.2.3.4 20080430204825 text/html 12",
+                "http://a/",
+                "text/html",
+                Some(12),
+            ),
+            (
+                "http://a/b c 1.2.3.4 20080430204825 text/html 12\r",
+                "http://a/b c",
+                "text/html",
+                Some(12),
+            ),
+            (
+                "http://a/ 20080430204825 x 1.2.3.4 20080430204825 text/html 12",
+                "http://a/ 20080430204825 x",
+                "text/html",
+                Some(12),
+            ),
+            (
+                "http://a/ 1.2.3.4 20080430204825 text/html; charset=x 12",
+                "http://a/",
+                "text/html; charset=x",
+                Some(12),
+            ),
+            (
+                "http://a/ ::1 20080430204825 text/html abc",
+                "http://a/",
+                "text/html",
+                None,
+            ),
+            (
+                "dns:a 1.2.3.4 20080430204825 text/dns 0",
+                "dns:a",
+                "text/dns",
+                Some(0),
+            ),
+        ] {
+            let parsed = Line::parse_as(line.as_bytes(), Rigour::Anywhere).unwrap();
+            assert_eq!(parsed.url, url.as_bytes(), "{line}");
+            assert_eq!(parsed.content_type, kind.as_bytes(), "{line}");
+            assert_eq!(parsed.length, length, "{line}");
+            assert!(parsed.is_complete() && parsed.two.is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn version_two_has_ten_fields() {
+        let line = b"http://a/x y 1.2.3.4 20080430204825 text/html 200 ABC - 77 f.arc 12";
+        let line = Line::parse(line).unwrap();
+        let two = line.two.as_ref().unwrap();
+        assert_eq!(line.url, b"http://a/x y");
+        assert_eq!(line.content_type, b"text/html");
+        assert_eq!(two.result_code, b"200");
+        assert_eq!(two.checksum, b"ABC");
+        assert_eq!(two.location, b"-");
+        assert_eq!(two.offset, b"77");
+        assert_eq!(two.filename, b"f.arc");
+        assert_eq!(line.length, Some(12));
+    }
+
+    #[test]
+    fn lines_with_too_few_fields() {
+        let line = Line::parse(b"http://a/ 20080430204825 12").unwrap();
+        assert!(!line.is_complete());
+        assert_eq!(line.date, b"20080430204825");
+        assert_eq!(line.length, Some(12));
+        for none in [
+            &b"http://a/"[..],
+            b"",
+            b" ",
+            b"no url 1 2 3",
+            b"<p>a: b</p>",
+            b"a b: c d e f",
+        ] {
+            assert_eq!(Line::parse(none), None, "{none:?}");
+        }
+        for anywhere in [
+            &b"http://a/ b c"[..],
+            b"Content-Type: text/html; a=b",
+            b"Date: Sun, 16 Feb 2014 05:02:20 GMT",
+        ] {
+            assert_eq!(Line::parse_as(anywhere, Rigour::Anywhere), None);
+        }
+    }
+
+    #[test]
+    fn seen_as_a_header() {
+        let line = Line::parse(b"http://a/ 1.2.3.4 20080430204825 text/html 12").unwrap();
+        let view = String::from_utf8(line.view()).unwrap();
+        assert!(
+            view.contains("WARC-Date: 2008-04-30T20:48:25Z\r\n"),
+            "{view}"
+        );
+        assert!(
+            view.contains("Content-Type: application/http; msgtype=response\r\n"),
+            "{view}"
+        );
+    }
+}

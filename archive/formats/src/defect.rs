@@ -1,0 +1,255 @@
+//! What can be wrong with an archive file, and what is done about each.
+//!
+//! Owns the classes of defects, their places and words, and the policy per class. Finds nothing itself.
+
+use std::fmt;
+
+/// A class of defects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Class {
+    /// A file without a byte.
+    Empty,
+    /// A file in which no record was found.
+    NoRecord,
+    /// Bytes that belong to no record.
+    Garbage,
+    /// Zeros between gzip members.
+    Padding,
+    /// The file ends within a record or a member.
+    Cut,
+    /// Compressed data that cannot be decompressed.
+    Deflate,
+    /// The checksum of a compressed member does not match its data.
+    Crc,
+    /// The length at the end of a gzip member does not match its data.
+    Isize,
+    /// A record that goes on in the next gzip member.
+    Spans,
+    /// A gzip member with more than one record: records cannot be reached by offset.
+    Shared,
+    /// Compressed with a dictionary that the file does not have, or another one.
+    Dictionary,
+    /// A version of WARC that is not known.
+    Version,
+    /// A type of record that no standard names. Legal: readers skip it.
+    UnknownType,
+    /// A WARC record that does not say its type.
+    MissingType,
+    /// A header line that is no field.
+    Field,
+    /// Header lines that end with LF alone.
+    LineEnding,
+    /// A header, or a line of an ARC file, beyond the limit.
+    HeaderTooLong,
+    /// A header that ends before its empty line.
+    HeaderCut,
+    /// No `Content-Length`.
+    MissingLength,
+    /// A `Content-Length` that is no number, or is there twice with different values.
+    BadLength,
+    /// A `Content-Length` that does not fit what follows.
+    WrongLength,
+    /// Something else than the prescribed line ends after a block.
+    Trailer,
+    /// An ARC line with too many, too few or impossible fields.
+    ArcLine,
+}
+
+impl Class {
+    /// How many there are.
+    const COUNT: usize = 23;
+
+    /// All of them, in order.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Empty,
+        Self::NoRecord,
+        Self::Garbage,
+        Self::Padding,
+        Self::Cut,
+        Self::Deflate,
+        Self::Crc,
+        Self::Isize,
+        Self::Spans,
+        Self::Shared,
+        Self::Dictionary,
+        Self::Version,
+        Self::UnknownType,
+        Self::MissingType,
+        Self::Field,
+        Self::LineEnding,
+        Self::HeaderTooLong,
+        Self::HeaderCut,
+        Self::MissingLength,
+        Self::BadLength,
+        Self::WrongLength,
+        Self::Trailer,
+        Self::ArcLine,
+    ];
+
+    /// Its name in reports and settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::NoRecord => "no-record",
+            Self::Garbage => "garbage",
+            Self::Padding => "padding",
+            Self::Cut => "cut",
+            Self::Deflate => "deflate",
+            Self::Crc => "crc",
+            Self::Isize => "isize",
+            Self::Spans => "spans",
+            Self::Shared => "shared",
+            Self::Dictionary => "dictionary",
+            Self::Version => "version",
+            Self::UnknownType => "unknown-type",
+            Self::MissingType => "missing-type",
+            Self::Field => "field",
+            Self::LineEnding => "line-ending",
+            Self::HeaderTooLong => "header-too-long",
+            Self::HeaderCut => "header-cut",
+            Self::MissingLength => "missing-length",
+            Self::BadLength => "bad-length",
+            Self::WrongLength => "wrong-length",
+            Self::Trailer => "trailer",
+            Self::ArcLine => "arc-line",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defect {
+    /// What kind of thing.
+    pub class: Class,
+    /// Where in the file: of the byte in a plain file, of the member in a compressed one.
+    pub offset: u64,
+    /// Where in the decompressed bytes, counted from where reading began.
+    pub uncompressed: u64,
+    /// The record it was met in, as its header names it.
+    pub record: Option<String>,
+    /// What was found.
+    pub words: String,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "offset {}: {}: {}", self.offset, self.class, self.words)?;
+        if let Some(record) = &self.record {
+            write!(f, " (record {record})")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a reader does about a defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Say nothing, and read on.
+    Ignore,
+    /// Put it beside the record, and read on.
+    Report,
+    /// Answer with an error. Whoever asks again reads on behind it.
+    Refuse,
+}
+
+/// What is done about each class of defects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    actions: [Action; Class::COUNT],
+}
+
+impl Policy {
+    /// Reports what costs data or may cost it, refuses nothing, is silent about what harms nobody.
+    pub fn lenient() -> Self {
+        [Class::UnknownType, Class::LineEnding, Class::Padding]
+            .into_iter()
+            .fold(Self::all(Action::Report), |policy, class| {
+                policy.with(class, Action::Ignore)
+            })
+    }
+
+    /// Refuses everything that a standard forbids. Only reported: what a standard allows and nobody should write.
+    pub fn strict() -> Self {
+        [Class::Shared, Class::Padding]
+            .into_iter()
+            .fold(Self::all(Action::Refuse), |policy, class| {
+                policy.with(class, Action::Report)
+            })
+            .with(Class::UnknownType, Action::Ignore)
+    }
+
+    /// The same for every class.
+    pub fn all(action: Action) -> Self {
+        Self {
+            actions: [action; Class::COUNT],
+        }
+    }
+
+    /// With another action for one class.
+    #[must_use]
+    pub fn with(mut self, class: Class, action: Action) -> Self {
+        if let Some(slot) = self.actions.get_mut(class as usize) {
+            *slot = action;
+        }
+        self
+    }
+
+    /// What is done about this class.
+    pub fn action(&self, class: Class) -> Action {
+        self.actions
+            .get(class as usize)
+            .copied()
+            .unwrap_or(Action::Report)
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::lenient()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_its_own_name_and_action() {
+        let mut names: Vec<_> = Class::ALL.iter().map(|class| class.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Class::ALL.len());
+        for class in Class::ALL {
+            let policy = Policy::all(Action::Report).with(class, Action::Refuse);
+            for other in Class::ALL {
+                assert_eq!(
+                    policy.action(other) == Action::Refuse,
+                    class == other,
+                    "{class} {other}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_defect_says_where_and_what() {
+        let defect = Defect {
+            class: Class::Crc,
+            offset: 7,
+            uncompressed: 0,
+            record: Some("<urn:x>".into()),
+            words: "no match".into(),
+        };
+        assert_eq!(
+            defect.to_string(),
+            "offset 7: crc: no match (record <urn:x>)"
+        );
+    }
+}

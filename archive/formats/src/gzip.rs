@@ -1,0 +1,234 @@
+//! Gzip members: one record, one member, and where each begins and ends to the byte.
+//!
+//! Owns the framing (RFC 1952) around raw deflate, so that the end of a member is exact and a wrong checksum is told
+//! from a wrong length. Does not know what is in a member.
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+use crate::defect::Class;
+
+/// How a member begins.
+pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+
+const HAS_CRC: u8 = 2;
+const HAS_EXTRA: u8 = 4;
+const HAS_NAME: u8 = 8;
+const HAS_COMMENT: u8 = 16;
+const RESERVED: u8 = 0xe0;
+
+/// The longest header of a member that is believed: an extra field of 64 KiB, a name and a comment.
+pub(crate) const LONGEST_HEADER: usize = 128 * 1024;
+
+/// What the first bytes of a member are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// A header of this many bytes.
+    Complete(usize),
+    /// A header as far as it goes.
+    Partial,
+    /// No header.
+    No,
+}
+
+/// Reads the header of a member.
+pub(crate) fn head(bytes: &[u8]) -> Head {
+    let known = bytes.len().min(MAGIC.len());
+    if bytes.get(..known) != MAGIC.get(..known) {
+        return Head::No;
+    }
+    let (Some(&flags), true) = (bytes.get(3), bytes.len() >= 10) else {
+        return Head::Partial;
+    };
+    if flags & RESERVED != 0 {
+        return Head::No;
+    }
+    let mut at = 10;
+    if flags & HAS_EXTRA != 0 {
+        let Some(&[low, high]) = bytes.get(at..at + 2) else {
+            return Head::Partial;
+        };
+        at += 2 + usize::from(u16::from_le_bytes([low, high]));
+    }
+    for flag in [HAS_NAME, HAS_COMMENT] {
+        if flags & flag != 0 {
+            let Some(length) = bytes.get(at..).and_then(|rest| memchr::memchr(0, rest)) else {
+                return partial(bytes);
+            };
+            at += length + 1;
+        }
+    }
+    if flags & HAS_CRC != 0 {
+        at += 2;
+    }
+    if bytes.len() < at {
+        return partial(bytes);
+    }
+    Head::Complete(at)
+}
+
+fn partial(bytes: &[u8]) -> Head {
+    if bytes.len() > LONGEST_HEADER {
+        Head::No
+    } else {
+        Head::Partial
+    }
+}
+
+/// What one step of decompression did.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) consumed: usize,
+    pub(crate) produced: usize,
+    pub(crate) then: Then,
+}
+
+/// How it goes on after a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// There is more to do; without progress, more input is needed.
+    Continue,
+    /// The member is complete.
+    End,
+    /// The member is not what it says.
+    Broken(Class, String),
+}
+
+/// Decompresses one member after the other.
+#[derive(Debug)]
+pub(crate) struct Gunzip {
+    inflate: Decompress,
+    crc: Crc,
+    /// The trailer, as far as it is known, once the data has ended.
+    trailer: Option<Vec<u8>>,
+}
+
+impl Gunzip {
+    pub(crate) fn new() -> Self {
+        Self {
+            inflate: Decompress::new(false),
+            crc: Crc::new(),
+            trailer: None,
+        }
+    }
+
+    /// Begins a member, behind its header.
+    pub(crate) fn begin(&mut self) {
+        self.inflate.reset(false);
+        self.crc.reset();
+        self.trailer = None;
+    }
+
+    /// Decompresses from `input` into `output`.
+    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
+        if self.trailer.is_some() {
+            return self.end(input, 0, 0);
+        }
+        let (in_before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
+        let result = self
+            .inflate
+            .decompress(input, output, FlushDecompress::None);
+        // What was done in one step is no longer than what was given.
+        let consumed = usize::try_from(self.inflate.total_in() - in_before).unwrap_or(input.len());
+        let produced =
+            usize::try_from(self.inflate.total_out() - out_before).unwrap_or(output.len());
+        self.crc.update(output.get(..produced).unwrap_or_default());
+        match result {
+            Ok(Status::StreamEnd) => {
+                self.trailer = Some(Vec::new());
+                self.end(
+                    input.get(consumed..).unwrap_or_default(),
+                    consumed,
+                    produced,
+                )
+            }
+            Ok(Status::Ok | Status::BufError) => Step {
+                consumed,
+                produced,
+                then: Then::Continue,
+            },
+            Err(error) => Step {
+                consumed,
+                produced,
+                then: Then::Broken(
+                    Class::Deflate,
+                    format!("compressed data is damaged: {error}"),
+                ),
+            },
+        }
+    }
+
+    /// Reads the checksum and the length behind the data.
+    fn end(&mut self, input: &[u8], consumed: usize, produced: usize) -> Step {
+        let mut trailer = self.trailer.take().unwrap_or_default();
+        let used = input.len().min(8 - trailer.len().min(8));
+        trailer.extend_from_slice(input.get(..used).unwrap_or_default());
+        let number = |from: usize| {
+            let bytes = trailer.get(from..from + 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let then = if let (Some(crc), Some(size)) = (number(0), number(4)) {
+            self.compare(crc, size)
+        } else {
+            self.trailer = Some(trailer);
+            Then::Continue
+        };
+        Step {
+            consumed: consumed + used,
+            produced,
+            then,
+        }
+    }
+
+    fn compare(&self, crc: u32, size: u32) -> Then {
+        if crc != self.crc.sum() {
+            return Then::Broken(
+                Class::Crc,
+                format!(
+                    "the member says checksum {crc:08x}, its data has {:08x}",
+                    self.crc.sum()
+                ),
+            );
+        }
+        let total = self.inflate.total_out() & u64::from(u32::MAX);
+        if u64::from(size) != total {
+            return Then::Broken(
+                Class::Isize,
+                format!("the member says {size} bytes of data, it has {total}"),
+            );
+        }
+        Then::End
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_members() {
+        let plain = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+        let with = |flags: u8, rest: &[u8]| {
+            let mut bytes = plain.to_vec();
+            bytes[3] = flags;
+            bytes.extend_from_slice(rest);
+            bytes
+        };
+        for (bytes, expected) in [
+            (plain.to_vec(), Head::Complete(10)),
+            (plain[..9].to_vec(), Head::Partial),
+            (plain[..1].to_vec(), Head::Partial),
+            (Vec::new(), Head::Partial),
+            (b"PK".to_vec(), Head::No),
+            (with(0x20, b""), Head::No),
+            (with(HAS_EXTRA, &[2, 0, 9, 9]), Head::Complete(14)),
+            (with(HAS_EXTRA, &[2, 0, 9]), Head::Partial),
+            (with(HAS_NAME | HAS_COMMENT, b"a\0bc\0"), Head::Complete(15)),
+            (with(HAS_NAME, b"abc"), Head::Partial),
+            (with(HAS_CRC, b"12"), Head::Complete(12)),
+            (with(HAS_CRC, b"1"), Head::Partial),
+            (with(HAS_NAME, &b"a".repeat(LONGEST_HEADER)), Head::No),
+        ] {
+            assert_eq!(head(&bytes), expected, "{bytes:?}");
+        }
+    }
+}

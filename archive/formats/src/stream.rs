@@ -1,0 +1,433 @@
+//! The decompressed bytes of an archive file, and the members they come in.
+//!
+//! Owns which compression a file has, where each member begins and ends, and how to find the next member after damage.
+//! A plain file is one member. Does not know what a record is: a function says what one begins with.
+
+use std::io::{self, Read};
+
+use crate::defect::Class;
+use crate::gzip::{self, Gunzip, Step, Then};
+use crate::input::Input;
+use crate::zst::{self, Unzstd};
+
+mod resync;
+
+/// The size of the buffer of decompressed bytes.
+const SIZE: usize = 128 * 1024;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// Gzip members.
+    Gzip,
+    /// Zstandard frames.
+    Zstd,
+}
+
+#[derive(Debug)]
+enum Codec {
+    Plain,
+    Gzip(Box<Gunzip>),
+    Zstd(Box<Unzstd>),
+}
+
+/// Where a member lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Member {
+    /// Where it begins in the file.
+    pub(crate) offset: u64,
+    /// Where it ends in the file, once that is known.
+    pub(crate) end: u64,
+    /// Where it begins in the decompressed bytes.
+    pub(crate) began: u64,
+    /// How many came before it.
+    pub(crate) number: u64,
+}
+
+/// Why a member cannot be read on.
+#[derive(Debug)]
+pub(crate) struct Break {
+    pub(crate) class: Class,
+    pub(crate) offset: u64,
+    pub(crate) words: String,
+}
+
+#[derive(Debug)]
+enum State {
+    Unknown,
+    Between,
+    Inside,
+    Ended,
+    Broken(Break),
+    Done,
+}
+
+/// How it goes on at the end of a member.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another one began.
+    Member,
+    /// There is no other.
+    End,
+    /// What follows cannot be read: see `resync`.
+    Broken,
+}
+
+/// A file, decompressed.
+#[derive(Debug)]
+pub(crate) struct Stream<R> {
+    input: Input<R>,
+    codec: Codec,
+    out: Vec<u8>,
+    start: usize,
+    end: usize,
+    consumed: u64,
+    member: Member,
+    state: State,
+    padding: u64,
+}
+
+impl<R: Read> Stream<R> {
+    pub(crate) fn new(source: R, base: u64) -> Self {
+        Self {
+            input: Input::new(source, base),
+            codec: Codec::Plain,
+            out: Vec::new(),
+            start: 0,
+            end: 0,
+            consumed: 0,
+            member: Member::default(),
+            state: State::Unknown,
+            padding: 0,
+        }
+    }
+
+    /// Reads with a dictionary that was read before.
+    pub(crate) fn set_dictionary(&mut self, unzstd: Unzstd) {
+        self.codec = Codec::Zstd(Box::new(unzstd));
+    }
+
+    /// Finds out how the file is compressed. `false` for a file without a byte.
+    pub(crate) fn open(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+        if !matches!(self.state, State::Unknown) {
+            return Ok(true);
+        }
+        self.state = State::Between;
+        self.member.offset = self.input.position();
+        self.input.want(8)?;
+        let bytes = self.input.bytes();
+        if bytes.is_empty() {
+            self.state = State::Done;
+            return Ok(false);
+        }
+        if gzip::head(bytes) != gzip::Head::No {
+            self.codec = Codec::Gzip(Box::new(Gunzip::new()));
+        } else if zst::head(bytes) != zst::Head::No {
+            if matches!(self.codec, Codec::Plain) {
+                self.codec = Codec::Zstd(Box::new(Unzstd::new()?));
+            }
+        } else if !bytes.starts_with(b"WARC/") && self.is_gzip_further_on(starts)? {
+            self.codec = Codec::Gzip(Box::new(Gunzip::new()));
+        } else {
+            self.codec = Codec::Plain;
+            self.state = State::Inside;
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn compression(&self) -> Compression {
+        match self.codec {
+            Codec::Plain => Compression::Plain,
+            Codec::Gzip(_) => Compression::Gzip,
+            Codec::Zstd(_) => Compression::Zstd,
+        }
+    }
+
+    /// What is decompressed and not consumed.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self.codec {
+            Codec::Plain => self.input.bytes(),
+            Codec::Gzip(_) | Codec::Zstd(_) => {
+                self.out.get(self.start..self.end).unwrap_or_default()
+            }
+        }
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        let count = count.min(self.bytes().len());
+        self.consumed += count as u64;
+        match self.codec {
+            Codec::Plain => self.input.consume(count),
+            Codec::Gzip(_) | Codec::Zstd(_) => self.start += count,
+        }
+    }
+
+    /// Where `bytes` begins in the decompressed file, counted from where reading began.
+    pub(crate) fn position(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Where in the file whoever wants to read from here must begin.
+    pub(crate) fn offset(&self) -> u64 {
+        match self.codec {
+            Codec::Plain => self.input.position(),
+            Codec::Gzip(_) | Codec::Zstd(_) => match self.state {
+                State::Inside | State::Ended | State::Broken(_) => self.member.offset,
+                State::Unknown | State::Between | State::Done => self.input.position(),
+            },
+        }
+    }
+
+    pub(crate) fn member(&self) -> Member {
+        self.member
+    }
+
+    /// How far into its member `bytes` begins; zero in a plain file.
+    pub(crate) fn in_member(&self) -> u64 {
+        match self.codec {
+            Codec::Plain => 0,
+            Codec::Gzip(_) | Codec::Zstd(_) => self.consumed.saturating_sub(self.member.began),
+        }
+    }
+
+    /// Whether the member has ended as it should, with nothing left to consume.
+    pub(crate) fn at_end_of_member(&self) -> bool {
+        matches!(self.state, State::Ended | State::Between | State::Done) && self.bytes().is_empty()
+    }
+
+    /// Zero bytes that were skipped between members since this was asked.
+    pub(crate) fn take_padding(&mut self) -> u64 {
+        std::mem::take(&mut self.padding)
+    }
+
+    /// Sees to it that there are bytes; `false` at the end of the member, however it ended.
+    pub(crate) fn fill(&mut self) -> io::Result<bool> {
+        Ok(!self.bytes().is_empty() || self.more()?)
+    }
+
+    /// Adds to the bytes that are there; `false` when the member has no more of them.
+    pub(crate) fn more(&mut self) -> io::Result<bool> {
+        let before = self.bytes().len();
+        while self.bytes().len() == before {
+            if !matches!(self.state, State::Inside) {
+                return Ok(false);
+            }
+            self.step()?;
+        }
+        Ok(true)
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        if matches!(self.codec, Codec::Plain) {
+            if !self.input.more()? {
+                self.state = State::Ended;
+                self.member.end = self.input.position() + self.input.bytes().len() as u64;
+            }
+            return Ok(());
+        }
+        self.make_room();
+        let room = self.out.get_mut(self.end..).unwrap_or_default();
+        let step = advance(&mut self.codec, self.input.bytes(), room);
+        self.input.consume(step.consumed);
+        self.end += step.produced;
+        match step.then {
+            Then::Continue => {
+                if step.consumed + step.produced == 0 && !self.input.more()? {
+                    self.break_off(Class::Cut, "the file ends within compressed data".into());
+                }
+            }
+            Then::End => {
+                self.state = State::Ended;
+                self.member.end = self.input.position();
+            }
+            Then::Broken(class, words) => self.break_off(class, words),
+        }
+        Ok(())
+    }
+
+    fn break_off(&mut self, class: Class, words: String) {
+        self.state = State::Broken(Break {
+            class,
+            offset: self.input.position(),
+            words,
+        });
+    }
+
+    fn make_room(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.end == self.out.len() {
+            if self.start > 0 {
+                self.out.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            } else {
+                let size = (self.out.len() * 2).max(SIZE);
+                self.out.resize(size, 0);
+            }
+        }
+    }
+
+    /// Goes on with the next member. What is not consumed stays before it.
+    pub(crate) fn next_member(&mut self) -> io::Result<Next> {
+        match self.state {
+            State::Inside => return Ok(Next::Member),
+            State::Broken(_) => return Ok(Next::Broken),
+            State::Done => return Ok(Next::End),
+            State::Unknown | State::Between | State::Ended => {}
+        }
+        let begun = match self.codec {
+            Codec::Plain => {
+                self.state = State::Done;
+                return Ok(Next::End);
+            }
+            Codec::Gzip(_) => self.begin_gzip()?,
+            Codec::Zstd(_) => self.begin_zstd()?,
+        };
+        match begun {
+            Next::Member => {
+                self.member.number += 1;
+                self.state = State::Inside;
+            }
+            Next::End => self.state = State::Done,
+            Next::Broken => {}
+        }
+        Ok(begun)
+    }
+
+    fn enter(&mut self) {
+        self.member.offset = self.input.position();
+        self.member.began = self.consumed + self.bytes().len() as u64;
+    }
+
+    fn begin_gzip(&mut self) -> io::Result<Next> {
+        loop {
+            let bytes = self.input.bytes();
+            let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+            let all = zeros == bytes.len();
+            self.padding += zeros as u64;
+            self.input.consume(zeros);
+            if !all {
+                break;
+            }
+            if !self.input.more()? {
+                return Ok(Next::End);
+            }
+        }
+        self.enter();
+        loop {
+            match gzip::head(self.input.bytes()) {
+                gzip::Head::Complete(length) => {
+                    self.input.consume(length);
+                    if let Codec::Gzip(gunzip) = &mut self.codec {
+                        gunzip.begin();
+                    }
+                    return Ok(Next::Member);
+                }
+                gzip::Head::Partial => {
+                    if !self.input.more()? {
+                        self.break_off(
+                            Class::Cut,
+                            "the file ends within the header of a gzip member".into(),
+                        );
+                        return Ok(Next::Broken);
+                    }
+                }
+                gzip::Head::No => {
+                    self.break_off(Class::Garbage, "no gzip member begins here".into());
+                    return Ok(Next::Broken);
+                }
+            }
+        }
+    }
+
+    fn begin_zstd(&mut self) -> io::Result<Next> {
+        loop {
+            if self.input.bytes().is_empty() && !self.input.more()? {
+                return Ok(Next::End);
+            }
+            self.enter();
+            match zst::head(self.input.bytes()) {
+                zst::Head::Frame { dictionary } => {
+                    let Codec::Zstd(unzstd) = &mut self.codec else {
+                        return Ok(Next::End);
+                    };
+                    if let Err((class, words)) = unzstd.begin(dictionary) {
+                        self.break_off(class, words);
+                        return Ok(Next::Broken);
+                    }
+                    return Ok(Next::Member);
+                }
+                zst::Head::Skippable { dictionary, length } => {
+                    if !self.skip_frame(dictionary, length)? {
+                        return Ok(Next::Broken);
+                    }
+                }
+                zst::Head::Partial => {
+                    if !self.input.more()? {
+                        self.break_off(
+                            Class::Cut,
+                            "the file ends within the header of a zstd frame".into(),
+                        );
+                        return Ok(Next::Broken);
+                    }
+                }
+                zst::Head::No => {
+                    self.break_off(Class::Garbage, "no zstd frame begins here".into());
+                    return Ok(Next::Broken);
+                }
+            }
+        }
+    }
+
+    /// Skips a frame, or takes the dictionary out of it; `false` when that broke off.
+    fn skip_frame(&mut self, dictionary: bool, length: u32) -> io::Result<bool> {
+        let mut left = usize::try_from(length).unwrap_or(usize::MAX);
+        if dictionary && self.member.number == 0 {
+            if left > zst::LARGEST_DICTIONARY {
+                self.break_off(
+                    Class::Dictionary,
+                    format!("a dictionary of {left} bytes is beyond the limit"),
+                );
+                return Ok(false);
+            }
+            if self.input.want(8 + left)? {
+                let content = self.input.bytes().get(8..8 + left).unwrap_or_default();
+                match Unzstd::with_dictionary(content) {
+                    Ok(unzstd) => self.codec = Codec::Zstd(Box::new(unzstd)),
+                    Err(words) => {
+                        self.break_off(Class::Dictionary, words);
+                        self.input.consume(8 + left);
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        left = left.saturating_add(8);
+        while left > 0 {
+            let count = self.input.bytes().len().min(left);
+            self.input.consume(count);
+            left -= count;
+            if left > 0 && !self.input.more()? {
+                self.break_off(Class::Cut, "the file ends within a skippable frame".into());
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn advance(codec: &mut Codec, input: &[u8], output: &mut [u8]) -> Step {
+    match codec {
+        Codec::Plain => Step {
+            consumed: 0,
+            produced: 0,
+            then: Then::End,
+        },
+        Codec::Gzip(gunzip) => gunzip.step(input, output),
+        Codec::Zstd(unzstd) => unzstd.step(input, output),
+    }
+}

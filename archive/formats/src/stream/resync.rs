@@ -1,0 +1,132 @@
+//! Going on after damage in compressed data.
+//!
+//! Owns the search for the next member. A candidate counts only when it decompresses to the beginning of a record; what
+//! is tried of each is bounded, so that a file made of candidates costs no more than its length.
+
+use std::io::{self, Read};
+
+use memchr::memmem;
+
+use super::{Break, Codec, SIZE, State, Stream, advance};
+use crate::defect::Class;
+use crate::gzip::{self, Gunzip, Then};
+use crate::zst;
+
+/// How much of a member is looked at to find out whether it is one, and how much of what is in it.
+const TRIAL: usize = 8 * 1024;
+const TRIAL_OUTPUT: usize = 4 * 1024;
+
+impl<R: Read> Stream<R> {
+    /// Whether a file with a damaged beginning has gzip members with records in them.
+    pub(super) fn is_gzip_further_on(
+        &mut self,
+        starts: &dyn Fn(&[u8]) -> bool,
+    ) -> io::Result<bool> {
+        self.input.want(SIZE)?;
+        let mut trial = Codec::Gzip(Box::new(Gunzip::new()));
+        let bytes = self.input.bytes();
+        Ok(!starts(bytes)
+            && memmem::find_iter(bytes, &gzip::MAGIC)
+                .any(|at| try_member(&mut trial, bytes.get(at..).unwrap_or_default(), starts)))
+    }
+
+    /// After damage: what it was, and the offset where a member that begins a record was found again, if any.
+    pub(crate) fn resync(
+        &mut self,
+        starts: &dyn Fn(&[u8]) -> bool,
+    ) -> io::Result<Option<(Break, Option<u64>)>> {
+        let State::Broken(found) = std::mem::replace(&mut self.state, State::Between) else {
+            return Ok(None);
+        };
+        (self.start, self.end) = (0, 0);
+        if matches!(found.class, Class::Crc | Class::Isize) && self.is_member_next()? {
+            let at = self.input.position();
+            return Ok(Some((found, Some(at))));
+        }
+        // A member that was damaged may have run over the next one.
+        self.input.rewind(self.member.offset + 1);
+        let magic: &[u8] = match self.codec {
+            Codec::Plain => return Ok(Some((found, None))),
+            Codec::Gzip(_) => &gzip::MAGIC,
+            Codec::Zstd(_) => &zst::MAGIC,
+        };
+        loop {
+            let bytes = self.input.bytes();
+            if let Some(at) = memmem::find(bytes, magic) {
+                self.input.consume(at);
+                self.input.want(TRIAL)?;
+                let bytes = self.input.bytes();
+                let bytes = bytes.get(..TRIAL).unwrap_or(bytes);
+                if try_member(&mut self.codec, bytes, starts) {
+                    let at = self.input.position();
+                    return Ok(Some((found, Some(at))));
+                }
+                self.input.consume(1);
+                continue;
+            }
+            let rest = bytes.len().saturating_sub(magic.len() - 1);
+            self.input.consume(rest);
+            if !self.input.more()? {
+                self.state = State::Done;
+                return Ok(Some((found, None)));
+            }
+        }
+    }
+
+    /// Whether another member follows at once, or the end of the file.
+    fn is_member_next(&mut self) -> io::Result<bool> {
+        self.input.want(16)?;
+        let bytes = self.input.bytes();
+        Ok(match self.codec {
+            Codec::Plain => false,
+            Codec::Gzip(_) => bytes.is_empty() || gzip::head(bytes) != gzip::Head::No,
+            Codec::Zstd(_) => bytes.is_empty() || zst::head(bytes) != zst::Head::No,
+        })
+    }
+
+    /// Goes back in a plain file, as far as its bytes were kept.
+    pub(crate) fn rewind_plain(&mut self, offset: u64) {
+        if matches!(self.codec, Codec::Plain) {
+            let before = self.input.position();
+            self.input.rewind(offset);
+            self.consumed -= before - self.input.position();
+            self.state = State::Inside;
+        }
+    }
+}
+
+/// Whether a member begins here, and a record in it.
+fn try_member(codec: &mut Codec, bytes: &[u8], starts: &dyn Fn(&[u8]) -> bool) -> bool {
+    let bytes = bytes.get(..TRIAL).unwrap_or(bytes);
+    let mut input = match codec {
+        Codec::Plain => return false,
+        Codec::Gzip(gunzip) => match gzip::head(bytes) {
+            gzip::Head::Complete(length) => {
+                gunzip.begin();
+                bytes.get(length..).unwrap_or_default()
+            }
+            gzip::Head::Partial | gzip::Head::No => return false,
+        },
+        Codec::Zstd(unzstd) => match zst::head(bytes) {
+            zst::Head::Frame { dictionary } if unzstd.begin(dictionary).is_ok() => bytes,
+            zst::Head::Frame { .. }
+            | zst::Head::Skippable { .. }
+            | zst::Head::Partial
+            | zst::Head::No => return false,
+        },
+    };
+    let mut output = [0; TRIAL_OUTPUT];
+    let mut length = 0;
+    loop {
+        let room = output.get_mut(length..).unwrap_or_default();
+        let step = advance(codec, input, room);
+        input = input.get(step.consumed..).unwrap_or_default();
+        length += step.produced;
+        if step.then != Then::Continue
+            || length == TRIAL_OUTPUT
+            || step.consumed + step.produced == 0
+        {
+            return starts(output.get(..length).unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! WARC records, and ARC records as a dialect of them: read, built and written.
+//!
+//! Owns ISO 28500. What is inside a block is the business of other modules.
+
+pub mod build;
+pub mod header;
+pub mod reader;
+pub mod record;
+mod resync;
+pub mod segments;
+pub mod validate;
+pub mod writer;
+
+pub use crate::stream::Compression;
+pub use build::{BuildError, Builder};
+pub use header::Header;
+pub use reader::{Options, ReadError, Reader, Record};
+pub use record::{End, Kind, Trailer, Version};
+pub use segments::{Joined, SegmentError, Segments};
+pub use validate::{Rule, Severity, Violation, validate};
+pub use writer::{WriteError, Writer, Written};

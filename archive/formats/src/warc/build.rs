@@ -1,0 +1,353 @@
+//! The headers of new records: WARC 1.1.
+//!
+//! Owns the order of fields and what each type must have. Times and identifiers are arguments: nothing here looks at a
+//! clock or throws dice.
+
+use thiserror::Error;
+
+use crate::warc::record::Kind;
+
+/// Profile of a revisit whose payload has the digest of an earlier one.
+pub const IDENTICAL_PAYLOAD_DIGEST: &str =
+    "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+
+/// Profile of a revisit that the server answered with "not modified".
+pub const SERVER_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// Why a header cannot be written.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A field that a record of this type must have.
+    #[error("a {kind} record needs {field}")]
+    Missing {
+        /// The type.
+        kind: Kind,
+        /// The field.
+        field: &'static str,
+    },
+    /// A field that a record of this type must not have.
+    #[error("a {kind} record must not have {field}")]
+    Forbidden {
+        /// The type.
+        kind: Kind,
+        /// The field.
+        field: String,
+    },
+    /// A field that may stand once.
+    #[error("{field} may stand only once")]
+    Repeated {
+        /// The field.
+        field: String,
+    },
+    /// A name that is no name.
+    #[error("{name:?} cannot be the name of a field")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A value with line ends or other control characters in it.
+    #[error("the value of {field} has control characters in it: {value:?}")]
+    Value {
+        /// The field.
+        field: String,
+        /// The value.
+        value: String,
+    },
+    /// A type that is not written.
+    #[error("{0} records are read and not written")]
+    Kind(Kind),
+}
+
+/// Collects the fields of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Builder {
+    kind: Kind,
+    id: String,
+    date: String,
+    target_uri: Option<String>,
+    content_type: Option<String>,
+    fields: Vec<(String, String)>,
+}
+
+impl Builder {
+    /// A record of a type, with its identifier (an URI such as `urn:uuid:…`, without brackets) and its date as WARC
+    /// writes it.
+    pub fn new(kind: Kind, id: &str, date: &str) -> Self {
+        Self {
+            kind,
+            id: bracketed(id),
+            date: date.into(),
+            target_uri: None,
+            content_type: None,
+            fields: Vec::new(),
+        }
+    }
+
+    /// A revisit: the payload is that of an earlier capture, which has this digest.
+    pub fn identical_payload(id: &str, date: &str, payload_digest: &str) -> Self {
+        Self::new(Kind::Revisit, id, date)
+            .field("WARC-Profile", IDENTICAL_PAYLOAD_DIGEST)
+            .field("WARC-Payload-Digest", payload_digest)
+            .field("WARC-Truncated", "length")
+    }
+
+    /// A revisit: the server says that nothing has changed since an earlier capture.
+    pub fn not_modified(id: &str, date: &str) -> Self {
+        Self::new(Kind::Revisit, id, date).field("WARC-Profile", SERVER_NOT_MODIFIED)
+    }
+
+    /// What the record is of.
+    #[must_use]
+    pub fn target_uri(mut self, uri: &str) -> Self {
+        self.target_uri = Some(uri.into());
+        self
+    }
+
+    /// The type of the block.
+    #[must_use]
+    pub fn content_type(mut self, content_type: &str) -> Self {
+        self.content_type = Some(content_type.into());
+        self
+    }
+
+    /// Another record of the same event. May stand more than once.
+    #[must_use]
+    pub fn concurrent_to(self, id: &str) -> Self {
+        self.field("WARC-Concurrent-To", &bracketed(id))
+    }
+
+    /// The record that this one is about.
+    #[must_use]
+    pub fn refers_to(self, id: &str) -> Self {
+        self.field("WARC-Refers-To", &bracketed(id))
+    }
+
+    /// Of a revisit: what the earlier capture was of, and when.
+    #[must_use]
+    pub fn refers_to_capture(self, uri: &str, date: &str) -> Self {
+        self.field("WARC-Refers-To-Target-URI", uri)
+            .field("WARC-Refers-To-Date", date)
+    }
+
+    /// The warcinfo record that this one belongs to.
+    #[must_use]
+    pub fn warcinfo_id(self, id: &str) -> Self {
+        self.field("WARC-Warcinfo-ID", &bracketed(id))
+    }
+
+    /// Any other field. They keep their order.
+    #[must_use]
+    pub fn field(mut self, name: &str, value: &str) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// The header, up to and with its empty line, of a record with a block of this length.
+    pub fn head(&self, length: u64) -> Result<Vec<u8>, BuildError> {
+        self.check()?;
+        let mut head = String::from("WARC/1.1\r\n");
+        let mut line = |name: &str, value: &str| -> Result<(), BuildError> {
+            check_field(name, value)?;
+            head.push_str(name);
+            head.push_str(": ");
+            head.push_str(value);
+            head.push_str("\r\n");
+            Ok(())
+        };
+        line("WARC-Type", self.kind.name())?;
+        if let Some(uri) = &self.target_uri {
+            line("WARC-Target-URI", uri)?;
+        }
+        line("WARC-Date", &self.date)?;
+        for (name, value) in &self.fields {
+            line(name, value)?;
+        }
+        line("WARC-Record-ID", &self.id)?;
+        if let Some(content_type) = &self.content_type {
+            line("Content-Type", content_type)?;
+        }
+        line("Content-Length", &length.to_string())?;
+        head.push_str("\r\n");
+        Ok(head.into_bytes())
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let kind = self.kind;
+        let has = |name: &str| {
+            self.fields
+                .iter()
+                .any(|(field, _)| field.eq_ignore_ascii_case(name))
+        };
+        match kind {
+            Kind::ArcHeader | Kind::Unknown => return Err(BuildError::Kind(kind)),
+            Kind::Warcinfo => {
+                if self.target_uri.is_some() {
+                    let field = "WARC-Target-URI".into();
+                    return Err(BuildError::Forbidden { kind, field });
+                }
+            }
+            Kind::Metadata => {}
+            Kind::Response
+            | Kind::Resource
+            | Kind::Request
+            | Kind::Revisit
+            | Kind::Conversion
+            | Kind::Continuation => {
+                if self.target_uri.is_none() {
+                    let field = "WARC-Target-URI";
+                    return Err(BuildError::Missing { kind, field });
+                }
+            }
+        }
+        let needed: &[&'static str] = match kind {
+            Kind::Revisit => &["WARC-Profile"],
+            Kind::Continuation => &["WARC-Segment-Origin-ID", "WARC-Segment-Number"],
+            Kind::Warcinfo
+            | Kind::Response
+            | Kind::Resource
+            | Kind::Request
+            | Kind::Metadata
+            | Kind::Conversion
+            | Kind::ArcHeader
+            | Kind::Unknown => &[],
+        };
+        if let Some(&field) = needed.iter().find(|name| !has(name)) {
+            return Err(BuildError::Missing { kind, field });
+        }
+        for (at, (name, _)) in self.fields.iter().enumerate() {
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            let field = || name.clone();
+            if OWN.iter().any(|own| is(own))
+                || (!is("WARC-Concurrent-To")
+                    && self.fields.iter().take(at).any(|(before, _)| is(before)))
+            {
+                return Err(BuildError::Repeated { field: field() });
+            }
+            let forbidden = match kind {
+                Kind::Warcinfo => {
+                    ["WARC-IP-Address", "WARC-Concurrent-To", "WARC-Refers-To"].as_slice()
+                }
+                Kind::Response | Kind::Resource | Kind::Request => &["WARC-Refers-To"],
+                Kind::Conversion => &["WARC-IP-Address", "WARC-Concurrent-To"],
+                Kind::Continuation => &["WARC-IP-Address", "WARC-Concurrent-To", "WARC-Refers-To"],
+                Kind::Metadata | Kind::Revisit | Kind::ArcHeader | Kind::Unknown => &[],
+            };
+            let only = |of: Kind, names: &[&str]| kind != of && names.iter().any(|name| is(name));
+            if forbidden.iter().any(|other| is(other))
+                || only(Kind::Warcinfo, &["WARC-Filename"])
+                || only(
+                    Kind::Continuation,
+                    &["WARC-Segment-Origin-ID", "WARC-Segment-Total-Length"],
+                )
+                || only(
+                    Kind::Revisit,
+                    &[
+                        "WARC-Profile",
+                        "WARC-Refers-To-Target-URI",
+                        "WARC-Refers-To-Date",
+                    ],
+                )
+            {
+                return Err(BuildError::Forbidden {
+                    kind,
+                    field: field(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fields that the builder writes itself.
+const OWN: [&str; 6] = [
+    "WARC-Type",
+    "WARC-Target-URI",
+    "WARC-Date",
+    "WARC-Record-ID",
+    "Content-Type",
+    "Content-Length",
+];
+
+fn check_field(name: &str, value: &str) -> Result<(), BuildError> {
+    let is_token = |byte: u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(BuildError::Name { name: name.into() });
+    }
+    if value.chars().any(char::is_control) || value.trim() != value {
+        return Err(BuildError::Value {
+            field: name.into(),
+            value: value.into(),
+        });
+    }
+    Ok(())
+}
+
+fn bracketed(id: &str) -> String {
+    if id.starts_with('<') {
+        id.into()
+    } else {
+        format!("<{id}>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATE: &str = "2026-11-21T19:14:09Z";
+
+    #[test]
+    fn fields_stand_in_one_order() {
+        let head = Builder::new(Kind::Response, "urn:uuid:1", DATE)
+            .content_type("application/http; msgtype=response")
+            .field("WARC-IP-Address", "127.0.0.1")
+            .concurrent_to("<urn:uuid:2>")
+            .concurrent_to("urn:uuid:3")
+            .target_uri("http://example.org/\u{e6}")
+            .head(7)
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(head).unwrap(),
+            "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://example.org/\u{e6}\r\n\
+             WARC-Date: 2026-11-21T19:14:09Z\r\nWARC-IP-Address: 127.0.0.1\r\n\
+             WARC-Concurrent-To: <urn:uuid:2>\r\nWARC-Concurrent-To: <urn:uuid:3>\r\n\
+             WARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http; msgtype=response\r\n\
+             Content-Length: 7\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_too_much_is_refused() {
+        let new = |kind| Builder::new(kind, "urn:uuid:1", DATE);
+        let with_uri = |kind| new(kind).target_uri("http://example.org/");
+        for good in [
+            new(Kind::Warcinfo).field("WARC-Filename", "a.warc"),
+            new(Kind::Metadata).refers_to("urn:uuid:2"),
+            with_uri(Kind::Conversion).refers_to("urn:uuid:2"),
+            Builder::identical_payload("urn:uuid:1", DATE, "sha1:A")
+                .target_uri("http://a/")
+                .refers_to_capture("http://b/", DATE),
+            Builder::not_modified("urn:uuid:1", DATE).target_uri("http://a/"),
+        ] {
+            assert!(good.head(0).is_ok(), "{good:?}");
+        }
+        for bad in [
+            new(Kind::Response),
+            new(Kind::Unknown),
+            with_uri(Kind::Warcinfo),
+            with_uri(Kind::Revisit),
+            with_uri(Kind::Continuation),
+            with_uri(Kind::Response).field("WARC-Filename", "a"),
+            with_uri(Kind::Response).refers_to("urn:uuid:2"),
+            with_uri(Kind::Response).field("warc-type", "x"),
+            with_uri(Kind::Response).field("A", "1").field("a", "2"),
+            with_uri(Kind::Response).field("A B", "1"),
+            with_uri(Kind::Response).field("A", "1\r\nB: 2"),
+            with_uri(Kind::Response).field("", "1"),
+            new(Kind::Response).target_uri("http://a/\nb"),
+        ] {
+            assert!(bad.head(0).is_err(), "{bad:?}");
+        }
+    }
+}

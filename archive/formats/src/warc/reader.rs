@@ -1,0 +1,417 @@
+//! Reads archive files record by record, and goes on after damage.
+//!
+//! Owns the order of things: where a record begins, its header, its block, its end, and what to do when one of them is
+//! not there. Memory is bounded: two buffers, and a header within its limit. Does not look into blocks.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use thiserror::Error;
+
+use crate::arc;
+use crate::defect::{Action, Class, Defect, Policy};
+use crate::stream::{Compression, Next, Stream};
+use crate::warc::header::Header;
+use crate::warc::record::{End, Kind, Version};
+use crate::warc::resync::{self, Answer, Dialect, Found};
+use crate::zst::{self, Unzstd};
+
+mod begin;
+mod finish;
+mod record;
+
+pub use record::Record;
+
+/// The most defects that are kept until somebody takes them.
+const KEPT: usize = 1000;
+
+/// Why a record could not be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file cannot be read. Asking again asks the file again.
+    #[error("the file cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A defect that the policy refuses. Asking again reads on behind it.
+    #[error("{0}")]
+    Refused(Box<Defect>),
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => error,
+            ReadError::Refused(_) => Self::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}
+
+/// How to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What is done about defects.
+    pub policy: Policy,
+    /// The longest header that is read. A longer one is a defect, and its record is passed over.
+    pub header_limit: usize,
+    /// Where in the file the first byte lies that is read.
+    pub offset: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            header_limit: 1024 * 1024,
+            offset: 0,
+        }
+    }
+}
+
+/// Reads records from any [`Read`]; it has buffers of its own.
+#[derive(Debug)]
+pub struct Reader<R> {
+    stream: Stream<R>,
+    options: Options,
+    dialect: Dialect,
+    header: Header,
+    arc: Option<arc::Line>,
+    current: Option<Current>,
+    /// Records begun so far.
+    found: u64,
+    /// Up to where in the decompressed bytes a search for a record has been told.
+    told: u64,
+    /// The member whose having several records was told.
+    shared: Option<u64>,
+    defects: Vec<Defect>,
+    omitted: u64,
+    ended: bool,
+    /// The last record ended as it should, so that one begins here or the file is damaged.
+    sure: bool,
+}
+
+/// The record that is being read.
+#[derive(Debug)]
+struct Current {
+    kind: Kind,
+    version: Version,
+    end: End,
+    /// What is left of the block; nothing when its length is not known.
+    remaining: Option<u64>,
+    /// Of a block of unknown length: how much of it is known to be of it, and whether a line begins behind that.
+    safe: usize,
+    line_start: bool,
+    /// The block is over before its end.
+    broken: bool,
+    /// Where the member ended that it ends in, when another one was begun to find that out.
+    ended: Option<u64>,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads from the beginning of a file.
+    pub fn new(source: R) -> Self {
+        Self::with_options(source, Options::default())
+    }
+
+    /// Reads as the options say.
+    pub fn with_options(source: R, options: Options) -> Self {
+        Self {
+            stream: Stream::new(source, options.offset),
+            options,
+            dialect: Dialect::Unknown,
+            header: Header::default(),
+            arc: None,
+            current: None,
+            found: 0,
+            told: 0,
+            shared: None,
+            defects: Vec::new(),
+            omitted: 0,
+            ended: false,
+            sure: true,
+        }
+    }
+
+    /// Goes to the next record; nothing at the end of the file. What was not read of the record before is passed over.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_, R>>, ReadError> {
+        self.finish()?;
+        if self.begin()? {
+            Ok(Some(Record { reader: self }))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// How the file is compressed; known once the first record is asked for.
+    pub fn compression(&self) -> Compression {
+        self.stream.compression()
+    }
+
+    /// The defects that nobody took yet: [`Record::end`] takes those of its record. After the last record, those of what
+    /// follows it.
+    pub fn take_defects(&mut self) -> Vec<Defect> {
+        std::mem::take(&mut self.defects)
+    }
+
+    /// How many defects were not kept, because a thousand of them were not taken.
+    pub fn omitted_defects(&self) -> u64 {
+        self.omitted
+    }
+
+    /// Does with a defect what the policy says.
+    fn defect(
+        &mut self,
+        class: Class,
+        offset: u64,
+        uncompressed: u64,
+        words: String,
+    ) -> Result<(), ReadError> {
+        let action = self.options.policy.action(class);
+        if action == Action::Ignore {
+            return Ok(());
+        }
+        let record = match self.current {
+            Some(_) => self.header.text_of("WARC-Record-ID").map(String::from),
+            None => None,
+        };
+        let defect = Defect {
+            class,
+            offset,
+            uncompressed,
+            record,
+            words,
+        };
+        if action == Action::Refuse {
+            return Err(ReadError::Refused(Box::new(defect)));
+        }
+        if self.defects.len() < KEPT {
+            self.defects.push(defect);
+        } else {
+            self.omitted += 1;
+        }
+        Ok(())
+    }
+
+    /// A defect of what is being read just now.
+    fn defect_here(&mut self, class: Class, words: String) -> Result<(), ReadError> {
+        let (offset, position) = (self.stream.offset(), self.stream.position());
+        self.defect(class, offset, position, words)
+    }
+
+    /// A defect of the record that is being read.
+    fn defect_of_record(&mut self, class: Class, words: String) -> Result<(), ReadError> {
+        let place = self
+            .current
+            .as_ref()
+            .map(|current| (current.end.offset, current.end.position));
+        let (offset, position) = place.unwrap_or((self.stream.offset(), self.stream.position()));
+        self.defect(class, offset, position, words)
+    }
+
+    /// After damage in the compressed data: finds where to go on, and tells both.
+    fn recover(&mut self) -> Result<(), ReadError> {
+        let dialect = self.dialect;
+        let position = self.stream.position();
+        let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
+        let Some((found, next)) = self.stream.resync(&starts)? else {
+            return Ok(());
+        };
+        let words = match next {
+            Some(next) if next == found.offset => found.words,
+            Some(next) => format!("{}; goes on at offset {next}", found.words),
+            None => format!("{}; no record was found behind it", found.words),
+        };
+        self.defect(found.class, found.offset, position, words)
+    }
+
+    /// How many bytes of the block are there to be read now; zero at its end.
+    fn fill_block(&mut self) -> Result<usize, ReadError> {
+        loop {
+            let Some(current) = &self.current else {
+                return Ok(0);
+            };
+            if current.broken {
+                return Ok(0);
+            }
+            let Some(remaining) = current.remaining else {
+                return self.fill_unknown();
+            };
+            if remaining == 0 {
+                return Ok(0);
+            }
+            if self.stream.fill()? {
+                let there = self.stream.bytes().len();
+                return Ok(usize::try_from(remaining).map_or(there, |left| left.min(there)));
+            }
+            if !self.cross(remaining)? {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// The member is over and the block is not: whether the block goes on in the next one.
+    fn cross(&mut self, remaining: u64) -> Result<bool, ReadError> {
+        match self.stream.next_member()? {
+            Next::Member => {
+                if self.at_start()? {
+                    self.break_block();
+                    self.defect_of_record(
+                        Class::WrongLength,
+                        format!("the block ends {remaining} bytes before its Content-Length"),
+                    )?;
+                    return Ok(false);
+                }
+                self.span()?;
+                Ok(true)
+            }
+            Next::End => {
+                self.break_block();
+                let class = if self.stream.compression() == Compression::Plain {
+                    Class::Cut
+                } else {
+                    Class::WrongLength
+                };
+                let words = format!("the file ends {remaining} bytes before the block does");
+                let told = self.defect_here(class, words);
+                self.search_again();
+                told?;
+                Ok(false)
+            }
+            Next::Broken => {
+                self.break_block();
+                self.recover()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Looks again at what was read as the block of this record: another one may begin in it.
+    fn search_again(&mut self) {
+        if let Some(current) = &self.current {
+            self.told = self.stream.position();
+            self.stream
+                .rewind_plain(current.end.offset + current.end.header_length);
+        }
+    }
+
+    fn break_block(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.broken = true;
+        }
+        self.sure = false;
+    }
+
+    /// The record goes on in another member.
+    fn span(&mut self) -> Result<(), ReadError> {
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        current.end.members += 1;
+        if current.end.members == 2 && self.stream.compression() == Compression::Gzip {
+            self.defect_of_record(
+                Class::Spans,
+                "the record goes on in the next gzip member".into(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Whether a record begins with the bytes that are there. Reads as many as it takes to know.
+    fn at_start(&mut self) -> io::Result<bool> {
+        loop {
+            match resync::begins(self.stream.bytes(), self.dialect) {
+                Answer::Yes => return Ok(true),
+                Answer::No => return Ok(false),
+                Answer::Undecided => {
+                    if !self.stream.more()? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bytes of a block that has no length: those up to the next record or the end of the member.
+    fn fill_unknown(&mut self) -> Result<usize, ReadError> {
+        loop {
+            let Some(current) = &mut self.current else {
+                return Ok(0);
+            };
+            if current.safe > 0 {
+                return Ok(current.safe.min(self.stream.bytes().len()));
+            }
+            match resync::find(self.stream.bytes(), current.line_start, self.dialect) {
+                Found::At(0) => {
+                    current.broken = true;
+                    return Ok(0);
+                }
+                Found::At(safe) => {
+                    current.safe = safe;
+                    current.line_start = true;
+                }
+                Found::None { safe, line_start } if safe > 0 => {
+                    current.safe = safe;
+                    current.line_start = line_start;
+                }
+                Found::None { .. } => {
+                    if !self.stream.more()? {
+                        let rest = self.stream.bytes().len();
+                        current.safe = rest;
+                        current.line_start = false;
+                        if rest == 0 {
+                            current.broken = true;
+                            return Ok(0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn consume_block(&mut self, count: usize) {
+        self.stream.consume(count);
+        if let Some(current) = &mut self.current {
+            current.end.block_length += count as u64;
+            current.safe = current.safe.saturating_sub(count);
+            if let Some(remaining) = &mut current.remaining {
+                *remaining = remaining.saturating_sub(count as u64);
+            }
+        }
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads the record at an offset, and those behind it. The dictionary of a zstd file is read from its beginning.
+    pub fn open_at(source: R, offset: u64) -> Result<Self, ReadError> {
+        let options = Options {
+            offset,
+            ..Options::default()
+        };
+        Self::open_with(source, options)
+    }
+
+    /// Goes to the offset that the options name, and reads as they say.
+    pub fn open_with(mut source: R, options: Options) -> Result<Self, ReadError> {
+        source.seek(SeekFrom::Start(0))?;
+        let mut first = Vec::new();
+        source.by_ref().take(8).read_to_end(&mut first)?;
+        let mut dictionary = None;
+        if let zst::Head::Skippable {
+            dictionary: true,
+            length,
+        } = zst::head(&first)
+            && usize::try_from(length).is_ok_and(|length| length <= zst::LARGEST_DICTIONARY)
+        {
+            let mut content = Vec::new();
+            source
+                .by_ref()
+                .take(u64::from(length))
+                .read_to_end(&mut content)?;
+            dictionary = Unzstd::with_dictionary(&content).ok();
+        }
+        source.seek(SeekFrom::Start(options.offset))?;
+        let mut reader = Self::with_options(source, options);
+        if let Some(unzstd) = dictionary {
+            reader.stream.set_dictionary(unzstd);
+        }
+        Ok(reader)
+    }
+}

@@ -1,0 +1,408 @@
+//! Where the next record begins, and its header.
+//!
+//! Owns the search for a beginning after damage, and the facts that a header gives. Does not read blocks.
+
+use std::io::Read;
+
+use super::{Current, ReadError, Reader};
+use crate::arc;
+use crate::defect::Class;
+use crate::stream::Next;
+use crate::warc::header::{self, Extent};
+use crate::warc::record::{End, Kind, Version};
+use crate::warc::resync::{self, Dialect, Found};
+
+/// Where something begins.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: u64,
+    position: u64,
+    in_member: u64,
+}
+
+/// What begins at a place where a record should.
+enum Start {
+    Warc,
+    Arc(Box<arc::Line>, usize),
+    Other,
+}
+
+/// What else there is of a header.
+enum More {
+    Bytes,
+    /// Another record, after so many bytes.
+    Record(usize),
+    Nothing,
+}
+
+impl<R: Read> Reader<R> {
+    /// Finds the next record and reads its header; `false` at the end of the file.
+    pub(super) fn begin(&mut self) -> Result<bool, ReadError> {
+        let dialect = self.dialect;
+        let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
+        if !self.stream.open(&starts)? {
+            return self.end_of_file(true);
+        }
+        loop {
+            if !self.stream.fill()? {
+                match self.stream.next_member()? {
+                    Next::Member => {}
+                    Next::End => return self.end_of_file(false),
+                    Next::Broken => self.recover()?,
+                }
+                self.tell_padding()?;
+                continue;
+            }
+            let place = self.place();
+            match self.start()? {
+                Start::Warc => {
+                    if self.warc(place)? {
+                        return Ok(true);
+                    }
+                }
+                Start::Arc(line, length) => {
+                    self.arc(place, *line, length)?;
+                    return Ok(true);
+                }
+                Start::Other => self.search()?,
+            }
+        }
+    }
+
+    fn end_of_file(&mut self, is_empty: bool) -> Result<bool, ReadError> {
+        if self.ended {
+            return Ok(false);
+        }
+        self.ended = true;
+        self.tell_padding()?;
+        if self.found == 0 {
+            if is_empty {
+                self.defect_here(Class::Empty, "the file is empty".into())?;
+            } else {
+                let offset = self.options.offset;
+                let words = "no WARC or ARC record was found in the whole file".into();
+                self.defect(Class::NoRecord, offset, 0, words)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn tell_padding(&mut self) -> Result<(), ReadError> {
+        match self.stream.take_padding() {
+            0 => Ok(()),
+            count => self.defect_here(
+                Class::Padding,
+                format!("{count} zero bytes between gzip members"),
+            ),
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            offset: self.stream.offset(),
+            position: self.stream.position(),
+            in_member: self.stream.in_member(),
+        }
+    }
+
+    /// What begins here.
+    fn start(&mut self) -> Result<Start, ReadError> {
+        while self.stream.bytes().len() < 5 && self.stream.more()? {}
+        while self.stream.bytes().len() < 5 && b"WARC/".starts_with(self.stream.bytes()) {
+            match self.more_of_header()? {
+                More::Bytes => {}
+                More::Record(count) => {
+                    self.stream.consume(count);
+                    let words = format!("{count} bytes that belong to no record");
+                    self.defect_here(Class::Garbage, words)?;
+                }
+                More::Nothing => break,
+            }
+        }
+        let bytes = self.stream.bytes();
+        if bytes.starts_with(b"WARC/") {
+            return Ok(Start::Warc);
+        }
+        if self.dialect == Dialect::Warc || !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
+            return Ok(Start::Other);
+        }
+        let mut searched = 0;
+        loop {
+            let bytes = self.stream.bytes();
+            let rest = bytes.get(searched..).unwrap_or_default();
+            if let Some(length) = memchr::memchr(b'\n', rest) {
+                let length = searched + length;
+                let rigour = if self.dialect == Dialect::Arc && self.sure {
+                    arc::Rigour::Expected
+                } else {
+                    arc::Rigour::Anywhere
+                };
+                let line = bytes.get(..length).unwrap_or_default();
+                return Ok(match arc::Line::parse_as(line, rigour) {
+                    Some(line) => Start::Arc(Box::new(line), length + 1),
+                    None => Start::Other,
+                });
+            }
+            searched = bytes.len();
+            if searched > arc::LONGEST_LINE || !self.stream.more()? {
+                return Ok(Start::Other);
+            }
+        }
+    }
+
+    /// Passes over what is no record, to the next line that begins one or to the end of the member.
+    fn search(&mut self) -> Result<(), ReadError> {
+        let place = self.place();
+        // Nothing begins where we stand: the first line that may is the next one.
+        let mut line_start = false;
+        loop {
+            match resync::find(self.stream.bytes(), line_start, self.dialect) {
+                Found::At(at) => {
+                    self.stream.consume(at);
+                    break;
+                }
+                Found::None {
+                    safe,
+                    line_start: is,
+                } => {
+                    self.stream.consume(safe);
+                    line_start = is;
+                    if !self.stream.more()? {
+                        let rest = self.stream.bytes().len();
+                        self.stream.consume(rest);
+                        break;
+                    }
+                }
+            }
+        }
+        self.sure = false;
+        let end = self.stream.position();
+        // What was read as a block before is not told again.
+        let from = place.position.max(self.told);
+        if end <= from {
+            return Ok(());
+        }
+        let known = from - place.position;
+        let offset = if self.stream.member().number == 0 {
+            place.offset + known
+        } else {
+            place.offset
+        };
+        self.told = end;
+        self.defect(
+            Class::Garbage,
+            offset,
+            from,
+            format!("{} bytes that belong to no record", end - from),
+        )
+    }
+
+    /// Reads the header of a WARC record; `false` when it is none after all.
+    fn warc(&mut self, place: Place) -> Result<bool, ReadError> {
+        let mut from = 0;
+        let first = self.stream.member().number;
+        loop {
+            let limit = self.options.header_limit;
+            match header::extent(self.stream.bytes(), &mut from) {
+                Extent::Complete(length) if length <= limit => {
+                    let raw = self.stream.bytes().get(..length).unwrap_or_default();
+                    self.header.read(raw);
+                    self.stream.consume(length);
+                    let members = 1 + self.stream.member().number - first;
+                    self.begin_warc(place, length, members)?;
+                    return Ok(true);
+                }
+                Extent::Cut(length) if length <= limit => {
+                    self.stream.consume(length);
+                    self.cut_header(place)?;
+                    return Ok(false);
+                }
+                Extent::Partial if self.stream.bytes().len() <= limit => {
+                    match self.more_of_header()? {
+                        More::Bytes => {}
+                        More::Record(length) => {
+                            self.stream.consume(length);
+                            self.cut_header(place)?;
+                            return Ok(false);
+                        }
+                        More::Nothing => {
+                            self.stream.consume(5);
+                            self.told = self.stream.position() + self.stream.bytes().len() as u64;
+                            self.cut_header(place)?;
+                            return Ok(false);
+                        }
+                    }
+                }
+                Extent::Complete(_) | Extent::Cut(_) | Extent::Partial => {
+                    self.stream.consume(5);
+                    self.defect(
+                        Class::HeaderTooLong,
+                        place.offset,
+                        place.position,
+                        format!(
+                            "the header is longer than {limit} bytes: its record is passed over"
+                        ),
+                    )?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    fn cut_header(&mut self, place: Place) -> Result<(), ReadError> {
+        self.defect(
+            Class::HeaderCut,
+            place.offset,
+            place.position,
+            "the header ends before its empty line: its record is passed over".into(),
+        )
+    }
+
+    fn more_of_header(&mut self) -> Result<More, ReadError> {
+        let before = self.stream.bytes().len();
+        loop {
+            if self.stream.more()? {
+                return Ok(More::Bytes);
+            }
+            match self.stream.next_member()? {
+                Next::Member => {}
+                Next::End | Next::Broken => return Ok(More::Nothing),
+            }
+            while self.stream.bytes().len() < before + 64 && self.stream.more()? {}
+            let new = self.stream.bytes().get(before..).unwrap_or_default();
+            if resync::is_start(new, self.dialect) {
+                return Ok(More::Record(before));
+            }
+            if !new.is_empty() {
+                return Ok(More::Bytes);
+            }
+        }
+    }
+
+    fn begin_warc(&mut self, place: Place, length: usize, members: u64) -> Result<(), ReadError> {
+        self.dialect = Dialect::Warc;
+        self.arc = None;
+        let version = Version::from_line(self.header.first_line());
+        let kind_field = self.header.get("WARC-Type");
+        let has_kind = kind_field.is_some();
+        let kind = kind_field.map_or(Kind::Unknown, |value| Kind::from_bytes(&value));
+        let announced = self.header.content_length();
+        self.open_record(
+            place,
+            kind,
+            version,
+            announced.as_ref().ok().copied().flatten(),
+            length,
+        );
+        if members > 1 {
+            self.span()?;
+        }
+        match announced {
+            Ok(Some(_)) => {}
+            Ok(None) => self.defect_of_record(
+                Class::MissingLength,
+                "no Content-Length: the block is what comes before the next record".into(),
+            )?,
+            Err(words) => self.defect_of_record(Class::BadLength, words)?,
+        }
+        if version == Version::Unknown {
+            let line = String::from_utf8_lossy(self.header.first_line()).into_owned();
+            let line: String = line.chars().take(80).collect();
+            self.defect_of_record(Class::Version, format!("unknown version: {line:?}"))?;
+        }
+        if !has_kind {
+            self.defect_of_record(Class::MissingType, "no WARC-Type".into())?;
+        } else if kind == Kind::Unknown {
+            let name = self.header.text_of("WARC-Type").unwrap_or_default();
+            let words = format!(
+                "unknown type: {:?}",
+                name.chars().take(80).collect::<String>()
+            );
+            self.defect_of_record(Class::UnknownType, words)?;
+        }
+        let irregular = self.header.irregular();
+        if irregular.no_field > 0 {
+            let words = format!(
+                "{} header lines without a name and a colon, the first {} bytes into the header",
+                irregular.no_field, irregular.first_no_field
+            );
+            self.defect_of_record(Class::Field, words)?;
+        }
+        if irregular.bare_line_ends > 0 {
+            let words = format!(
+                "{} header lines end with LF alone",
+                irregular.bare_line_ends
+            );
+            self.defect_of_record(Class::LineEnding, words)?;
+        }
+        Ok(())
+    }
+
+    fn arc(&mut self, place: Place, line: arc::Line, length: usize) -> Result<(), ReadError> {
+        self.dialect = Dialect::Arc;
+        let raw = self.stream.bytes().get(..length).unwrap_or_default();
+        self.header.read_view(raw, line.view());
+        let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(raw))
+            .trim_end()
+            .to_owned();
+        self.stream.consume(length);
+        let kind = if line.is_filedesc() {
+            Kind::ArcHeader
+        } else {
+            Kind::Response
+        };
+        let is_two = line.two.is_some() || self.stream.bytes().starts_with(b"2 ");
+        let version = if is_two && (line.two.is_some() || kind == Kind::ArcHeader) {
+            Version::Arc2
+        } else {
+            Version::Arc1
+        };
+        self.open_record(place, kind, version, line.length, length);
+        let has_length = line.length.is_some();
+        let is_complete = line.is_complete();
+        self.arc = Some(line);
+        if !has_length {
+            self.defect_of_record(
+                Class::BadLength,
+                format!("the line says no length; the block is what comes before the next record: {shown:?}"),
+            )?;
+        }
+        if !is_complete {
+            self.defect_of_record(
+                Class::ArcLine,
+                format!("the line has impossible or too few fields: {shown:?}"),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn open_record(
+        &mut self,
+        place: Place,
+        kind: Kind,
+        version: Version,
+        announced: Option<u64>,
+        header_length: usize,
+    ) {
+        self.found += 1;
+        self.current = Some(Current {
+            kind,
+            version,
+            end: End {
+                offset: place.offset,
+                position: place.position,
+                in_member: place.in_member,
+                header_length: header_length as u64,
+                announced,
+                members: 1,
+                shared: place.in_member > 0,
+                ..End::default()
+            },
+            remaining: announced,
+            safe: 0,
+            line_start: true,
+            broken: false,
+            ended: None,
+        });
+    }
+}

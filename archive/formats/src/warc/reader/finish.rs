@@ -1,0 +1,170 @@
+//! The end of a record: the line ends after it, and what follows.
+//!
+//! Owns the facts that only the end gives. Does not search: what follows a wrong end is looked at by the next beginning.
+
+use std::io::Read;
+
+use super::{ReadError, Reader};
+use crate::defect::Class;
+use crate::stream::{Compression, Next};
+use crate::warc::record::{End, Trailer};
+
+impl<R: Read> Reader<R> {
+    /// Passes over what is left of the record that is being read, if any, and tells what is known of it.
+    pub(super) fn finish(&mut self) -> Result<Option<End>, ReadError> {
+        loop {
+            let count = self.fill_block()?;
+            if count == 0 {
+                break;
+            }
+            self.consume_block(count);
+        }
+        let Some(current) = &self.current else {
+            return Ok(None);
+        };
+        if current.broken {
+            return Ok(self.close(false));
+        }
+        let is_arc = current.version.is_arc();
+        let trailer = self.trailer(is_arc)?;
+        let is_regular = trailer.is_regular() || (is_arc && trailer.bytes() == Some(b"\n"));
+        let is_plain = self.stream.compression() == Compression::Plain;
+        let follows = self.stream.fill()?;
+        let is_record = follows && self.at_start()?;
+        let position = self.stream.position();
+        let offset = self.stream.offset();
+        let end_of_member = self.stream.at_end_of_member();
+        let member_end = self.stream.member().end;
+        let in_member = self.stream.in_member();
+        self.sure = is_regular;
+        if let Some(current) = &mut self.current {
+            let file_end = if is_plain {
+                Some(offset)
+            } else if current.ended.is_some() {
+                current.ended
+            } else if end_of_member {
+                Some(member_end)
+            } else {
+                current.end.shared |= is_record && in_member > 0;
+                None
+            };
+            let end = &mut current.end;
+            end.trailer = trailer;
+            if end.in_member == 0 && !end.shared {
+                end.length = file_end.map(|file_end| file_end.saturating_sub(end.offset));
+            }
+        }
+        let is_closed = self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.ended.is_some());
+        if !follows && !end_of_member && !is_closed {
+            // The block has its length, and its member is damaged.
+            self.recover_in_record()?;
+            return Ok(self.close(false));
+        }
+        if is_regular {
+            self.tell_shared(is_record)?;
+        } else if !follows || is_record {
+            let words = format!("{}, where {} should be", spell(&trailer), expected(is_arc));
+            self.break_block();
+            self.defect(Class::Trailer, offset, position, words)?;
+        } else {
+            self.break_block();
+            let words = format!(
+                "{} after the block, and then no record: Content-Length seems wrong",
+                spell(&trailer)
+            );
+            let told = self.defect_of_record(Class::WrongLength, words);
+            self.search_again();
+            told?;
+        }
+        Ok(self.close(true))
+    }
+
+    /// The record is over.
+    fn close(&mut self, complete: bool) -> Option<End> {
+        let mut current = self.current.take()?;
+        current.end.complete = complete && current.end.announced.is_some();
+        Some(current.end)
+    }
+
+    fn recover_in_record(&mut self) -> Result<(), ReadError> {
+        self.break_block();
+        match self.stream.next_member()? {
+            Next::Broken => self.recover(),
+            Next::Member | Next::End => Ok(()),
+        }
+    }
+
+    /// Reads line ends. They may lie in a further frame, or member.
+    fn trailer(&mut self, is_arc: bool) -> Result<Trailer, ReadError> {
+        let mut trailer = Trailer::default();
+        let prescribed = if is_arc { 1 } else { 4 };
+        loop {
+            while self.stream.fill()? {
+                let bytes = self.stream.bytes();
+                let count = bytes
+                    .iter()
+                    .take_while(|&&byte| matches!(byte, b'\r' | b'\n'))
+                    .count();
+                trailer.push(bytes.get(..count).unwrap_or_default());
+                let is_all = count == bytes.len();
+                self.stream.consume(count);
+                if !is_all {
+                    return Ok(trailer);
+                }
+            }
+            if trailer.length() >= prescribed || !self.stream.at_end_of_member() {
+                return Ok(trailer);
+            }
+            if self.stream.compression() == Compression::Plain {
+                return Ok(trailer);
+            }
+            let ended = self.stream.member().end;
+            if let Some(current) = &mut self.current {
+                current.ended = Some(ended);
+            }
+            if self.stream.next_member()? != Next::Member || !self.stream.fill()? {
+                return Ok(trailer);
+            }
+            if !matches!(self.stream.bytes().first(), Some(b'\r' | b'\n')) {
+                return Ok(trailer);
+            }
+            if let Some(current) = &mut self.current {
+                current.ended = None;
+            }
+            self.span()?;
+        }
+    }
+
+    fn tell_shared(&mut self, is_record: bool) -> Result<(), ReadError> {
+        let member = self.stream.member().number;
+        let is_compressed = self.stream.compression() != Compression::Plain;
+        let goes_on = is_record && self.stream.in_member() > 0;
+        if !is_compressed || !goes_on || self.shared == Some(member) {
+            return Ok(());
+        }
+        self.shared = Some(member);
+        self.defect_here(
+            Class::Shared,
+            "more than one record in a member: only the first can be reached by offset".into(),
+        )
+    }
+}
+
+fn expected(is_arc: bool) -> &'static str {
+    if is_arc { "LF" } else { "CR LF CR LF" }
+}
+
+fn spell(trailer: &Trailer) -> String {
+    match trailer.bytes() {
+        Some([]) => "no line end".into(),
+        Some(bytes) => bytes
+            .iter()
+            .map(|byte| if *byte == b'\r' { "CR" } else { "LF" })
+            .collect::<Vec<_>>()
+            .join(" "),
+        None => format!("{} bytes of line ends", trailer.length()),
+    }
+}

@@ -1,0 +1,147 @@
+//! Where a record begins, when it does not begin where it should.
+//!
+//! Owns how a beginning is told from content. Reads nothing itself: it is given bytes, and says how many of them are none.
+
+use crate::arc::{self, Rigour};
+use crate::warc::header::is_version_line;
+
+/// The longest line of a version that is believed.
+const LONGEST_VERSION: usize = 64;
+
+/// Which formats to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Not known yet: both.
+    Unknown,
+    Warc,
+    Arc,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A record begins here.
+    At(usize),
+    /// None begins within so many bytes. The next one begins a line, or does not.
+    None { safe: usize, line_start: bool },
+}
+
+/// Whether a record begins somewhere.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+    /// More bytes will tell.
+    Undecided,
+}
+
+/// Looks for the next line that begins a record.
+pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Found {
+    let mut at = 0;
+    let mut is_line = line_start;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        if is_line {
+            match begins(rest, dialect) {
+                Answer::Yes => return Found::At(at),
+                Answer::Undecided => {
+                    return Found::None {
+                        safe: at,
+                        line_start: true,
+                    };
+                }
+                Answer::No => {}
+            }
+        }
+        match memchr::memchr(b'\n', rest) {
+            Some(length) => {
+                at += length + 1;
+                is_line = true;
+            }
+            None => {
+                return Found::None {
+                    safe: bytes.len(),
+                    line_start: false,
+                };
+            }
+        }
+    }
+    Found::None {
+        safe: at,
+        line_start: is_line,
+    }
+}
+
+/// Whether a record begins with these bytes, as far as they tell.
+pub(crate) fn is_start(bytes: &[u8], dialect: Dialect) -> bool {
+    begins(bytes, dialect) == Answer::Yes
+}
+
+/// Whether a record begins with these bytes.
+pub(crate) fn begins(bytes: &[u8], dialect: Dialect) -> Answer {
+    const WARC: &[u8] = b"WARC/";
+    let is_alphabetic = bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    if !is_alphabetic {
+        return Answer::No;
+    }
+    let known = bytes.len().min(WARC.len());
+    if dialect != Dialect::Arc && bytes.get(..known) == WARC.get(..known) {
+        return match line(bytes, LONGEST_VERSION) {
+            Ok(line) if is_version_line(line) => Answer::Yes,
+            Ok(_) => Answer::No,
+            Err(answer) => answer,
+        };
+    }
+    if dialect == Dialect::Warc {
+        return Answer::No;
+    }
+    match line(bytes, arc::LONGEST_LINE) {
+        Ok(line) if arc::Line::parse_as(line, Rigour::Anywhere).is_some() => Answer::Yes,
+        Ok(_) => Answer::No,
+        Err(answer) => answer,
+    }
+}
+
+fn line(bytes: &[u8], limit: usize) -> Result<&[u8], Answer> {
+    let window = bytes.get(..limit).unwrap_or(bytes);
+    match memchr::memchr(b'\n', window) {
+        Some(length) => Ok(window.get(..length).unwrap_or_default()),
+        None if bytes.len() < limit => Err(Answer::Undecided),
+        None => Err(Answer::No),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_begins_at_the_start_of_a_line() {
+        let bytes = b"xWARC/1.0\nWARC/x\nWARC/1.0 y\nWARC/1.1\r\n";
+        let at = 28;
+        assert_eq!(find(bytes, false, Dialect::Unknown), Found::At(at));
+        assert_eq!(find(&bytes[1..], true, Dialect::Warc), Found::At(0));
+        // Whatever piece is given, what is safe is never beyond it, and it is found in the end.
+        for end in 0..=bytes.len() {
+            let found = match find(&bytes[..end], false, Dialect::Warc) {
+                Found::At(found) => Some(found),
+                Found::None { safe, line_start } => {
+                    match find(&bytes[safe..], line_start, Dialect::Warc) {
+                        Found::At(found) => Some(safe + found),
+                        Found::None { .. } => None,
+                    }
+                }
+            };
+            assert_eq!(found, Some(at), "{end}");
+        }
+    }
+
+    #[test]
+    fn arc_lines_are_not_looked_for_in_a_warc_file() {
+        let line = b"\nhttp://a/ 1.2.3.4 20080430204825 text/html 12\n";
+        assert_eq!(find(line, false, Dialect::Arc), Found::At(1));
+        assert!(matches!(
+            find(line, false, Dialect::Warc),
+            Found::None { .. }
+        ));
+    }
+}

@@ -1,0 +1,286 @@
+//! Records in segments: which belong together, which are missing, and the whole of them.
+//!
+//! Owns the joining of continuation records. Keeps one entry per segment, so it is for files in which segments are few.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use thiserror::Error;
+
+use crate::warc::header::{Header, number};
+use crate::warc::record::Kind;
+
+/// Why segments cannot be joined.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// A continuation without the fields that say what it continues.
+    #[error("a continuation needs WARC-Segment-Origin-ID and WARC-Segment-Number of 2 or more")]
+    Unnamed,
+    /// The same segment, twice.
+    #[error("segment {number} of {origin} is there twice")]
+    Twice {
+        /// The first record of the series.
+        origin: String,
+        /// The number of the segment.
+        number: u64,
+    },
+    /// No segment of this record is known.
+    #[error("no segment of {0} is known")]
+    Unknown(String),
+    /// Segments are missing.
+    #[error("{origin}: {}", missing(.ranges, *.last_known))]
+    Missing {
+        /// The first record of the series.
+        origin: String,
+        /// The numbers that are missing, as ranges with both ends in them.
+        ranges: Vec<(u64, u64)>,
+        /// Whether the last segment is there.
+        last_known: bool,
+    },
+    /// All segments are there, and together not as long as the last one says.
+    #[error("{origin}: the segments have {found} bytes, the last one says {announced}")]
+    Length {
+        /// The first record of the series.
+        origin: String,
+        /// What the last one says.
+        announced: u64,
+        /// What there is.
+        found: u64,
+    },
+}
+
+fn missing(ranges: &[(u64, u64)], last_known: bool) -> String {
+    let mut words: Vec<String> = ranges
+        .iter()
+        .map(|(from, to)| {
+            if from == to {
+                format!("segment {from} is missing")
+            } else {
+                format!("segments {from} to {to} are missing")
+            }
+        })
+        .collect();
+    if !last_known {
+        words.push("the last segment is missing".into());
+    }
+    words.join(", ")
+}
+
+/// Segments of records, each with the place where it lies.
+#[derive(Clone, Debug)]
+pub struct Segments<L> {
+    series: BTreeMap<String, Series<L>>,
+}
+
+#[derive(Clone, Debug)]
+struct Series<L> {
+    parts: BTreeMap<u64, (L, u64)>,
+    total: Option<u64>,
+}
+
+impl<L> Default for Segments<L> {
+    fn default() -> Self {
+        Self {
+            series: BTreeMap::new(),
+        }
+    }
+}
+
+impl<L: Clone> Segments<L> {
+    /// Takes note of a record; `false` when it is whole in itself.
+    pub fn add(
+        &mut self,
+        kind: Kind,
+        header: &Header,
+        block_length: u64,
+        place: L,
+    ) -> Result<bool, SegmentError> {
+        let of = |name: &str| header.get(name).and_then(|value| number(&value));
+        let segment = of("WARC-Segment-Number");
+        let (origin, segment) = if kind == Kind::Continuation {
+            match (header.uri("WARC-Segment-Origin-ID"), segment) {
+                (Some(origin), Some(segment)) if segment > 1 => (origin, segment),
+                (_, _) => return Err(SegmentError::Unnamed),
+            }
+        } else {
+            match (header.uri("WARC-Record-ID"), segment) {
+                (Some(origin), Some(1)) => (origin, 1),
+                (_, _) => return Ok(false),
+            }
+        };
+        let series = self.series.entry(origin.to_string()).or_insert(Series {
+            parts: BTreeMap::new(),
+            total: None,
+        });
+        if series.parts.contains_key(&segment) {
+            return Err(SegmentError::Twice {
+                origin: origin.into_owned(),
+                number: segment,
+            });
+        }
+        series.parts.insert(segment, (place, block_length));
+        if kind == Kind::Continuation {
+            series.total = series.total.or(of("WARC-Segment-Total-Length"));
+        }
+        Ok(true)
+    }
+
+    /// The first records of all series.
+    pub fn origins(&self) -> impl Iterator<Item = &str> {
+        self.series.keys().map(String::as_str)
+    }
+
+    /// Where the segments of a record lie, in order: all of them, or an error that names what is missing.
+    pub fn places(&self, origin: &str) -> Result<Vec<L>, SegmentError> {
+        let Some(series) = self.series.get(origin) else {
+            return Err(SegmentError::Unknown(origin.into()));
+        };
+        let mut ranges = Vec::new();
+        let mut next = 1;
+        let mut found = 0_u64;
+        for (&segment, (_, length)) in &series.parts {
+            if segment > next {
+                ranges.push((next, segment - 1));
+            }
+            next = segment.saturating_add(1);
+            found = found.saturating_add(*length);
+        }
+        let origin = || origin.to_owned();
+        match series.total {
+            Some(announced) if ranges.is_empty() && announced != found => {
+                Err(SegmentError::Length {
+                    origin: origin(),
+                    announced,
+                    found,
+                })
+            }
+            Some(_) if ranges.is_empty() => Ok(series
+                .parts
+                .values()
+                .map(|(place, _)| place.clone())
+                .collect()),
+            total => Err(SegmentError::Missing {
+                origin: origin(),
+                ranges,
+                last_known: total.is_some(),
+            }),
+        }
+    }
+}
+
+/// The blocks of several segments, one after the other.
+#[derive(Debug)]
+pub struct Joined<L, O, B> {
+    places: std::vec::IntoIter<L>,
+    open: O,
+    block: Option<B>,
+}
+
+impl<L, O, B> Joined<L, O, B>
+where
+    O: FnMut(L) -> io::Result<B>,
+    B: Read,
+{
+    /// Reads the segments at these places; `open` gives the block of one.
+    pub fn new(places: Vec<L>, open: O) -> Self {
+        Self {
+            places: places.into_iter(),
+            open,
+            block: None,
+        }
+    }
+}
+
+impl<L, O, B> Read for Joined<L, O, B>
+where
+    O: FnMut(L) -> io::Result<B>,
+    B: Read,
+{
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(block) = &mut self.block {
+                let count = block.read(buffer)?;
+                if count > 0 {
+                    return Ok(count);
+                }
+            }
+            let Some(place) = self.places.next() else {
+                return Ok(0);
+            };
+            self.block = Some((self.open)(place)?);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(fields: &str) -> Header {
+        Header::parse(format!("WARC/1.1\r\n{fields}\r\n").as_bytes())
+    }
+
+    fn segments(numbers: &[u64], total: Option<u64>) -> Segments<u64> {
+        let mut segments = Segments::default();
+        for &number in numbers {
+            let mut fields = format!("WARC-Segment-Number: {number}\r\n");
+            let kind = if number == 1 {
+                fields += "WARC-Record-ID: <urn:a>\r\n";
+                Kind::Response
+            } else {
+                fields += "WARC-Segment-Origin-ID: <urn:a>\r\n";
+                Kind::Continuation
+            };
+            if let (Some(total), 3) = (total, number) {
+                fields = format!("{fields}WARC-Segment-Total-Length: {total}\r\n");
+            }
+            assert_eq!(segments.add(kind, &header(&fields), 2, number), Ok(true));
+        }
+        segments
+    }
+
+    #[test]
+    fn segments_are_joined_in_their_order() {
+        let segments = segments(&[3, 1, 2], Some(6));
+        assert_eq!(segments.origins().collect::<Vec<_>>(), ["urn:a"]);
+        let places = segments.places("urn:a").unwrap();
+        assert_eq!(places, [1, 2, 3]);
+        let mut text = String::new();
+        Joined::new(places, |place| Ok(io::Cursor::new(format!("<{place}>"))))
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "<1><2><3>");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let words = |numbers: &[u64], total| {
+            let error = segments(numbers, total).places("urn:a").unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(words(&[1, 3], Some(6)), "urn:a: segment 2 is missing");
+        assert_eq!(words(&[3], Some(6)), "urn:a: segments 1 to 2 are missing");
+        assert_eq!(words(&[1, 2], None), "urn:a: the last segment is missing");
+        assert!(words(&[1, 2, 3], Some(7)).contains('7'));
+        assert!(words(&[u64::MAX, 1], None).contains("are missing"));
+        assert!(Segments::<u64>::default().places("urn:b").is_err());
+    }
+
+    #[test]
+    fn what_is_no_segment_and_what_is_none_in_order() {
+        let mut segments = Segments::default();
+        let whole = header("WARC-Record-ID: <urn:a>\r\n");
+        assert_eq!(segments.add(Kind::Response, &whole, 2, 0), Ok(false));
+        let unnamed = header("WARC-Segment-Number: 2\r\n");
+        let result = segments.add(Kind::Continuation, &unnamed, 2, 0);
+        assert_eq!(result, Err(SegmentError::Unnamed));
+        let first = header("WARC-Record-ID: <urn:a>\r\nWARC-Segment-Number: 1\r\n");
+        assert_eq!(segments.add(Kind::Response, &first, 2, 0), Ok(true));
+        let twice = segments.add(Kind::Response, &first, 2, 0);
+        assert!(matches!(twice, Err(SegmentError::Twice { .. })));
+    }
+}

@@ -1,0 +1,206 @@
+//! How the values of fields are written.
+//!
+//! Owns the grammar of ISO 28500, clause 4 and 5. Does not know which record may have which field.
+
+use std::net::IpAddr;
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An URI between angle brackets.
+    Id,
+    /// An URI; the edition of 2009 puts it between brackets in its grammar and not in its examples.
+    Uri,
+    Number,
+    Date,
+    Token,
+    Digest,
+    Address,
+    MediaType,
+    Text,
+}
+
+impl Form {
+    /// Says what is wrong with a value. The edition of 2017 is `second`.
+    pub(super) fn check(self, value: &[u8], second: bool) -> Result<(), &'static str> {
+        let is_right = match self {
+            Self::Id => bare(value).is_some_and(is_uri),
+            Self::Uri => is_uri(value) || (!second && bare(value).is_some_and(is_uri)),
+            Self::Number => crate::warc::header::number(value).is_some(),
+            Self::Date => is_date(value, second),
+            Self::Token => is_token(value),
+            Self::Digest => memchr::memchr(b':', value).is_some_and(|colon| {
+                is_token(value.get(..colon).unwrap_or_default())
+                    && is_token(value.get(colon + 1..).unwrap_or_default())
+            }),
+            Self::Address => {
+                std::str::from_utf8(value).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
+            }
+            Self::MediaType => is_media_type(value),
+            Self::Text => true,
+        };
+        if is_right { Ok(()) } else { Err(self.wrong()) }
+    }
+
+    fn wrong(self) -> &'static str {
+        match self {
+            Self::Id => "shall be an URI between < and >",
+            Self::Uri => "shall be an URI as RFC 3986 writes it",
+            Self::Number => "shall be digits",
+            Self::Date => "shall be a date as the standard writes it",
+            Self::Token => "shall be one word",
+            Self::Digest => "shall be the name of an algorithm, a colon and a word",
+            Self::Address => "shall be a numeric address",
+            Self::MediaType => "shall be a media type",
+            Self::Text => "shall be text",
+        }
+    }
+}
+
+fn bare(value: &[u8]) -> Option<&[u8]> {
+    value.strip_prefix(b"<")?.strip_suffix(b">")
+}
+
+/// One word: no separators, no controls.
+pub(super) fn is_token(value: &[u8]) -> bool {
+    !value.is_empty()
+        && value
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(byte))
+}
+
+/// UTF-8 without controls other than tabs.
+pub(super) fn is_text(value: &[u8]) -> bool {
+    std::str::from_utf8(value).is_ok_and(|text| {
+        text.chars()
+            .all(|character| character == '\t' || !character.is_ascii_control())
+    })
+}
+
+fn is_uri(value: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', value) else {
+        return false;
+    };
+    let scheme = value.get(..colon).unwrap_or_default();
+    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    let is_written = value
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(byte));
+    let mut percent = memchr::memchr_iter(b'%', value);
+    is_scheme
+        && is_written
+        && percent.all(|at| {
+            value
+                .get(at + 1..at + 3)
+                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
+        })
+}
+
+fn is_media_type(value: &[u8]) -> bool {
+    let kind = match memchr::memchr(b';', value) {
+        Some(end) => value.get(..end).unwrap_or_default().trim_ascii_end(),
+        None => value,
+    };
+    memchr::memchr(b'/', kind).is_some_and(|slash| {
+        is_token(kind.get(..slash).unwrap_or_default())
+            && is_token(kind.get(slash + 1..).unwrap_or_default())
+    })
+}
+
+/// A time in UTC: to the second in the edition of 2009, of any precision in that of 2017.
+fn is_date(value: &[u8], second: bool) -> bool {
+    const SHAPE: &[u8] = b"0000-00-00T00:00:00";
+    let Ok(text) = std::str::from_utf8(value) else {
+        return false;
+    };
+    let (stem, fraction) = match text.strip_suffix('Z') {
+        Some(time) => match time.split_once('.') {
+            Some((stem, fraction)) => (stem, Some(fraction)),
+            None => (time, None),
+        },
+        None => (text, None),
+    };
+    let is_day = !text.ends_with('Z');
+    let is_long = match stem.len() {
+        19 => !is_day,
+        16 => second && !is_day && fraction.is_none(),
+        10 | 7 | 4 => second && is_day,
+        _ => false,
+    };
+    let is_fraction = fraction.is_none_or(|digits| {
+        second
+            && (1..=9).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let is_shaped = stem.bytes().zip(SHAPE).all(|(byte, &shape)| {
+        if shape == b'0' {
+            byte.is_ascii_digit()
+        } else {
+            byte == shape
+        }
+    });
+    if !is_long || !is_fraction || !is_shaped {
+        return false;
+    }
+    let part =
+        |from: usize, to: usize| stem.get(from..to).and_then(|part| part.parse::<i16>().ok());
+    let month = part(5, 7).unwrap_or(1);
+    let day = part(8, 10).unwrap_or(1);
+    let date = part(0, 4)
+        .zip(i8::try_from(month).ok())
+        .zip(i8::try_from(day).ok())
+        .map(|((year, month), day)| jiff::civil::Date::new(year, month, day).is_ok());
+    date == Some(true)
+        && part(11, 13).is_none_or(|hour| hour < 24)
+        && part(14, 16).is_none_or(|minute| minute < 60)
+        && part(17, 19).is_none_or(|second| second <= 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_what_they_are() {
+        for (form, value, first, second) in [
+            (Form::Date, "2016", false, true),
+            (Form::Date, "2016-02-29", false, true),
+            (Form::Date, "2015-02-29", false, false),
+            (Form::Date, "2016-02-29T10:11Z", false, true),
+            (Form::Date, "2016-02-29T10:11", false, false),
+            (Form::Date, "2016-02-29T10:11:12Z", true, true),
+            (Form::Date, "2016-02-29T10:11:12", false, false),
+            (Form::Date, "2016-02-29T24:11:12Z", false, false),
+            (Form::Date, "2016-02-29T10:11:12.1Z", false, true),
+            (Form::Date, "2016-02-29T10:11:12.0123456789Z", false, false),
+            (Form::Date, "2016-02-29T10:11:12+01:00", false, false),
+            (Form::Date, "20160229101112", false, false),
+            (Form::Date, "", false, false),
+            (Form::Uri, "http://a/%41", true, true),
+            (Form::Uri, "http://a/%4", false, false),
+            (Form::Uri, "no-scheme", false, false),
+            (Form::Uri, "<urn:a>", true, false),
+            (Form::Id, "<urn:a>", true, true),
+            (Form::Id, "<urn:a", false, false),
+            (Form::MediaType, "text/html; charset=\"a b\"", true, true),
+            (Form::MediaType, "text", false, false),
+            (Form::Digest, "sha256:00ff", true, true),
+            (Form::Digest, "sha1:AB==", false, false),
+            (Form::Number, "12a", false, false),
+        ] {
+            assert_eq!(
+                form.check(value.as_bytes(), false).is_ok(),
+                first,
+                "{value}"
+            );
+            assert_eq!(
+                form.check(value.as_bytes(), true).is_ok(),
+                second,
+                "{value}"
+            );
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What the tests build their files from, and how they read them.
+
+use std::io::{BufRead, Read};
+
+use archive_formats::defect::{Action, Class, Defect, Policy};
+use archive_formats::warc::{Builder, End, Kind, Options, Reader, Writer};
+
+pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
+
+/// A record that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) kind: Kind,
+    pub(crate) id: String,
+    pub(crate) header: Vec<u8>,
+    pub(crate) block: Vec<u8>,
+    pub(crate) end: End,
+}
+
+/// All records of a file, and the defects behind the last.
+pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<Seen>, Vec<Defect>) {
+    let options = Options {
+        policy,
+        ..Options::default()
+    };
+    let mut reader = Reader::with_options(source, options);
+    let mut seen = Vec::new();
+    while let Some(mut record) = reader.next_record().unwrap() {
+        let mut block = Vec::new();
+        record.read_to_end(&mut block).unwrap();
+        let header = record.header().raw().to_vec();
+        let id = record.header().uri("WARC-Record-ID").unwrap_or_default();
+        let (id, kind) = (id.into_owned(), record.kind());
+        seen.push(Seen {
+            kind,
+            id,
+            header,
+            block,
+            end: record.end().unwrap(),
+        });
+    }
+    assert!(reader.next_record().unwrap().is_none());
+    (seen, reader.take_defects())
+}
+
+/// Records, and the classes of all defects.
+pub(crate) fn read(source: &[u8]) -> (Vec<Seen>, Vec<Class>) {
+    let (seen, rest) = read_all(source, Policy::all(Action::Report));
+    let classes = seen
+        .iter()
+        .flat_map(|seen| &seen.end.defects)
+        .chain(&rest)
+        .map(|defect| defect.class)
+        .collect();
+    (seen, classes)
+}
+
+/// Headers and blocks of a small crawl: every type, an empty block, a large one, one that looks like lines.
+pub(crate) fn crawl() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let uri = "http://example.org/a b/\u{e6}";
+    let http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Hello</p>\r\n\r\n";
+    let mut dice = Dice(7);
+    let noise: Vec<u8> = (0..200_000)
+        .map(|_| u8::try_from(dice.roll(256)).unwrap())
+        .collect();
+    let of = |kind, number: u32| Builder::new(kind, &format!("urn:uuid:{number}"), DATE);
+    let records = [
+        (
+            of(Kind::Warcinfo, 1).content_type("application/warc-fields"),
+            b"software: x\r\n".to_vec(),
+        ),
+        (
+            of(Kind::Response, 2)
+                .target_uri(uri)
+                .content_type("application/http; msgtype=response"),
+            http.to_vec(),
+        ),
+        (
+            of(Kind::Request, 3)
+                .target_uri(uri)
+                .concurrent_to("urn:uuid:2"),
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        ),
+        (
+            of(Kind::Metadata, 4)
+                .concurrent_to("urn:uuid:2")
+                .concurrent_to("urn:uuid:3"),
+            b"via: x\r\n".to_vec(),
+        ),
+        (
+            of(Kind::Resource, 5)
+                .target_uri("dns:example.org")
+                .content_type("text/dns"),
+            noise,
+        ),
+        (
+            Builder::identical_payload("urn:uuid:6", DATE, "sha1:AAAA")
+                .target_uri(uri)
+                .refers_to_capture(uri, DATE),
+            b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
+        ),
+        (
+            Builder::not_modified("urn:uuid:7", DATE)
+                .target_uri(uri)
+                .refers_to("urn:uuid:2"),
+            Vec::new(),
+        ),
+        (
+            of(Kind::Conversion, 8)
+                .target_uri(uri)
+                .refers_to("urn:uuid:2"),
+            vec![b'\n'; 70_000],
+        ),
+    ];
+    records
+        .into_iter()
+        .map(|(builder, block)| (builder.head(block.len() as u64).unwrap(), block))
+        .collect()
+}
+
+pub(crate) fn write(records: &[(Vec<u8>, Vec<u8>)], mut writer: Writer<Vec<u8>>) -> Vec<u8> {
+    for (head, block) in records {
+        writer
+            .write(head, block.len() as u64, &mut block.as_slice())
+            .unwrap();
+    }
+    writer.into_inner()
+}
+
+pub(crate) fn gzip(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    write(records, Writer::gzip(Vec::new(), 6))
+}
+
+pub(crate) fn plain(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    write(records, Writer::plain(Vec::new()))
+}
+
+/// Some bytes as a gzip member.
+pub(crate) fn member(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::bufread::GzEncoder::new(bytes, flate2::Compression::new(6));
+    let mut out = Vec::new();
+    encoder.read_to_end(&mut out).unwrap();
+    out
+}
+
+/// Some bytes as a zstd frame.
+pub(crate) fn frame(context: &mut zstd_safe::CCtx<'_>, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
+    let length = context.compress2(out.as_mut_slice(), bytes).unwrap();
+    out.truncate(length);
+    out
+}
+
+/// A small deterministic source of numbers.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % below as u64).unwrap()
+    }
+}
+
+/// Gives what it has in small pieces.
+pub(crate) struct Drip<'a>(pub(crate) &'a [u8], pub(crate) usize);
+
+impl Read for Drip<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut piece = self.0.get(..self.1).unwrap_or(self.0);
+        let count = piece.read(buffer)?;
+        self.0.consume(count);
+        Ok(count)
+    }
+}

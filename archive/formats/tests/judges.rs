@@ -1,0 +1,46 @@
+//! What others say of what we write.
+
+use std::io::Write as _;
+use std::process::Command;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::files::{crawl, gzip, plain};
+
+#[test]
+fn warcio_finds_no_fault_in_what_is_written() {
+    if Command::new("warcio").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: warcio is not on PATH (pip install warcio)");
+        return;
+    }
+    let records: Vec<_> = crawl()
+        .into_iter()
+        .map(|(head, block)| {
+            let digest = Sha256::digest(&block);
+            let digest = digest
+                .iter()
+                .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+            let head = String::from_utf8(head).unwrap();
+            let head = head.replace(
+                "WARC-Record-ID",
+                &format!("WARC-Block-Digest: sha256:{digest}\r\nWARC-Record-ID"),
+            );
+            (head.into_bytes(), block)
+        })
+        .collect();
+    for (file, suffix) in [(plain(&records), ".warc"), (gzip(&records), ".warc.gz")] {
+        let mut path = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+        path.write_all(&file).unwrap();
+        let output = Command::new("warcio")
+            .args(["check", "-v"])
+            .arg(path.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{suffix}: {said}{errors}");
+        assert_eq!(said.matches("digest pass").count(), 6, "{said}");
+        assert_eq!(said.matches("not checked (revisit)").count(), 2, "{said}");
+        assert!(!said.contains("fail"), "{said}");
+    }
+}

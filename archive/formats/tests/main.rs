@@ -1,0 +1,14 @@
+//! Files as others make them, damage them and read them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
+
+mod damage;
+mod files;
+mod judges;
+mod reading;
+mod samples;
+mod writing;

@@ -1,0 +1,142 @@
+//! Files that other projects publish: as many records as their makers say, and as `warcio` sees.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use archive_formats::defect::Class;
+use archive_formats::warc::{Reader, Writer};
+
+use crate::files::{Dice, read};
+
+/// Where the samples lie: a folder with a `MANIFEST.tsv`.
+fn samples() -> Option<PathBuf> {
+    std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from)
+}
+
+/// `{'warcinfo': 2, …}` as a map.
+fn counts(text: &str) -> Option<BTreeMap<String, u64>> {
+    let inside = text.strip_prefix('{')?.strip_suffix('}')?;
+    inside
+        .split(", ")
+        .map(|pair| {
+            let (name, count) = pair.split_once(": ")?;
+            Some((name.trim_matches('\'').to_owned(), count.parse().ok()?))
+        })
+        .collect()
+}
+
+#[test]
+fn as_many_records_as_warcio_sees() {
+    let Some(folder) = samples() else {
+        eprintln!("SKIPPED: HOLDFAST_SAMPLES names no folder with sample files");
+        return;
+    };
+    let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let mut files = 0;
+    for line in manifest.lines().skip(1) {
+        let columns: Vec<_> = line.split('\t').collect();
+        let (Some(expected), failed) = (counts(columns[5]), !columns[4].is_empty()) else {
+            continue;
+        };
+        files += 1;
+        let mut reader = Reader::new(File::open(folder.join(columns[0])).unwrap());
+        let mut found = BTreeMap::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            *found.entry(record.kind().name().to_owned()).or_insert(0) += 1;
+            record.end().unwrap();
+        }
+        if failed {
+            // It gave up; we do not.
+            let total: u64 = found.values().sum();
+            assert!(total >= expected.values().sum(), "{line}: {found:?}");
+        } else {
+            assert_eq!(found, expected, "{line}");
+        }
+    }
+    assert!(files > 0);
+}
+
+#[test]
+fn whole_files_are_written_back_byte_for_byte() {
+    let Some(folder) = samples() else {
+        eprintln!("SKIPPED: HOLDFAST_SAMPLES names no folder with sample files");
+        return;
+    };
+    let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let (mut same, mut refused) = (0, Vec::new());
+    for line in manifest.lines().skip(1) {
+        let columns: Vec<_> = line.split('\t').collect();
+        if counts(columns[5]).is_none() {
+            continue;
+        }
+        let bytes = fs::read(folder.join(columns[0])).unwrap();
+        let mut inside = Vec::new();
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            let decoded = std::io::copy(
+                &mut flate2::bufread::MultiGzDecoder::new(bytes.as_slice()),
+                &mut inside,
+            );
+            if decoded.is_err() {
+                refused.push(columns[0]);
+                continue;
+            }
+        } else {
+            inside.clone_from(&bytes);
+        }
+        let mut reader = Reader::new(bytes.as_slice());
+        let mut writer = Writer::plain(Vec::new());
+        let mut is_whole = true;
+        while let Some(record) = reader.next_record().unwrap() {
+            is_whole &= match writer.copy(record) {
+                Ok((_, end)) => !end
+                    .defects
+                    .iter()
+                    .any(|defect| defect.class == Class::Garbage),
+                Err(_) => false,
+            };
+        }
+        if is_whole && reader.take_defects().is_empty() {
+            assert!(writer.into_inner() == inside, "{line}");
+            same += 1;
+        } else {
+            refused.push(columns[0]);
+        }
+    }
+    eprintln!("{same} files are the same, not whole: {refused:?}");
+    assert!(same > 60);
+}
+
+#[test]
+fn damaged_samples_are_read_to_their_end() {
+    let Some(folder) = samples() else {
+        eprintln!("SKIPPED: HOLDFAST_SAMPLES names no folder with sample files");
+        return;
+    };
+    let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let mut dice = Dice(0x51ed_270b_9a3c_5b1d);
+    for line in manifest.lines().skip(1) {
+        let columns: Vec<_> = line.split('\t').collect();
+        let file = fs::read(folder.join(columns[0])).unwrap();
+        if counts(columns[5]).is_none() || file.len() > 50_000 {
+            continue;
+        }
+        for _ in 0..300 {
+            let mut file = file.clone();
+            for _ in 0..=dice.roll(4) {
+                let at = dice.roll(file.len());
+                match dice.roll(3) {
+                    0 => file[at] ^= 1 << dice.roll(8),
+                    1 => file.truncate(at.max(1)),
+                    _ => {
+                        let to = (at + dice.roll(500)).min(file.len());
+                        file.drain(at..to);
+                        file.push(0);
+                    }
+                }
+            }
+            let (seen, _) = read(&file);
+            assert!(seen.is_sorted_by_key(|seen| seen.end.offset), "{line}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is written is all there, the same every time, and nothing comes after a mistake.
+
+use std::io::{self, Write};
+
+use archive_formats::warc::{Reader, WriteError, Writer};
+
+use crate::files::{crawl, gzip, member, plain, read};
+
+/// Takes seven bytes at a time, and no more than it is told.
+struct Narrow {
+    taken: Vec<u8>,
+    room: usize,
+}
+
+impl Write for Narrow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(7).min(self.room - self.taken.len());
+        self.taken.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn every_byte_reaches_a_narrow_sink() {
+    let records = crawl();
+    let expected = gzip(&records);
+    let mut writer = Writer::gzip(
+        Narrow {
+            taken: Vec::new(),
+            room: usize::MAX,
+        },
+        6,
+    );
+    let mut offset = 0;
+    for (head, block) in &records {
+        let written = writer
+            .write(head, block.len() as u64, &mut block.as_slice())
+            .unwrap();
+        assert_eq!(written.offset, offset);
+        offset += written.length;
+    }
+    assert_eq!(writer.position(), expected.len() as u64);
+    assert!(writer.into_inner().taken == expected);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_nothing_comes_after_it() {
+    let (head, block) = &crawl()[1];
+    let mut writer = Writer::plain(Narrow {
+        taken: Vec::new(),
+        room: 100,
+    });
+    let length = block.len() as u64;
+    let first = writer.write(head, length, &mut block.as_slice());
+    assert!(matches!(first, Err(WriteError::Io(_))), "{first:?}");
+    let second = writer.write(head, length, &mut block.as_slice());
+    assert!(matches!(second, Err(WriteError::Poisoned)), "{second:?}");
+}
+
+#[test]
+fn a_length_that_lies_is_an_error() {
+    let (head, block) = &crawl()[1];
+    let length = block.len() as u64;
+    for wrong in [&block[1..], &[block.as_slice(), b"x"].concat()] {
+        let mut writer = Writer::gzip(Vec::new(), 6);
+        let result = writer.write(head, length, &mut &*wrong);
+        assert!(
+            matches!(result, Err(WriteError::WrongLength { .. })),
+            "{result:?}"
+        );
+        let after = writer.write(head, length, &mut block.as_slice());
+        assert!(matches!(after, Err(WriteError::Poisoned)));
+    }
+    let mut writer = Writer::gzip(Vec::new(), 6);
+    let result = writer.write(head, length + 1, &mut block.as_slice());
+    assert!(
+        matches!(result, Err(WriteError::Header { .. })),
+        "{result:?}"
+    );
+    assert_eq!(writer.position(), 0);
+}
+
+#[test]
+fn a_file_is_read_and_written_back_byte_for_byte() {
+    let odd = b"WARC/1.0\r\nwarc-type:response\r\nX-Folded: a\r\n  b\r\nX: 1\r\nx: 2\r\nContent-Length:  3 \r\n\r\nabc\r\n\r\n";
+    let arc = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 X\nURL IP\n\n\nhttp://a/ 1.2.3.4 20080430204825 text/html 3\nabc\n";
+    let file = [odd, plain(&crawl()).as_slice()].concat();
+    for (original, inside) in [
+        (file.clone(), file.clone()),
+        (member(&file), file.clone()),
+        (gzip(&crawl()), plain(&crawl())),
+        (arc.to_vec(), arc.to_vec()),
+    ] {
+        let mut reader = Reader::new(original.as_slice());
+        let mut writer = Writer::plain(Vec::new());
+        while let Some(record) = reader.next_record().unwrap() {
+            writer.copy(record).unwrap();
+        }
+        assert!(writer.into_inner() == inside);
+    }
+}
+
+#[test]
+fn a_damaged_record_is_not_copied() {
+    let file = gzip(&crawl());
+    let mut reader = Reader::new(&file[..file.len() - 20]);
+    let mut writer = Writer::plain(Vec::new());
+    let mut failed = 0;
+    while let Some(record) = reader.next_record().unwrap() {
+        failed += u32::from(writer.copy(record).is_err());
+    }
+    assert_eq!(failed, 1);
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes() {
+    assert!(gzip(&crawl()) == gzip(&crawl()));
+    for level in [0, 1, 9, 77] {
+        let mut writer = Writer::gzip(Vec::new(), level);
+        for (head, block) in crawl() {
+            writer
+                .write(&head, block.len() as u64, &mut block.as_slice())
+                .unwrap();
+        }
+        let (seen, classes) = read(&writer.into_inner());
+        assert_eq!((seen.len(), classes.len()), (8, 0), "level {level}");
+    }
+}
