@@ -78,6 +78,7 @@ impl<R: Read> Reader<R> {
             let told = self.defect_of_record(Class::WrongLength, words);
             self.search_again();
             told?;
+            return Ok(self.close(false));
         }
         Ok(self.close(true))
     }
