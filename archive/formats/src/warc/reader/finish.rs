@@ -87,6 +87,9 @@ impl<R: Read> Reader<R> {
     fn close(&mut self, complete: bool) -> Option<End> {
         let mut current = self.current.take()?;
         current.end.complete = complete && current.end.announced.is_some();
+        if !complete {
+            current.end.length = None;
+        }
         Some(current.end)
     }
 
