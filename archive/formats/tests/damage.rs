@@ -9,7 +9,7 @@ fn small() -> Vec<(Vec<u8>, Vec<u8>)> {
     records.filter(|(_, block)| block.len() < 1000).collect()
 }
 
-const ARC: &[u8] = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 15\n1 0 X\nURL IP\n\n\n\
+const ARC: &[u8] = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 X\nURL IP\n\n\n\
     http://a/b 1.2.3.4 20080430204825 text/html 22\nHTTP/1.1 200 OK\r\n\r\nabc\n\
     dns:a 1.2.3.4 20080430204825 text/dns 1\nx\n";
 

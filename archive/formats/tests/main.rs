@@ -11,4 +11,5 @@ mod files;
 mod judges;
 mod reading;
 mod samples;
+mod validating;
 mod writing;

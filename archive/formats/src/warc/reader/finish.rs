@@ -78,6 +78,7 @@ impl<R: Read> Reader<R> {
             let told = self.defect_of_record(Class::WrongLength, words);
             self.search_again();
             told?;
+            return Ok(self.close(false));
         }
         Ok(self.close(true))
     }
@@ -86,6 +87,9 @@ impl<R: Read> Reader<R> {
     fn close(&mut self, complete: bool) -> Option<End> {
         let mut current = self.current.take()?;
         current.end.complete = complete && current.end.announced.is_some();
+        if !complete {
+            current.end.length = None;
+        }
         Some(current.end)
     }
 
