@@ -5,12 +5,14 @@
 //! which are escaped. A line that cannot be read is an error with its place; the lines after it are read.
 //! Does not make captures out of records, and does not know what is in an index.
 
+mod extract;
 mod json;
 mod legend;
 mod reader;
 mod sort;
 mod writer;
 
+pub use extract::{Extracted, extract};
 pub use legend::{Field, InvalidLegend, Legend};
 pub use reader::{BadLine, ReadError, Reader};
 pub use sort::{SortError, Sorter};

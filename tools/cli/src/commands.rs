@@ -5,6 +5,7 @@ mod adopt;
 mod anomalies;
 mod attic;
 mod audit;
+mod cdx;
 mod check;
 mod get;
 mod list;
@@ -27,6 +28,7 @@ mod store;
 mod up;
 mod verify;
 mod volume;
+mod warc;
 
 use std::path::PathBuf;
 
@@ -135,6 +137,9 @@ pub(crate) enum Command {
     Notify(notify::Notify),
     Record(record::Record),
     #[command(subcommand)]
+    Warc(warc::Warc),
+    Cdx(cdx::Cdx),
+    #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
     Pki(pki::Pki),
@@ -188,6 +193,8 @@ impl Command {
             Self::Admin(admin) => admin.run(context),
             Self::Notify(notify) => talk(notify.run(context)),
             Self::Record(record) => talk(record.run(context)),
+            Self::Warc(warc) => warc.run(context),
+            Self::Cdx(cdx) => cdx.run(context),
             Self::Settings(settings) => settings.run(context),
             Self::Pki(pki) => pki.run(context),
         }

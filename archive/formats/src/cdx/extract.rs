@@ -1,0 +1,152 @@
+//! What an index says of one record.
+//!
+//! Owns which records are captures, and what is said of them: what cdxj-indexer says unless it is told otherwise, so that
+//! the two can be held against each other. Does not resolve revisits, and does not join requests with responses.
+//!
+//! Captures are responses, revisits, and resources and metadata that are not `application/warc-fields`. Where it differs
+//! from cdxj-indexer 1.5.0, on purpose: the media type is in small letters; a response that is not HTTP has the type of
+//! its record; a record without a digest gets one only if it is whole; a record that is not whole has no length.
+
+use std::io::{self, BufRead, Read};
+
+use super::Capture;
+use crate::date::{Reading, WarcDate};
+use crate::digest::{Algorithm, Hashers};
+use crate::http::{Head, HeadError, MediaType};
+use crate::surt::UrlKey;
+use crate::warc::{End, Kind, ReadError, Record};
+
+/// The longest head of an HTTP message that is read. Nothing is known of what a longer one says.
+const HEAD_LIMIT: usize = 1 << 20;
+
+/// What was read of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extracted {
+    /// Its place in an index; nothing if it has none.
+    pub capture: Option<Capture>,
+    /// Why a capture has no place in an index, though it should have one.
+    pub omitted: Option<String>,
+    /// What reading it to its end has shown.
+    pub end: End,
+}
+
+/// Reads a record of the file of this name to its end.
+pub fn extract<R: Read>(mut record: Record<'_, R>, file: &str) -> Result<Extracted, ReadError> {
+    let (mut capture, omitted) = match begin(&record) {
+        Ok(capture) => (capture, None),
+        Err(why) => (None, Some(why)),
+    };
+    let mut computed = None;
+    if let Some(capture) = &mut capture {
+        computed = fill(capture, &mut record)?;
+    }
+    let end = record.end()?;
+    if let Some(capture) = &mut capture {
+        capture.file = Some(file.to_owned());
+        capture.offset = Some(end.offset);
+        capture.length = end.length;
+        if end.complete {
+            capture.digest = capture.digest.take().or(computed);
+        }
+    }
+    Ok(Extracted {
+        capture,
+        omitted,
+        end,
+    })
+}
+
+/// What the header says; nothing of a record that is no capture.
+fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
+    let header = record.header();
+    let kind = record.kind();
+    let is_capture = match kind {
+        Kind::Response | Kind::Revisit => true,
+        Kind::Resource | Kind::Metadata => {
+            media(record).is_none_or(|media| media.essence != "application/warc-fields")
+        }
+        Kind::Warcinfo
+        | Kind::Request
+        | Kind::Conversion
+        | Kind::Continuation
+        | Kind::ArcHeader
+        | Kind::Unknown => false,
+    };
+    if !is_capture {
+        return Ok(None);
+    }
+    let Some(url) = header.uri("WARC-Target-URI") else {
+        // Metadata without one is about a file, and not about a URL.
+        let needs_url = kind != Kind::Metadata;
+        return if needs_url {
+            Err(format!("a {kind} without WARC-Target-URI"))
+        } else {
+            Ok(None)
+        };
+    };
+    let date = header.text_of("WARC-Date").unwrap_or_default();
+    let date = WarcDate::read(date.trim(), Reading::Lenient)
+        .map_err(|error| format!("WARC-Date {date:?}: {error}"))?;
+    let mut capture = Capture::new(UrlKey::of(url.as_ref()).as_str(), date.stamp());
+    capture.original = Some(url.into_owned());
+    capture.mime = if kind == Kind::Revisit {
+        Some("warc/revisit".to_owned())
+    } else {
+        media(record).map(|media| media.essence)
+    };
+    capture.digest = header
+        .text_of("WARC-Payload-Digest")
+        .map(|digest| digest.trim().to_owned());
+    Ok(Some(capture))
+}
+
+fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
+    MediaType::read(&record.header().get("Content-Type")?)
+}
+
+/// What the block says; the digest of its payload, if the header has none.
+fn fill<R: Read>(
+    capture: &mut Capture,
+    record: &mut Record<'_, R>,
+) -> Result<Option<String>, ReadError> {
+    let kind = record.kind();
+    let mut hashers = match (&capture.digest, kind) {
+        (Some(_), _) | (None, Kind::Revisit) => None,
+        (None, _) => Some(Hashers::new([Algorithm::Sha1])),
+    };
+    let is_message = matches!(kind, Kind::Response | Kind::Revisit)
+        && media(record).is_some_and(|media| media.essence == "application/http");
+    if is_message {
+        match Head::read(record, HEAD_LIMIT) {
+            Ok(head) => {
+                capture.status = head.status();
+                if kind == Kind::Response && head.status().is_some() {
+                    let media = head.get("Content-Type").and_then(MediaType::read);
+                    capture.mime = media.map(|media| media.essence);
+                }
+                if let Some(hashers) = &mut hashers {
+                    hashers.update(head.unread());
+                }
+            }
+            Err(HeadError::TooLarge { .. }) => hashers = None,
+            Err(HeadError::Io(error)) => return Err(error.into()),
+        }
+    }
+    let Some(mut hashers) = hashers else {
+        return Ok(None);
+    };
+    loop {
+        let bytes = match record.fill_buf() {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let count = bytes.len();
+        if count == 0 {
+            break;
+        }
+        hashers.update(bytes);
+        record.consume(count);
+    }
+    Ok(hashers.finish().first().map(ToString::to_string))
+}

@@ -1,0 +1,204 @@
+//! `holdfast cdx`: a sorted index of archive files on this machine.
+
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use archive_daemon::ByteSize;
+use archive_formats::cdx::{Format, SortError, Sorter, extract};
+use archive_formats::warc::Reader;
+use clap::{Args, ValueEnum};
+
+use super::Context;
+use super::warc::{Told, open, read};
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+use crate::save::{Partial, to_stdout};
+
+/// How many bytes of lines a thread gathers before it hands them over.
+const HANDED_OVER: usize = 256 * 1024;
+
+/// Make a sorted index of WARC and ARC files
+///
+/// One line for each response and revisit, and for each resource and metadata record that has a URL of its own. Files
+/// are read side by side, and lines are sorted bytewise in bounded memory. What is wrong in a file is said with its
+/// offset, and reading goes on behind it; the exit code is then 1, for the index may lack what is damaged.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast cdx *.warc.gz > index.cdxj
+  holdfast cdx --format cdx11 -o index.cdx crawl/*.warc.gz
+  holdfast get a.warc.gz -o - | holdfast cdx -")]
+pub(crate) struct Cdx {
+    /// Archive files: WARC or ARC, plain, gzip or zstd; `-` is stdin
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// How lines are written
+    #[arg(long, value_enum, default_value_t = Form::Cdxj)]
+    format: Form,
+    /// Where the index goes; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Replace the file that --output names
+    #[arg(long)]
+    force: bool,
+    /// How many files are read at once [default: one for each core]
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<NonZero<usize>>,
+    /// About how much memory the sorting may take; more lines go to temporary files
+    #[arg(long, value_name = "SIZE", default_value = "256 MB")]
+    memory: ByteSize,
+    /// Where temporary files go [default: that of the system]
+    #[arg(long, value_name = "DIRECTORY")]
+    temporary: Option<PathBuf>,
+}
+
+/// The forms of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Key, timestamp and a JSON object
+    Cdxj,
+    /// Eleven fields, with a header line
+    Cdx11,
+    /// Nine fields, with a header line
+    Cdx9,
+}
+
+impl Form {
+    fn format(self) -> Format {
+        match self {
+            Self::Cdxj => Format::Cdxj,
+            Self::Cdx11 => Format::cdx11(),
+            Self::Cdx9 => Format::cdx9(),
+        }
+    }
+}
+
+impl Cdx {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        if context.output.is_json() {
+            return Err(Failure::usage(
+                "an index is lines, and no JSON document; leave --json out (--format cdxj has JSON in its lines)",
+            ));
+        }
+        let format = self.format.format();
+        let temporary = self.temporary.clone().unwrap_or_else(std::env::temp_dir);
+        let memory = usize::try_from(self.memory.bytes()).unwrap_or(usize::MAX);
+        let sorter = Mutex::new(Sorter::new(&temporary, memory));
+        let exits = self.index(&format, &sorter)?;
+        let sorter = sorter.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if to_stdout(&self.output, &context.output)? {
+            write(sorter, &format, &mut context.output.writer())?;
+        } else {
+            let file = Partial::create(&self.output, self.force)?;
+            write(sorter, &format, &mut io::BufWriter::new(file.writer()?))?;
+            file.keep()?;
+        }
+        Ok(Exit::of_all(exits))
+    }
+
+    /// Reads all files, and says how each ended.
+    fn index(&self, format: &Format, sorter: &Mutex<Sorter>) -> Result<Vec<Exit>, Failure> {
+        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+        let jobs = self
+            .jobs
+            .map_or_else(cores, NonZero::get)
+            .min(self.files.len());
+        let left = Mutex::new(self.files.iter());
+        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || -> Result<Vec<Exit>, Failure> {
+            let mut exits = Vec::new();
+            while let Some(path) = next() {
+                exits.push(match one(path, format, sorter) {
+                    Ok(exit) => exit,
+                    Err(Stop::File(failure)) => {
+                        tell(&failure.message);
+                        failure.exit
+                    }
+                    Err(Stop::Sort(error)) => {
+                        while next().is_some() {}
+                        return Err(Failure::failed(format!(
+                            "{error}; choose another place with --temporary"
+                        )));
+                    }
+                });
+            }
+            Ok(exits)
+        };
+        let ends: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+            let ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            ends.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        let exits: Result<Vec<_>, _> = ends.into_iter().collect();
+        Ok(exits?.concat())
+    }
+}
+
+/// Why the reading of a file ends.
+enum Stop {
+    /// It cannot be read. The others go on.
+    File(Failure),
+    /// Nothing can be sorted any more.
+    Sort(SortError),
+}
+
+fn one(path: &Path, format: &Format, sorter: &Mutex<Sorter>) -> Result<Exit, Stop> {
+    let file = open(path).map_err(Stop::File)?;
+    let name = path.file_name().map_or_else(
+        || path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    let mut told = Told::new(path);
+    let mut lines = String::new();
+    let mut reader = Reader::new(file);
+    loop {
+        let step = reader
+            .next_record()
+            .and_then(|record| record.map(|record| extract(record, &name)).transpose());
+        let Some(extracted) = read(path, step).map_err(Stop::File)? else {
+            break;
+        };
+        told.defects(&extracted.end.defects);
+        if let Some(why) = extracted.omitted {
+            told.say(&format!(
+                "offset {}: not in the index: {why}",
+                extracted.end.offset
+            ));
+        }
+        if let Some(capture) = extracted.capture {
+            lines.push_str(&format.write(&capture));
+            lines.push('\n');
+        }
+        if lines.len() >= HANDED_OVER {
+            hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
+        }
+    }
+    told.rest(&mut reader);
+    hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
+    Ok(told.exit())
+}
+
+fn hand_over(lines: &mut String, sorter: &Mutex<Sorter>) -> Result<(), SortError> {
+    let mut sorter = sorter.lock().unwrap_or_else(PoisonError::into_inner);
+    for line in lines.lines() {
+        sorter.push(line.as_bytes())?;
+    }
+    lines.clear();
+    Ok(())
+}
+
+fn write(sorter: Sorter, format: &Format, out: &mut impl Write) -> Result<(), Failure> {
+    if let Some(header) = format.header() {
+        writeln!(out, "{header}").map_err(|error| Failure::output(&error))?;
+    }
+    sorter.finish(out).map_err(|error| match error {
+        SortError::Output(error) => Failure::output(&error),
+        error @ (SortError::Temporary { .. } | SortError::LineEnd { .. }) => {
+            Failure::failed(format!("{error}; choose another place with --temporary"))
+        }
+    })?;
+    out.flush().map_err(|error| Failure::output(&error))
+}

@@ -1,0 +1,132 @@
+//! `holdfast warc`: archive files on this machine, without an archive.
+
+mod cat;
+mod check;
+mod list;
+mod recompress;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use archive_formats::defect::Defect;
+use archive_formats::warc::{ReadError, Reader};
+use clap::Subcommand;
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+
+/// Look into WARC and ARC files on this machine
+///
+/// Plain, gzip or zstd, by their first bytes and not by their names; `-` is stdin. Damage is said with its offset, and
+/// reading goes on behind it.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Warc {
+    List(list::List),
+    Check(check::Check),
+    Cat(cat::Cat),
+    Recompress(recompress::Recompress),
+}
+
+impl Warc {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::List(list) => list.run(context),
+            Self::Check(check) => check.run(context),
+            Self::Cat(cat) => cat.run(context),
+            Self::Recompress(recompress) => recompress.run(context),
+        }
+    }
+}
+
+/// Opens an archive file.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    Ok(Box::new(file(path)?))
+}
+
+fn file(path: &Path) -> Result<File, Failure> {
+    let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let kind = file
+        .metadata()
+        .map_err(|error| Failure::unreadable(path, &error))?;
+    if kind.is_dir() {
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "{path}: is a directory; name the files in it"
+        )));
+    }
+    Ok(file)
+}
+
+/// What reading gave, or why this file cannot be read on.
+pub(crate) fn read<T>(path: &Path, step: Result<T, ReadError>) -> Result<T, Failure> {
+    step.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+/// What is said about one file while it is read.
+#[derive(Debug)]
+pub(crate) struct Told {
+    path: PathBuf,
+    is_whole: bool,
+}
+
+impl Told {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            is_whole: true,
+        }
+    }
+
+    /// Says what is wrong; the command ends with 1.
+    pub(crate) fn say(&mut self, what: &str) {
+        self.is_whole = false;
+        tell(&format!("{}: {what}", self.path.display()));
+    }
+
+    pub(crate) fn defects(&mut self, defects: &[Defect]) {
+        for defect in defects {
+            self.say(&defect.to_string());
+        }
+    }
+
+    /// What is wrong behind the last record.
+    pub(crate) fn rest<R: Read>(&mut self, reader: &mut Reader<R>) {
+        self.defects(&reader.take_defects());
+        if reader.omitted_defects() > 0 {
+            self.say(&format!("{} more defects", reader.omitted_defects()));
+        }
+    }
+
+    pub(crate) const fn exit(&self) -> Exit {
+        if self.is_whole {
+            Exit::Done
+        } else {
+            Exit::Failed
+        }
+    }
+}
+
+/// Does it with each file; a file that cannot be read is said, and the others are gone on with.
+fn each(
+    files: &[PathBuf],
+    mut work: impl FnMut(&Path) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let mut exits = Vec::new();
+    for path in files {
+        exits.push(match work(path) {
+            Ok(exit) => exit,
+            // Whoever read the output has gone.
+            Err(failure) if failure.message.is_empty() => return Err(failure),
+            Err(failure) => {
+                tell(&failure.message);
+                failure.exit
+            }
+        });
+    }
+    Ok(Exit::of_all(exits))
+}

@@ -1,0 +1,158 @@
+//! `holdfast warc cat`: what is in records.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use archive_formats::http::{Body, Head, Limits};
+use archive_formats::warc::{Reader, Record};
+use clap::Args;
+
+use super::{Context, Told, file, open, read};
+use crate::exit::{Exit, Failure};
+
+/// The longest head of an HTTP message.
+const HEAD_LIMIT: usize = 1 << 20;
+
+/// Print the records of a file, decompressed
+///
+/// All of them, or one at an offset; as they stand in the file, or one part of each. An offset is that of `warc list`,
+/// or of an index.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast warc cat crawl.warc.gz | less
+  holdfast warc cat --offset 1234 --payload crawl.warc.gz > page.html")]
+pub(crate) struct Cat {
+    /// An archive file; `-` is stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only the record at this offset of the file
+    #[arg(long, value_name = "BYTES")]
+    offset: Option<u64>,
+    /// Only the header of the record
+    #[arg(long, conflicts_with_all = ["block", "payload"])]
+    header: bool,
+    /// Only the block: an HTTP message as it was received
+    #[arg(long, conflicts_with = "payload")]
+    block: bool,
+    /// Only the payload: the body of an HTTP message with its encodings undone (at most 1 GiB), or the block
+    #[arg(long)]
+    payload: bool,
+}
+
+impl Cat {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        if context.output.is_json() {
+            return Err(Failure::usage(
+                "records are no JSON; leave --json out, or use `warc list`",
+            ));
+        }
+        let path = &self.file;
+        let mut out = context.output.writer();
+        let mut told = Told::new(path);
+        let Some(offset) = self.offset else {
+            let mut reader = Reader::new(open(path)?);
+            while let Some(record) = read(path, reader.next_record())? {
+                self.print(record, &mut told, &mut out)?;
+            }
+            told.rest(&mut reader);
+            out.flush().map_err(|error| Failure::output(&error))?;
+            return Ok(told.exit());
+        };
+        let mut reader = read(path, Reader::open_at(file(path)?, offset))?;
+        match read(path, reader.next_record())? {
+            Some(record) if record.offset() == offset => self.print(record, &mut told, &mut out)?,
+            Some(_) | None => {
+                return Err(Failure::usage(format!(
+                    "{}: no record begins at offset {offset}; see `holdfast warc list`",
+                    path.display()
+                )));
+            }
+        }
+        out.flush().map_err(|error| Failure::output(&error))?;
+        Ok(told.exit())
+    }
+
+    fn print<R: Read>(
+        &self,
+        mut record: Record<'_, R>,
+        told: &mut Told,
+        out: &mut impl Write,
+    ) -> Result<(), Failure> {
+        let whole = !self.header && !self.block && !self.payload;
+        if whole || self.header {
+            put(out, record.header().raw())?;
+        }
+        if self.payload {
+            payload(&mut record, told, out)?;
+        } else if !self.header {
+            copy(&mut record, told, out)?;
+        }
+        let end = read(&self.file, record.end())?;
+        if whole {
+            put(out, end.trailer.bytes().unwrap_or(b"\r\n\r\n"))?;
+        }
+        told.defects(&end.defects);
+        Ok(())
+    }
+}
+
+fn payload<R: Read>(
+    record: &mut Record<'_, R>,
+    told: &mut Told,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let media = record.header().get("Content-Type").unwrap_or_default();
+    let is_message = media
+        .get(..16)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"application/http"));
+    if !is_message {
+        return copy(record, told, out);
+    }
+    let offset = record.offset();
+    match Head::read(record, HEAD_LIMIT) {
+        Ok(head) => {
+            put(out, head.unread())?;
+            let mut body = Body::decoded(&head, record, Limits::default());
+            copy_from(&mut body, offset, told, out)
+        }
+        Err(error) => {
+            told.say(&format!("offset {offset}: {error}"));
+            Ok(())
+        }
+    }
+}
+
+fn copy<R: Read>(
+    record: &mut Record<'_, R>,
+    told: &mut Told,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let offset = record.offset();
+    copy_from(record, offset, told, out)
+}
+
+/// Copies what can be read; that the rest cannot is said.
+fn copy_from(
+    from: &mut impl Read,
+    offset: u64,
+    told: &mut Told,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => put(out, buffer.get(..count).unwrap_or_default())?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                told.say(&format!("offset {offset}: {error}"));
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn put(out: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
+    out.write_all(bytes)
+        .map_err(|error| Failure::output(&error))
+}

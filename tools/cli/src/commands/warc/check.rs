@@ -1,0 +1,144 @@
+//! `holdfast warc check`: archive files held against the standard.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use archive_formats::warc::validate::of_defect;
+use archive_formats::warc::{Reader, Severity, Violation, validate};
+use clap::Args;
+use serde::Serialize;
+
+use super::{Context, each, open, read};
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+
+/// Hold WARC files against the standard (ISO 28500:2009 and 2017)
+///
+/// Says each rule that is broken, with file, offset, record and clause. The exit code is 1 if a file does not follow the
+/// standard; what the standard only advises against is a warning. ARC files are held against damage only. With --json:
+/// one JSON object for each violation, each on a line of its own.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast warc check *.warc.gz
+  holdfast warc check --json crawl.warc.gz | jq -r .clause | sort | uniq -c")]
+pub(crate) struct Check {
+    /// Archive files; `-` is stdin
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    file: &'a str,
+    offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a str>,
+    severity: &'static str,
+    rule: &'static str,
+    clause: &'a str,
+    found: &'a str,
+}
+
+impl Check {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let is_json = context.output.is_json();
+        let mut out = context.output.writer();
+        let exit = each(&self.files, |path| {
+            let mut report = Report {
+                path,
+                is_json,
+                out: &mut out,
+                errors: 0,
+                warnings: 0,
+            };
+            report.check()
+        })?;
+        out.flush().map_err(|error| Failure::output(&error))?;
+        Ok(exit)
+    }
+}
+
+/// What is found in one file.
+struct Report<'a, W> {
+    path: &'a Path,
+    is_json: bool,
+    out: &'a mut W,
+    errors: u64,
+    warnings: u64,
+}
+
+impl<W: Write> Report<'_, W> {
+    fn check(&mut self) -> Result<Exit, Failure> {
+        let path = self.path;
+        let mut reader = Reader::new(open(path)?);
+        let mut records = 0_u64;
+        while let Some(record) = read(path, reader.next_record())? {
+            records += 1;
+            let (kind, version) = (record.kind(), record.version());
+            let header = record.header().clone();
+            let end = read(path, record.end())?;
+            for violation in validate(kind, version, &header, &end) {
+                self.say(&violation)?;
+            }
+            for violation in end.defects.iter().filter_map(of_defect) {
+                self.say(&violation)?;
+            }
+        }
+        for violation in reader.take_defects().iter().filter_map(of_defect) {
+            self.say(&violation)?;
+        }
+        let more = match reader.omitted_defects() {
+            0 => String::new(),
+            omitted => format!(", and {omitted} defects that are not listed"),
+        };
+        tell(&format!(
+            "{}: {records} records, {} errors, {} warnings{more}",
+            path.display(),
+            self.errors,
+            self.warnings
+        ));
+        Ok(if self.errors == 0 && more.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Failed
+        })
+    }
+
+    fn say(&mut self, violation: &Violation) -> Result<(), Failure> {
+        let severity = match violation.severity {
+            Severity::Error => {
+                self.errors += 1;
+                "error"
+            }
+            Severity::Warning => {
+                self.warnings += 1;
+                "warning"
+            }
+        };
+        let file = self.path.display().to_string();
+        let line = Line {
+            file: &file,
+            offset: violation.offset,
+            record: violation.record.as_deref(),
+            severity,
+            rule: violation.rule.name(),
+            clause: &violation.clause,
+            found: &violation.words,
+        };
+        let written = if self.is_json {
+            serde_json::to_writer(&mut *self.out, &line)
+                .map_err(std::io::Error::from)
+                .and_then(|()| self.out.write_all(b"\n"))
+        } else {
+            let record = line
+                .record
+                .map_or_else(String::new, |record| format!(" {record}"));
+            writeln!(
+                self.out,
+                "{file}: offset {}{record}: {severity}: {} ({}): {}",
+                line.offset, line.rule, line.clause, line.found
+            )
+        };
+        written.map_err(|error| Failure::output(&error))
+    }
+}

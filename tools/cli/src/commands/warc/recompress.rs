@@ -1,0 +1,96 @@
+//! `holdfast warc recompress`: one gzip member for each record.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use archive_formats::warc::{Reader, Writer};
+use clap::Args;
+
+use super::{Context, Told, open, read};
+use crate::exit::{Exit, Failure};
+use crate::save::{Partial, to_stdout};
+
+/// Write an archive file anew, with one gzip member for each record
+///
+/// Every record stays as it is, byte for byte, once it is decompressed; the same input gives the same output. A file in
+/// which anything is damaged is refused, and nothing is written.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast warc recompress whole-file.warc.gz -o records.warc.gz
+  holdfast warc recompress --plain crawl.warc.gz -o - | grep -a '^WARC-Target-URI'")]
+pub(crate) struct Recompress {
+    /// An archive file; `-` is stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where the new one goes; `-` is stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file that --output names
+    #[arg(long)]
+    force: bool,
+    /// How hard to compress
+    #[arg(long, value_name = "0..9", default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=9))]
+    level: u32,
+    /// Without compression
+    #[arg(long, conflicts_with = "level")]
+    plain: bool,
+}
+
+impl Recompress {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        if to_stdout(&self.output, &context.output)? {
+            let mut out = context.output.writer();
+            self.copy(&mut out)?;
+            out.flush().map_err(|error| Failure::output(&error))?;
+            return Ok(Exit::Done);
+        }
+        let to = Partial::create(&self.output, self.force)?;
+        let mut out = BufWriter::new(to.writer()?);
+        let (records, bytes) = self.copy(&mut out)?;
+        out.flush().map_err(|error| Failure::output(&error))?;
+        drop(out);
+        to.keep()?;
+        if context.output.is_json() {
+            context
+                .output
+                .document(&serde_json::json!({"records": records, "bytes": bytes}))?;
+        } else {
+            let to = self.output.display();
+            context
+                .output
+                .line(&format!("{to}: {records} records, {bytes} bytes"))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn copy(&self, out: &mut impl Write) -> Result<(u64, u64), Failure> {
+        let path = &self.file;
+        let mut reader = Reader::new(open(path)?);
+        let mut writer = if self.plain {
+            Writer::plain(out)
+        } else {
+            Writer::gzip(out, self.level)
+        };
+        let mut told = Told::new(path);
+        let mut records = 0_u64;
+        while let Some(record) = read(path, reader.next_record())? {
+            let copied = writer.copy(record);
+            let copied = copied.map_err(|error| {
+                Failure::failed(format!(
+                    "{}: {error}; see `holdfast warc check`",
+                    path.display()
+                ))
+            });
+            told.defects(&copied?.1.defects);
+            records += 1;
+        }
+        told.rest(&mut reader);
+        if told.exit() == Exit::Done {
+            return Ok((records, writer.position()));
+        }
+        Err(Failure::failed(format!(
+            "{}: not written anew, for it is not in order; see `holdfast warc check`",
+            path.display()
+        )))
+    }
+}
