@@ -58,6 +58,8 @@ need_python() {
         [[ -x $judges/bin/$command ]] || missing+=("$command")
     done
     if ((${#missing[@]})); then
+        # Debian keeps what makes virtual environments in a package that has no command.
+        python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip:python3-venv || return 1
         say "installing by pip: ${missing[*]}"
         python3 -m venv "$judges" && "$judges/bin/pip" install --quiet "${missing[@]}" || return 1
     fi
