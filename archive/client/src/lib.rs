@@ -10,7 +10,7 @@
 //! - a listing, check or trail that was cut is an error, and what it lacks is said;
 //! - every wait has a limit, and every answer a bounded size.
 //!
-//! With the feature `fake`, [`fake`] is an archive in memory for the tests of those who hold these traits.
+//! With the feature `fake`, it has an archive in memory for the tests of those who hold these traits.
 //!
 //! Not promised: anything about an answer that is no content (a status, a listing): it is as true as the repository,
 //! whose certificate was looked at. Nothing is written here; receipts and files are handed to the caller.

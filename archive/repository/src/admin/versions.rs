@@ -29,7 +29,7 @@ impl Value for Later {
 #[test]
 fn a_database_of_a_later_release_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
     admin.stamp().unwrap();
     drop(admin);
@@ -55,7 +55,7 @@ fn a_database_of_a_later_release_is_refused_and_left_alone() {
 #[test]
 fn a_row_of_a_later_release_is_an_error_and_never_an_absent_file() {
     let directory = tempfile::tempdir().unwrap();
-    let admin = Admin::open(directory.path()).unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
     for file in ["a", "b", "c"] {
         store(&admin, file);
     }

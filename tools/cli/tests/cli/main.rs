@@ -11,6 +11,7 @@
 
 #[path = "../../../../archive/client/tests/client/archive.rs"]
 mod archive;
+mod archive_files;
 mod audit_log;
 mod checks;
 mod files;

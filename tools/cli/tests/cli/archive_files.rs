@@ -1,0 +1,257 @@
+//! Archive files on this machine: `warc list`, `check`, `cat`, `recompress`, and `cdx`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use archive_formats::warc::{Builder, Kind, Writer};
+
+use crate::holdfast::{Ran, executable, run};
+
+const DATE: &str = "2026-11-21T19:14:09Z";
+
+struct Files {
+    directory: tempfile::TempDir,
+    /// Where each record of `a.warc.gz` begins, and its end.
+    begins: Vec<u64>,
+}
+
+/// Three records: about the file, an answer, and a page without HTTP.
+fn records() -> Vec<(Builder, &'static [u8])> {
+    let new = |kind, number| {
+        let id = format!("urn:uuid:00000000-0000-4000-8000-00000000000{number}");
+        Builder::new(kind, &id, DATE)
+    };
+    vec![
+        (
+            new(Kind::Warcinfo, 1).content_type("application/warc-fields"),
+            b"software: a test\r\n",
+        ),
+        (
+            new(Kind::Response, 2)
+                .target_uri("http://www.example.org/b?z=1&a=2")
+                .content_type("application/http; msgtype=response"),
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n\
+              5\r\nhello\r\n0\r\n\r\n",
+        ),
+        (
+            new(Kind::Resource, 3)
+                .target_uri("http://example.org/a")
+                .content_type("text/plain"),
+            b"plain",
+        ),
+    ]
+}
+
+impl Files {
+    fn new() -> Self {
+        let files = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+            begins: Vec::new(),
+        };
+        let mut writer = Writer::gzip(Vec::new(), 6);
+        let mut begins = vec![0];
+        for (record, block) in records() {
+            let length = u64::try_from(block.len()).expect("a length");
+            let head = record.head(length).expect("a header");
+            writer.write(&head, length, &mut &*block).expect("written");
+            begins.push(writer.position());
+        }
+        files.put("a.warc.gz", &writer.into_inner());
+        Self { begins, ..files }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) {
+        let mut file = File::create_new(self.at(name)).expect("create");
+        file.write_all(bytes).expect("write");
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.at(name)).expect("read")
+    }
+
+    fn run(&self, words: &[&str]) -> Ran {
+        run(executable().args(words).current_dir(self.directory.path()))
+    }
+}
+
+#[test]
+fn records_are_listed_with_their_places() {
+    let files = Files::new();
+    let said = files.run(&["warc", "list", "a.warc.gz"]).expect(0);
+    let places: Vec<Vec<&str>> = said
+        .out
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let length = |at: usize| (files.begins[at + 1] - files.begins[at]).to_string();
+    for (at, (kind, url)) in [
+        ("warcinfo", "-"),
+        ("response", "http://www.example.org/b?z=1&a=2"),
+        ("resource", "http://example.org/a"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let offset = files.begins[at].to_string();
+        assert_eq!(places[at], [offset.as_str(), &length(at), kind, DATE, url]);
+    }
+    let said = files
+        .run(&["warc", "list", "--json", "a.warc.gz"])
+        .expect(0);
+    let lines: Vec<serde_json::Value> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!((lines.len(), &lines[2]["block"]), (3, &5.into()));
+}
+
+#[test]
+fn one_record_and_its_parts_are_printed() {
+    let files = Files::new();
+    let whole = files.run(&["warc", "cat", "a.warc.gz"]).expect(0).out;
+    assert!(whole.starts_with("WARC/1.1\r\n") && whole.ends_with("plain\r\n\r\n"));
+    let offset = files.begins[1].to_string();
+    let one = |part: &[&str]| {
+        let words = [&["warc", "cat", "--offset", &offset, "a.warc.gz"], part].concat();
+        files.run(&words).expect(0).out
+    };
+    let (header, block) = (one(&["--header"]), one(&["--block"]));
+    assert_eq!(one(&[]), format!("{header}{block}\r\n\r\n"));
+    assert!(block.starts_with("HTTP/1.1 200 OK\r\n"), "{block}");
+    assert_eq!(one(&["--payload"]), "hello");
+    let said = files.run(&["warc", "cat", "--offset", "1", "a.warc.gz"]);
+    assert!(
+        said.expect(2)
+            .err
+            .contains("no record begins at offset 1; see")
+    );
+}
+
+#[test]
+fn a_file_that_follows_the_standard_is_told_from_one_that_does_not() {
+    let files = Files::new();
+    let said = files.run(&["warc", "check", "a.warc.gz"]).expect(0);
+    assert!(
+        said.err.contains("3 records, 0 errors, 0 warnings"),
+        "{said:?}"
+    );
+    let plain = files.run(&["warc", "cat", "a.warc.gz"]).expect(0).out;
+    files.put(
+        "bad.warc",
+        plain.replace("WARC-Date", "WARC-Data").as_bytes(),
+    );
+    let said = files.run(&["warc", "check", "bad.warc"]).expect(1);
+    let first = said.out.lines().next().expect("a line");
+    assert!(
+        first.starts_with("bad.warc: offset 0") && first.contains("WARC-Date"),
+        "{said:?}"
+    );
+    let said = files.run(&["warc", "check", "--json", "bad.warc", "a.warc.gz", "none"]);
+    assert!(said.err.contains("none: there is no such file"), "{said:?}");
+    let line: serde_json::Value =
+        serde_json::from_str(said.out.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&line["file"], &line["severity"]),
+        (&"bad.warc".into(), &"error".into())
+    );
+    assert_eq!(said.code, 1);
+}
+
+#[test]
+fn a_file_is_written_anew_byte_for_byte_or_not_at_all() {
+    let files = Files::new();
+    let recompress = |from: &str, to: &str, more: &[&str]| {
+        files.run(&[&["warc", "recompress", from, "-o", to], more].concat())
+    };
+    recompress("a.warc.gz", "plain.warc", &["--plain"]).expect(0);
+    recompress("plain.warc", "again.warc.gz", &[]).expect(0);
+    assert!(files.bytes("again.warc.gz") == files.bytes("a.warc.gz"));
+    let refused = recompress("a.warc.gz", "plain.warc", &[]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    let mut cut = files.bytes("a.warc.gz");
+    cut.truncate(cut.len() - 10);
+    files.put("cut.warc.gz", &cut);
+    let said = recompress("cut.warc.gz", "new.warc.gz", &[]).expect(1);
+    assert!(said.err.contains("holdfast warc check"), "{said:?}");
+    for name in ["new.warc.gz", "new.warc.gz.partial"] {
+        assert!(!files.at(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn an_index_is_sorted_over_all_files_and_says_what_it_lacks() {
+    let files = Files::new();
+    files
+        .run(&["warc", "recompress", "a.warc.gz", "-o", "b.warc.gz"])
+        .expect(0);
+    let said = files.run(&["cdx", "b.warc.gz", "a.warc.gz"]).expect(0);
+    let keys: Vec<&str> = said
+        .out
+        .lines()
+        .map(|line| line.split(" {").next().unwrap_or_default())
+        .collect();
+    let (a, b) = (
+        "org,example)/a 20261121191409",
+        "org,example)/b?a=2&z=1 20261121191409",
+    );
+    assert_eq!(keys, [a, a, b, b]);
+    let line: serde_json::Value = serde_json::from_str(
+        said.out
+            .lines()
+            .nth(2)
+            .and_then(|line| line.splitn(3, ' ').nth(2))
+            .expect("JSON"),
+    )
+    .expect("JSON");
+    for (field, value) in [
+        ("url", "http://www.example.org/b?z=1&a=2"),
+        ("mime", "text/html"),
+        ("status", "200"),
+        ("filename", "a.warc.gz"),
+        ("offset", &files.begins[1].to_string()),
+        ("length", &(files.begins[2] - files.begins[1]).to_string()),
+    ] {
+        assert_eq!(line[field], value, "{line}");
+    }
+    let said = files.run(&["cdx", "--format", "cdx11", "-o", "index.cdx", "a.warc.gz"]);
+    said.expect(0);
+    let index = String::from_utf8(files.bytes("index.cdx")).expect("text");
+    assert!(
+        index.starts_with(" CDX N b a m s k r M S V g\norg,example)/a "),
+        "{index}"
+    );
+    assert!(
+        piped(&files.at("a.warc.gz"))
+            .out
+            .contains("\"filename\": \"-\"")
+    );
+
+    let mut cut = files.bytes("a.warc.gz");
+    cut.truncate(cut.len() - 10);
+    files.put("cut.warc.gz", &cut);
+    let said = files.run(&["cdx", "cut.warc.gz"]).expect(1);
+    let place = format!("cut.warc.gz: offset {}", cut.len());
+    assert!(said.err.contains(&place), "{said:?}");
+    assert!(
+        said.err.contains("00000000-0000-4000-8000-000000000003"),
+        "{said:?}"
+    );
+    assert!(said.out.contains("org,example)/b"), "{said:?}");
+    let said = files.run(&["cdx", "none.warc.gz", "a.warc.gz"]).expect(2);
+    assert_eq!(said.out.lines().count(), 2, "{said:?}");
+}
+
+/// An index of what comes on stdin.
+fn piped(path: &Path) -> Ran {
+    let mut command = executable();
+    command.args(["cdx", "-"]);
+    run(command.stdin(Stdio::from(File::open(path).expect("open"))))
+}
