@@ -22,6 +22,9 @@ use crate::output::tell;
 /// Plain, gzip or zstd, by their first bytes and not by their names; `-` is stdin. Damage is said with its offset, and
 /// reading goes on behind it.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast warc list crawl.warc.gz
+  holdfast warc check *.warc.gz")]
 pub(crate) enum Warc {
     List(list::List),
     Check(check::Check),
