@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use prost::Message;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "archive/v1/types.proto",
     "archive/v1/ingest.proto",
+    "archive/v1/batch.proto",
     "archive/v1/access.proto",
     "archive/v1/replica.proto",
     "archive/v1/node.proto",

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod anomaly;
+pub mod batch;
 pub mod checksum;
 pub mod error;
 pub mod file_name;
@@ -21,6 +22,7 @@ pub mod replica;
 pub mod store_state;
 
 pub use anomaly::{Anomaly, AnomalyKind};
+pub use batch::{FailureKind, FileFailure, FileOutcome, JobId, JobLimits, JobSpec, Program};
 pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
 pub use error::ArchiveError;
 pub use file_name::{FileName, InvalidFileName};

@@ -125,6 +125,33 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Preservation/NotifyTest",
             &[Role::Operator],
         )
+        .allow("/holdfast.archive.v1.Batch/BatchJobs", &[Role::Researcher])
+        .allow(
+            "/holdfast.archive.v1.Batch/BatchSubmit",
+            &[Role::Researcher],
+        )
+        .allow(
+            "/holdfast.archive.v1.Batch/BatchList",
+            &[Role::Researcher, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Batch/BatchFind",
+            &[Role::Researcher, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Batch/BatchCancel",
+            &[Role::Researcher, Role::Operator],
+        )
+        .allow(
+            "/holdfast.archive.v1.Batch/BatchOutput",
+            &[Role::Researcher],
+        )
+        .allow("/holdfast.archive.v1.Replica/RunBatch", &[Role::Repository])
+        .allow(
+            "/holdfast.archive.v1.Replica/ReduceBatch",
+            &[Role::Repository],
+        )
+        .allow("/holdfast.archive.v1.Node/RunBatch", &[Role::Monitor])
 }
 
 #[cfg(test)]

@@ -1,0 +1,80 @@
+//! How a job is told to end, from outside, while it computes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Why a job has to end before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody cancelled it, or nobody waits for its output any more.
+    Cancelled,
+    /// Its time is over.
+    Time,
+    /// It has written more than it may.
+    Output,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cancelled => "it was cancelled",
+            Self::Time => "its time is over",
+            Self::Output => "it has written more than it may",
+        })
+    }
+}
+
+impl std::error::Error for Stop {}
+
+/// The word that ends a job; all clones are one. The first word stands.
+#[derive(Clone, Debug, Default)]
+pub struct Control(Arc<AtomicU8>);
+
+impl Control {
+    /// Ends the job: whatever computes for it sees that within a moment.
+    pub fn stop(&self, why: Stop) {
+        let code = match why {
+            Stop::Cancelled => 1,
+            Stop::Time => 2,
+            Stop::Output => 3,
+        };
+        // Losing this race means that another word came first.
+        let _first = self
+            .0
+            .compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Why it has to end; nothing: it goes on.
+    pub fn why(&self) -> Option<Stop> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Stop::Cancelled),
+            2 => Some(Stop::Time),
+            _ => Some(Stop::Output),
+        }
+    }
+
+    /// An error when it has to end.
+    pub fn check(&self) -> Result<(), Stop> {
+        self.why().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_stands_and_all_clones_hear_it() {
+        let control = Control::default();
+        let other = control.clone();
+        assert_eq!(other.check(), Ok(()));
+        control.stop(Stop::Time);
+        other.stop(Stop::Cancelled);
+        assert_eq!(
+            (control.why(), other.why()),
+            (Some(Stop::Time), Some(Stop::Time))
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! What a batch job is, and what becomes of it, as every part speaks of it.
+//!
+//! A job is one program over many files of one replica. It sees one file at a time; what it writes about a file is kept
+//! in the order of the names, so that its output does not depend on how many nodes there are or which was faster. What
+//! spans files is its reduce step.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checksum::Root;
+use crate::file_name::FileName;
+use crate::replica::{InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
+
+/// Which job. Made once, by whoever submits it: submitting again under the same id is the same job.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(UploadId);
+
+impl JobId {
+    /// Accepts what every id accepts: 1–64 characters of `a–z`, `0–9` and inner `-`.
+    pub fn new(text: &str) -> Result<Self, InvalidId> {
+        UploadId::new(text).map(Self)
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JobId({})", self.0)
+    }
+}
+
+/// What a job runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Program {
+    /// A built-in job of this name.
+    BuiltIn(String),
+    /// A WebAssembly component, by BLAKE3 of its bytes.
+    Component(Root),
+}
+
+/// What one job may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLimits {
+    /// How long the whole job may take from its start, waiting not counted before it starts.
+    pub time: Duration,
+    /// How long a component may compute for one file (its own computing, not waiting for others).
+    pub file_time: Duration,
+    /// The most memory that a component may have at once, in bytes.
+    pub memory: u64,
+    /// The most bytes of output of the whole job, before it is reduced and after.
+    pub output: u64,
+}
+
+impl Default for JobLimits {
+    /// 7 days, 10 minutes, 512 MiB, 64 GiB.
+    fn default() -> Self {
+        Self {
+            time: Duration::from_hours(7 * 24),
+            file_time: Duration::from_mins(10),
+            memory: 512 << 20,
+            output: 64 << 30,
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// What runs.
+    pub program: Program,
+    /// Its arguments: name and value, each name once, in the order given.
+    pub arguments: Vec<(String, String)>,
+    /// A regular expression that the whole name of a file must match; empty: every file.
+    pub files: String,
+    /// Over the files of which replica.
+    pub replica: ReplicaId,
+    /// What it may use.
+    pub limits: JobLimits,
+}
+
+/// Why something of a file is not in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// Bytes of the file are not what was admitted, or cannot be read. They were not shown to the job.
+    Damaged,
+    /// The file is no archive file, or a record in it is broken.
+    Format,
+    /// The job itself said so.
+    Job,
+    /// A component did what it must not: trapped, or went over a limit.
+    Component,
+    /// The file is known to be in the replica and no node has read it.
+    Unread,
+}
+
+impl FailureKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Damaged,
+        Self::Format,
+        Self::Job,
+        Self::Component,
+        Self::Unread,
+    ];
+
+    /// One word for machines and people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged",
+            Self::Format => "format",
+            Self::Job => "job",
+            Self::Component => "component",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// Why something of a file is not in the output, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFailure {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// Where in the file, in bytes; nothing: the file as a whole.
+    pub offset: Option<u64>,
+    /// Why, for people; at most 1000 characters.
+    pub reason: String,
+}
+
+/// What became of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileOutcome {
+    /// The file.
+    pub name: FileName,
+    /// The node that read it.
+    pub node: NodeId,
+    /// The volume it lay on.
+    pub volume: VolumeId,
+    /// What its bytes were proven against.
+    pub root: Root,
+    /// Its size in bytes.
+    pub size: u64,
+    /// How many records the job was shown; 0 of a job that is shown none.
+    pub records: u64,
+    /// How many bytes the job wrote about it.
+    pub output: u64,
+    /// What is not in the output; at most [`MOST_FAILURES`]. Empty: nothing failed.
+    pub failures: Vec<FileFailure>,
+    /// How many failures more there were.
+    pub more_failures: u64,
+}
+
+/// The most failures that are kept of one file.
+pub const MOST_FAILURES: usize = 100;
