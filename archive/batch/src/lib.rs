@@ -8,12 +8,16 @@
 //! one file cannot spoil another; and a job that was interrupted goes on after any file. What spans files is the
 //! reduce step, which sees all the output in the order of the names.
 
+pub mod component;
 pub mod control;
 pub mod job;
 pub mod plan;
+pub mod reduce;
 pub mod run;
 
+pub use component::{About, Component, Components};
 pub use control::{Control, Stop};
 pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};
-pub use run::run_file;
+pub use reduce::reduce;
+pub use run::{Done, run_file};
