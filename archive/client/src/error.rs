@@ -163,9 +163,59 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().take(LONGEST_TEXT).map(visible).collect()
 }
 
+/// Reads the status of a call that failed. `what` the archive does not offer, if so.
+pub(crate) fn failed(what: &'static str, status: &Status) -> ClientError {
+    match status.code() {
+        Code::Unimplemented => ClientError::NotOffered(what.to_owned()),
+        // Here it is about what the archive has, not about what is sent.
+        Code::FailedPrecondition => ClientError::Precondition(plain(status.message())),
+        Code::OutOfRange => ClientError::Untrusted(format!(
+            "the archive's answer cannot be read: {}",
+            plain(status.message())
+        )),
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::InvalidArgument
+        | Code::DeadlineExceeded
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss
+        | Code::Unauthenticated => ClientError::from_status(status),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_older_archive_does_not_offer_is_said() {
+        let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
+        assert_eq!(error.class(), Class::Failed);
+        let text = error.to_string();
+        assert!(
+            text.contains("does not offer repairs") && text.contains("older"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_precondition_speaks_for_itself() {
+        let error = failed(
+            "repairs",
+            &Kind::Mismatch.status("31 files are too many\u{1b}"),
+        );
+        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.to_string(), "31 files are too many ");
+        let refused = failed("repairs", &Kind::Refused.status("for officer"));
+        assert!(matches!(refused, ClientError::Refused(_)));
+    }
 
     #[test]
     fn every_kind_has_its_class() {

@@ -1,8 +1,9 @@
 //! The archive as its users see it.
 //!
-//! Owns this end of the services `Ingest`, `Access` and `Preservation`, and the file that says where the archive is and
+//! Owns this end of the services `Ingest`, `Access`, `Preservation` and `Batch`, and the file that says where the archive is and
 //! who one is ([`ClientFile`]). Harvesters hold an [`Ingest`], everyone who reads holds an [`Access`], who looks after the
-//! archive holds a [`Preservation`]; [`Depositor`], [`Reader`] and [`Keeper`] are these over gRPC.
+//! archive holds a [`Preservation`], who runs jobs over it a [`Batch`]; [`Depositor`], [`Reader`], [`Keeper`] and
+//! [`Researcher`] are these over gRPC.
 //!
 //! Invariants:
 //! - a store is a success only with a receipt that a trusted key signed, for this name, size and content;
@@ -17,6 +18,7 @@
 
 pub mod access;
 pub mod archive_status;
+pub mod batch;
 pub mod client_file;
 pub mod error;
 #[cfg(feature = "fake")]
@@ -28,6 +30,8 @@ pub mod preservation;
 pub mod record;
 pub mod record_end;
 mod retry;
+pub mod steps;
+mod word;
 
 pub use access::{
     Access, Completeness, Condition, Found, HeldReceipt, Hole, Kept, ListEntry, Listed, Listing,
@@ -36,6 +40,7 @@ pub use access::{
 pub use archive_status::{
     ArchiveStatus, Drain, Gap, Left, NodeStatus, ReplicaOverview, VolumeStatus,
 };
+pub use batch::{Batch, Researcher};
 pub use client_file::{ClientFile, ClientFileError, ClientIdentity, Endpoints, Who};
 pub use error::{Class, ClientError};
 #[cfg(feature = "fake")]
@@ -46,6 +51,7 @@ pub use limits::ClientLimits;
 pub use preservation::{Keeper, Preservation};
 pub use record::{Record, prove, record};
 pub use record_end::{NoRecord, RecordEnd, RecordKind};
+pub use steps::Steps;
 
 use std::pin::Pin;
 

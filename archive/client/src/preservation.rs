@@ -10,9 +10,7 @@ mod repair;
 mod replace;
 mod request;
 mod scrub;
-mod steps;
 mod trail;
-mod word;
 
 use archive_model::{FileName, NodeId, ReplicaId};
 use bytes::Bytes;
@@ -26,12 +24,12 @@ pub use repair::{Repair, RepairOrder, RepairOutcome};
 pub use replace::{Replaced, Replacement};
 pub use request::{Act, ActWord, Request, RequestWord};
 pub use scrub::{NodeScrub, ScrubOrder, ScrubSelection, ScrubWord, Scrubs};
-pub use steps::Steps;
 pub use trail::{AuditLine, AuditSelection};
 
 use crate::Answer;
 use crate::access::Kept;
 use crate::archive_status::NodeStatus;
+pub use crate::steps::Steps;
 
 /// An archive that is looked after.
 ///

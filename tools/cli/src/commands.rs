@@ -5,6 +5,7 @@ mod adopt;
 mod anomalies;
 mod attic;
 mod audit;
+mod batch;
 mod cdx;
 mod check;
 mod get;
@@ -137,6 +138,8 @@ pub(crate) enum Command {
     Notify(notify::Notify),
     Record(record::Record),
     #[command(subcommand)]
+    Batch(batch::Batch),
+    #[command(subcommand)]
     Warc(warc::Warc),
     Cdx(cdx::Cdx),
     #[command(subcommand)]
@@ -193,6 +196,7 @@ impl Command {
             Self::Admin(admin) => admin.run(context),
             Self::Notify(notify) => talk(notify.run(context)),
             Self::Record(record) => talk(record.run(context)),
+            Self::Batch(batch) => talk(batch.run(context)),
             Self::Warc(warc) => warc.run(context),
             Self::Cdx(cdx) => cdx.run(context),
             Self::Settings(settings) => settings.run(context),

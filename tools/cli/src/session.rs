@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use archive_client::{ClientError, ClientFile, ClientLimits, Depositor, Keeper, Reader};
+use archive_client::{
+    ClientError, ClientFile, ClientLimits, Depositor, Keeper, Reader, Researcher,
+};
 use archive_daemon::Clock;
 use archive_daemon::settings::{self, Sources};
 use archive_proof::TrustFile;
@@ -54,6 +56,16 @@ impl Session {
     /// To look after them.
     pub(crate) fn keeper(&self) -> Keeper {
         Keeper::new(self.channel.clone(), self.limits)
+    }
+
+    /// To run jobs over them.
+    pub(crate) fn researcher(&self) -> Researcher {
+        Researcher::new(self.channel.clone(), self.limits)
+    }
+
+    /// How often something is tried without getting any further.
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.limits.attempts
     }
 
     /// What a person is told of an error: who may not do something learns whom they can be.

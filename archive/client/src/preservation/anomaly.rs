@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use super::steps::Take;
-use super::word::{id, words};
 use crate::error::{ClientError, plain};
 use crate::file_status::{some, text};
+use crate::steps::Take;
+use crate::word::{id, words};
 
 words! {
     /// The kinds of anomaly, without what is in them.
@@ -158,7 +158,7 @@ impl Take for Anomalies {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::preservation::steps::tests::read;
+    use crate::steps::tests::read;
 
     pub(in crate::preservation) fn message(file: &str, kind: &str) -> wire::AnomalyState {
         wire::AnomalyState {

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::{Serialize, Serializer};
 
-use super::steps::Take;
-use super::word::{id, is_id, words};
 use crate::archive_status::Gap;
 use crate::error::{ClientError, plain};
+use crate::steps::Take;
+use crate::word::{id, is_id, words};
 
 words! {
     /// What was put aside.
@@ -199,7 +199,7 @@ impl Take for Attics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preservation::steps::tests::read;
+    use crate::steps::tests::read;
 
     #[test]
     fn a_place_is_read_as_it_is_printed() {

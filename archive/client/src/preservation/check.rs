@@ -10,9 +10,9 @@ use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::anomaly::{AnomalyWord, FiledAnomaly};
-use super::steps::Take;
 use crate::archive_status::Gap;
 use crate::error::ClientError;
+use crate::steps::Take;
 
 /// More replicas than any archive has: whoever names more is not believed.
 const MOST_REPLICAS: usize = 1000;
@@ -237,7 +237,7 @@ impl Take for Checks {
 mod tests {
     use super::*;
     use crate::preservation::anomaly::tests::message as anomaly;
-    use crate::preservation::steps::tests::read;
+    use crate::steps::tests::read;
 
     fn step(step: Step) -> wire::CheckResponse {
         wire::CheckResponse { step: Some(step) }

@@ -10,13 +10,12 @@ use proto_archive::wire::preservation_client::PreservationClient;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status, Streaming};
+use tonic::{Response, Status, Streaming};
 
 use super::anomaly::Anomalies;
 use super::attic::Attics;
 use super::check::Checks;
 use super::repair::Repairs;
-use super::steps::{Take, Taken};
 use super::trail::{Export, Lines};
 use super::{
     Act, AnomalySelection, AtticEntry, AtticItem, AtticPlace, AtticSelection, AuditLine,
@@ -27,9 +26,10 @@ use super::{
 use crate::Answer;
 use crate::access::Kept;
 use crate::archive_status::NodeStatus;
-use crate::error::{ClientError, plain};
+use crate::error::{ClientError, failed};
 use crate::ingest::within;
 use crate::limits::ClientLimits;
+use crate::steps::{Take, Taken};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
@@ -128,33 +128,6 @@ impl Keeper {
         let attic = AtticItem::read(&replacement.replica, &attic)?;
         let entry = kept(answer.entry, &replacement.name)?;
         Ok(Replaced { entry, attic })
-    }
-}
-
-/// Reads the status of a call that failed. `what` the archive does not offer, if so.
-pub(super) fn failed(what: &'static str, status: &Status) -> ClientError {
-    match status.code() {
-        Code::Unimplemented => ClientError::NotOffered(what.to_owned()),
-        // Here it is about what the archive has, not about what is sent.
-        Code::FailedPrecondition => ClientError::Precondition(plain(status.message())),
-        Code::OutOfRange => ClientError::Untrusted(format!(
-            "the archive's answer cannot be read: {}",
-            plain(status.message())
-        )),
-        Code::Ok
-        | Code::Cancelled
-        | Code::Unknown
-        | Code::InvalidArgument
-        | Code::DeadlineExceeded
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::Aborted
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss
-        | Code::Unauthenticated => ClientError::from_status(status),
     }
 }
 
@@ -401,33 +374,7 @@ impl Preservation for Keeper {
 
 #[cfg(test)]
 mod tests {
-    use archive_rpc::Kind;
-
     use super::*;
-    use crate::Class;
-
-    #[test]
-    fn what_an_older_archive_does_not_offer_is_said() {
-        let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
-        assert_eq!(error.class(), Class::Failed);
-        let text = error.to_string();
-        assert!(
-            text.contains("does not offer repairs") && text.contains("older"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_precondition_speaks_for_itself() {
-        let error = failed(
-            "repairs",
-            &Kind::Mismatch.status("31 files are too many\u{1b}"),
-        );
-        assert_eq!(error.class(), Class::Refused);
-        assert_eq!(error.to_string(), "31 files are too many ");
-        let refused = failed("repairs", &Kind::Refused.status("for officer"));
-        assert!(matches!(refused, ClientError::Refused(_)));
-    }
 
     #[test]
     fn too_many_names_are_refused_before_they_are_sent() {

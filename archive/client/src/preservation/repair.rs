@@ -8,10 +8,10 @@ use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::anomaly::FiledAnomaly;
-use super::steps::Take;
-use super::word::words;
 use crate::error::{ClientError, plain};
 use crate::file_status::text;
+use crate::steps::Take;
+use crate::word::words;
 
 words! {
     /// What became of one anomaly.
@@ -157,7 +157,7 @@ impl Take for Repairs {
 mod tests {
     use super::*;
     use crate::preservation::anomaly::tests::message as anomaly;
-    use crate::preservation::steps::tests::read;
+    use crate::steps::tests::read;
 
     async fn ends(order: &RepairOrder, outcome: &str, file: Option<&str>) -> Result<(), String> {
         let message = wire::RepairResponse {

@@ -10,9 +10,9 @@ use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::attic::AtticPlace;
-use super::word::{id, words};
 use crate::error::plain;
 use crate::file_status::text;
+use crate::word::{id, words};
 
 words! {
     /// The kinds of act.

@@ -9,8 +9,8 @@ use proto_archive::wire::scrub_request::Order;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use super::word::words;
 use crate::archive_status::Gap;
+use crate::word::words;
 
 words! {
     /// What a node's scrub does.

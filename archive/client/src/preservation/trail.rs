@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use super::steps::Take;
 use crate::error::{ClientError, plain};
 use crate::file_status::some;
+use crate::steps::Take;
 
 /// Which lines of the audit trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl Take for Export {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preservation::steps::tests::read;
+    use crate::steps::tests::read;
 
     fn line(number: u64, file: &str) -> wire::AuditLineState {
         wire::AuditLineState {

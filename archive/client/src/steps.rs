@@ -8,8 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 
-use super::keeper::failed;
-use crate::error::ClientError;
+use crate::error::{ClientError, failed};
 
 /// Steps as they come. They end only when they are whole: a cut is an error, and after an error nothing comes.
 pub struct Steps<T>(Pin<Box<dyn Stream<Item = Result<T, ClientError>> + Send>>);
@@ -41,7 +40,7 @@ impl<T> fmt::Debug for Steps<T> {
 }
 
 /// How the messages of one call become steps.
-pub(super) trait Take: Send + Unpin + 'static {
+pub(crate) trait Take: Send + Unpin + 'static {
     /// What comes over the wire.
     type Message: Send + 'static;
     /// What is handed out.
@@ -61,7 +60,7 @@ pub(super) trait Take: Send + Unpin + 'static {
 }
 
 /// A stream of messages, taken apart.
-pub(super) struct Taken<S, T: Take> {
+pub(crate) struct Taken<S, T: Take> {
     stream: Option<S>,
     take: T,
     pending: VecDeque<T::Item>,
@@ -70,7 +69,7 @@ pub(super) struct Taken<S, T: Take> {
 
 impl<S, T: Take> Taken<S, T> {
     /// `what` is said of an archive that does not offer it.
-    pub(super) fn new(stream: S, take: T, what: &'static str) -> Self {
+    pub(crate) fn new(stream: S, take: T, what: &'static str) -> Self {
         Self {
             stream: Some(stream),
             take,
@@ -119,11 +118,11 @@ where
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// The steps that come of messages, and how it ended.
-    pub(in crate::preservation) async fn read<T: Take>(
+    pub(crate) async fn read<T: Take>(
         take: T,
         messages: Vec<Result<T::Message, Status>>,
     ) -> (Vec<T::Item>, Result<(), String>) {

@@ -24,7 +24,7 @@ macro_rules! words {
             ) -> Result<Self, archive_rpc::InvalidMessage> {
                 match text {
                     $($word => Ok(Self::$value),)+
-                    other => Err($crate::preservation::word::unknown(field, other)),
+                    other => Err($crate::word::unknown(field, other)),
                 }
             }
         }
@@ -37,7 +37,7 @@ macro_rules! words {
     };
 }
 
-pub(super) use words;
+pub(crate) use words;
 
 use archive_rpc::InvalidMessage;
 
@@ -45,7 +45,7 @@ use archive_rpc::InvalidMessage;
 const LONGEST_ID: usize = 200;
 
 /// A word of a newer archive, or none.
-pub(super) fn unknown(field: &'static str, text: &str) -> InvalidMessage {
+pub(crate) fn unknown(field: &'static str, text: &str) -> InvalidMessage {
     if text.is_empty() {
         return InvalidMessage::missing(field);
     }
@@ -57,7 +57,7 @@ pub(super) fn unknown(field: &'static str, text: &str) -> InvalidMessage {
 }
 
 /// Reads an id that people type again: visible characters, no space among them.
-pub(super) fn id(field: &'static str, text: &str) -> Result<String, InvalidMessage> {
+pub(crate) fn id(field: &'static str, text: &str) -> Result<String, InvalidMessage> {
     if text.is_empty() {
         return Err(InvalidMessage::missing(field));
     }
@@ -70,7 +70,7 @@ pub(super) fn id(field: &'static str, text: &str) -> Result<String, InvalidMessa
 }
 
 /// Whether a text can be an id, and be typed in a shell as it is.
-pub(super) fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     let safe =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '~' | '+');
     (1..=LONGEST_ID).contains(&text.len())

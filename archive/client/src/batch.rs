@@ -1,0 +1,50 @@
+//! Batch jobs: programs that run over the files of a replica, where the bytes are.
+
+mod job;
+mod researcher;
+mod status;
+mod submission;
+
+use archive_model::JobId;
+use bytes::Bytes;
+
+pub use job::{JobArgument, JobDescription};
+pub use researcher::Researcher;
+pub use status::{JobNode, JobState, JobStatus, Submitted};
+pub use submission::{Code, Submission};
+
+use crate::Answer;
+use crate::steps::Steps;
+
+/// What a job leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// The result; of a job that failed or was cancelled, the output as far as it came, not reduced.
+    Result,
+    /// What failed: a JSON document a line.
+    Errors,
+    /// What was read: a JSON document a line, the first about the job.
+    Manifest,
+}
+
+/// An archive that runs jobs.
+pub trait Batch: Send + Sync {
+    /// The built-in jobs.
+    fn jobs(&self) -> Answer<'_, Vec<JobDescription>>;
+
+    /// Hands a job in. It is on the archive's disk when the answer comes. Tried again after a cut stream: the id sees to
+    /// it that it is one job.
+    fn submit<'a>(&'a self, submission: &'a Submission) -> Answer<'a, JobStatus>;
+
+    /// The jobs that are kept, newest first: only one's own with `own`, only those that have not ended with `open`.
+    fn list(&self, own: bool, open: bool) -> Answer<'_, Steps<JobStatus>>;
+
+    /// One job as it stands.
+    fn find<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus>;
+
+    /// Ends a job, if it has not ended.
+    fn cancel<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus>;
+
+    /// What a job that has ended left, from an offset on, in pieces.
+    fn output<'a>(&'a self, id: &'a JobId, left: Left, offset: u64) -> Answer<'a, Steps<Bytes>>;
+}

@@ -1,0 +1,58 @@
+//! What the archive says of its built-in jobs.
+
+use proto_archive::wire::batch_jobs_response as wire;
+use serde::Serialize;
+
+use crate::error::plain;
+
+/// A built-in job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobDescription {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// What one line, or piece, of its output is.
+    pub output: String,
+    /// Its arguments.
+    pub arguments: Vec<JobArgument>,
+    /// How the outputs of all files become one.
+    pub reduce: String,
+}
+
+/// An argument of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What it is when it is not given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub default: String,
+}
+
+impl From<wire::Job> for JobDescription {
+    fn from(message: wire::Job) -> Self {
+        Self {
+            name: plain(&message.name),
+            about: plain(&message.about),
+            output: plain(&message.output),
+            arguments: message.arguments.into_iter().map(Into::into).collect(),
+            reduce: plain(&message.reduce),
+        }
+    }
+}
+
+impl From<wire::Argument> for JobArgument {
+    fn from(message: wire::Argument) -> Self {
+        Self {
+            name: plain(&message.name),
+            about: plain(&message.about),
+            required: message.required,
+            default: plain(&message.default),
+        }
+    }
+}

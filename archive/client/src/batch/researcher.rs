@@ -1,0 +1,278 @@
+//! Batch jobs over gRPC. What comes is held against what was asked for before it is handed out.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use archive_model::JobId;
+use archive_rpc::Idle;
+use bytes::Bytes;
+use proto_archive::wire;
+use proto_archive::wire::batch_client::BatchClient;
+use proto_archive::wire::batch_output_request::What;
+use tokio::time::{Instant, sleep};
+use tonic::transport::Channel;
+use tonic::{Response, Status, Streaming};
+
+use super::{Batch, JobDescription, JobStatus, Left, Submission};
+use crate::Answer;
+use crate::error::{ClientError, failed};
+use crate::ingest::within;
+use crate::limits::ClientLimits;
+use crate::retry::Retry;
+use crate::steps::{Steps, Take, Taken};
+
+/// The largest message that is read, in bytes.
+const LARGEST_MESSAGE: usize = 8 << 20;
+
+/// Who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Researcher {
+    client: BatchClient<Channel>,
+    limits: ClientLimits,
+}
+
+impl Researcher {
+    /// Takes a channel to the repository.
+    pub fn new(channel: Channel, limits: ClientLimits) -> Self {
+        let client = BatchClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Self { client, limits }
+    }
+
+    async fn answer<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, ClientError> {
+        let doing = "waiting for the archive's answer";
+        match within(limit, doing, call).await? {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => Err(failed("batch jobs", &status)),
+        }
+    }
+
+    /// Begins to read steps, which the archive sends without pauses.
+    async fn steps<T: Take>(
+        &self,
+        take: T,
+        call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
+    ) -> Result<Steps<T::Item>, ClientError> {
+        let limit = self.limits.answer();
+        let stream = Idle::new(self.answer(limit, call).await?, limit);
+        Ok(Steps::new(Taken::new(stream, take, "batch jobs")))
+    }
+
+    async fn submit_once(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
+        let mut client = self.client.clone();
+        let messages = tokio_stream::iter(submission.messages());
+        // The component has to arrive, too.
+        let limit = self.limits.verification(0);
+        let answer = self.answer(limit, client.batch_submit(messages)).await?;
+        meant(answer, &submission.id)
+    }
+
+    async fn submit_until_known(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
+        let begin = Instant::now();
+        let mut retry = Retry::new(self.limits);
+        loop {
+            let error = match self.submit_once(submission).await {
+                Err(error) if error.is_passing() => error,
+                answer => return answer,
+            };
+            match retry.pause(begin.elapsed()) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error),
+            }
+        }
+    }
+}
+
+/// The job that was meant.
+fn meant(message: wire::BatchStatus, id: &JobId) -> Result<JobStatus, ClientError> {
+    let status = JobStatus::try_from(message)?;
+    if status.id == *id {
+        return Ok(status);
+    }
+    let found = status.id;
+    Err(ClientError::Untrusted(format!(
+        "asked for job {id}, the archive speaks of {found}"
+    )))
+}
+
+/// Takes a list of jobs.
+struct Jobs;
+
+impl Take for Jobs {
+    type Message = wire::BatchStatus;
+    type Item = JobStatus;
+
+    fn take(
+        &mut self,
+        message: wire::BatchStatus,
+        out: &mut VecDeque<JobStatus>,
+    ) -> Result<(), ClientError> {
+        out.push_back(message.try_into()?);
+        Ok(())
+    }
+}
+
+/// Takes what a job left: as many bytes as its last message says.
+struct Output {
+    at: u64,
+    ended: bool,
+}
+
+impl Take for Output {
+    type Message = wire::BatchOutputResponse;
+    type Item = Bytes;
+
+    fn take(
+        &mut self,
+        message: wire::BatchOutputResponse,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), ClientError> {
+        let wire::BatchOutputResponse { data, size, end } = message;
+        if self.ended || (data.is_empty() && !end) {
+            return Err(ClientError::Untrusted(
+                "the archive sends more than it says there is".to_owned(),
+            ));
+        }
+        self.at = self.at.saturating_add(data.len() as u64);
+        self.ended = end;
+        if end && self.at != size {
+            let at = self.at;
+            return Err(ClientError::Untrusted(format!(
+                "the archive says that there are {size} bytes, and sent up to byte {at}"
+            )));
+        }
+        if !data.is_empty() {
+            out.push_back(data);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), ClientError> {
+        if self.ended {
+            return Ok(());
+        }
+        let at = self.at;
+        Err(ClientError::Unavailable(format!(
+            "the answer was cut at byte {at}"
+        )))
+    }
+}
+
+impl Batch for Researcher {
+    fn jobs(&self) -> Answer<'_, Vec<JobDescription>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.batch_jobs(wire::BatchJobsRequest {});
+            let answer = self.answer(self.limits.answer(), call).await?;
+            Ok(answer.jobs.into_iter().map(Into::into).collect())
+        })
+    }
+
+    fn submit<'a>(&'a self, submission: &'a Submission) -> Answer<'a, JobStatus> {
+        Box::pin(self.submit_until_known(submission))
+    }
+
+    fn list(&self, own: bool, open: bool) -> Answer<'_, Steps<JobStatus>> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.batch_list(wire::BatchListRequest { own, open });
+            self.steps(Jobs, call).await
+        })
+    }
+
+    fn find<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.batch_find(wire::BatchRef { id: id.to_string() });
+            meant(self.answer(self.limits.answer(), call).await?, id)
+        })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus> {
+        Box::pin(async move {
+            let mut client = self.client.clone();
+            let call = client.batch_cancel(wire::BatchRef { id: id.to_string() });
+            meant(self.answer(self.limits.answer(), call).await?, id)
+        })
+    }
+
+    fn output<'a>(&'a self, id: &'a JobId, left: Left, offset: u64) -> Answer<'a, Steps<Bytes>> {
+        Box::pin(async move {
+            let what = match left {
+                Left::Result => What::Result,
+                Left::Errors => What::Errors,
+                Left::Manifest => What::Manifest,
+            };
+            let mut client = self.client.clone();
+            let call = client.batch_output(wire::BatchOutputRequest {
+                id: id.to_string(),
+                what: what.into(),
+                offset,
+            });
+            let take = Output {
+                at: offset,
+                ended: false,
+            };
+            self.steps(take, call).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::status::tests::message;
+    use crate::steps::tests::read;
+
+    fn data(bytes: &'static [u8]) -> wire::BatchOutputResponse {
+        wire::BatchOutputResponse {
+            data: Bytes::from_static(bytes),
+            ..wire::BatchOutputResponse::default()
+        }
+    }
+
+    fn end(bytes: &'static [u8], size: u64) -> wire::BatchOutputResponse {
+        wire::BatchOutputResponse {
+            size,
+            end: true,
+            ..data(bytes)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_output_is_whole_or_an_error() {
+        let check = async |messages: Vec<_>, expected: &str, reason: &str| {
+            let take = Output {
+                at: 2,
+                ended: false,
+            };
+            let (pieces, ended) = read(take, messages.into_iter().map(Ok).collect()).await;
+            assert_eq!(pieces.concat(), expected.as_bytes());
+            match ended {
+                Ok(()) => assert_eq!(reason, ""),
+                Err(error) => {
+                    assert!(!reason.is_empty() && error.contains(reason), "{error}");
+                }
+            }
+        };
+        check(vec![data(b"ab"), end(b"", 4)], "ab", "").await;
+        check(vec![data(b"ab"), end(b"c", 5)], "abc", "").await;
+        check(vec![end(b"", 2)], "", "").await;
+        check(vec![data(b"ab")], "ab", "cut at byte 4").await;
+        check(vec![data(b"ab"), end(b"", 9)], "ab", "9 bytes").await;
+        check(vec![end(b"", 2), data(b"x")], "", "more than").await;
+        check(vec![data(b"")], "", "more than").await;
+    }
+
+    #[test]
+    fn another_job_is_not_believed() {
+        let id = JobId::new("j-1").unwrap();
+        assert!(meant(message(), &id).is_ok());
+        let other = JobId::new("j-2").unwrap();
+        let error = meant(message(), &other).unwrap_err();
+        assert!(matches!(error, ClientError::Untrusted(_)), "{error}");
+    }
+}

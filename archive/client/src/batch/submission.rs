@@ -1,0 +1,151 @@
+//! A job on its way to the archive.
+
+use std::fmt;
+use std::time::Duration;
+
+use archive_model::{JobId, ReplicaId, Root};
+use bytes::Bytes;
+use proto_archive::wire::batch_spec::Value;
+use proto_archive::wire::batch_submit_request::{Open, Step};
+use proto_archive::wire::{BatchSpec, BatchSubmitRequest};
+use proto_archive::{convert, wire};
+
+/// Bytes of a component in one message.
+const CHUNK: usize = 256 * 1024;
+
+/// What runs.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Code {
+    /// A built-in job of this name.
+    BuiltIn(String),
+    /// A WebAssembly component.
+    Component {
+        /// BLAKE3 of its bytes.
+        digest: Root,
+        /// All of it.
+        bytes: Bytes,
+    },
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn(name) => write!(f, "BuiltIn({name})"),
+            Self::Component { digest, bytes } => {
+                write!(f, "Component({digest}, {} bytes)", bytes.len())
+            }
+        }
+    }
+}
+
+/// A job that is handed in. What is absent is as the archive is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// Which job; made by who hands it in.
+    pub id: JobId,
+    /// What runs.
+    pub code: Code,
+    /// Its arguments, each name once.
+    pub arguments: Vec<(String, String)>,
+    /// A regular expression that the whole name of a file must match.
+    pub files: Option<String>,
+    /// Over the files of which replica; absent: the first that keeps bytes and answers.
+    pub replica: Option<ReplicaId>,
+    /// How long the whole job may take once it has begun.
+    pub time: Option<Duration>,
+    /// How long a component may compute for one file.
+    pub file_time: Option<Duration>,
+    /// The most memory of a component, in bytes.
+    pub memory: Option<u64>,
+    /// The most output of the whole job, in bytes.
+    pub output: Option<u64>,
+}
+
+impl Submission {
+    /// What is sent, in order.
+    pub(super) fn messages(&self) -> impl Iterator<Item = BatchSubmitRequest> + Send + use<> {
+        let (bytes, job, component) = match &self.code {
+            Code::BuiltIn(name) => (Bytes::new(), name.clone(), Bytes::new()),
+            Code::Component { digest, bytes } => {
+                (bytes.clone(), String::new(), convert::root_bytes(digest))
+            }
+        };
+        let values = self.arguments.iter().map(|(name, value)| Value {
+            name: name.clone(),
+            value: value.clone(),
+        });
+        let spec = BatchSpec {
+            job,
+            component,
+            component_size: bytes.len() as u64,
+            arguments: values.collect(),
+            files: self.files.clone().unwrap_or_default(),
+            replica: self
+                .replica
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            time_ms: milliseconds(self.time),
+            file_time_ms: milliseconds(self.file_time),
+            memory: self.memory.unwrap_or_default(),
+            output: self.output.unwrap_or_default(),
+        };
+        let open = Step::Open(Open {
+            id: self.id.to_string(),
+            spec: Some(spec),
+        });
+        let chunks = (0..bytes.len()).step_by(CHUNK).map(move |start| {
+            let end = (start + CHUNK).min(bytes.len());
+            Step::Component(bytes.slice(start..end))
+        });
+        std::iter::once(open)
+            .chain(chunks)
+            .map(|step| wire::BatchSubmitRequest { step: Some(step) })
+    }
+}
+
+/// What is asked for, never nothing: that would be as the archive is set.
+fn milliseconds(time: Option<Duration>) -> u64 {
+    time.map_or(0, |time| {
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_follows_in_pieces_and_nothing_is_guessed() {
+        let bytes = Bytes::from(vec![7; 2 * CHUNK + 1]);
+        let digest = Root::from_bytes([1; 32]);
+        let submission = Submission {
+            id: JobId::new("j").unwrap(),
+            code: Code::Component { digest, bytes },
+            arguments: vec![("a".into(), String::new())],
+            files: None,
+            replica: None,
+            time: Some(Duration::from_nanos(1)),
+            file_time: None,
+            memory: None,
+            output: Some(9),
+        };
+        let steps: Vec<_> = submission.messages().map(|m| m.step.unwrap()).collect();
+        let [Step::Open(open), rest @ ..] = steps.as_slice() else {
+            panic!("{steps:?}");
+        };
+        let spec = open.spec.as_ref().unwrap();
+        assert_eq!((spec.time_ms, spec.file_time_ms, spec.output), (1, 0, 9));
+        assert_eq!(spec.component_size, 2 * CHUNK as u64 + 1);
+        let sizes = rest.iter().map(|step| match step {
+            Step::Component(bytes) => bytes.len(),
+            Step::Open(_) => panic!("twice"),
+        });
+        assert_eq!(sizes.collect::<Vec<_>>(), [CHUNK, CHUNK, 1]);
+        let built_in = Submission {
+            code: Code::BuiltIn("checksum".into()),
+            ..submission
+        };
+        assert_eq!(built_in.messages().count(), 1);
+    }
+}

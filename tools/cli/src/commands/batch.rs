@@ -1,0 +1,59 @@
+//! `holdfast batch`: programs over the files of a replica, where the bytes are.
+
+mod jobs;
+mod list;
+mod output;
+mod run;
+mod said;
+mod status;
+
+use archive_model::JobId;
+use clap::{Args, Subcommand};
+
+use super::Context;
+use crate::exit::{Exit, Failure};
+
+/// Run programs over archived files, where their bytes are
+///
+/// A job runs on every node of a replica, over each file that its expression matches: built-in jobs, or your own as a
+/// WebAssembly component. What it writes is gathered by the names of the files and made one result. Jobs outlive
+/// restarts of any part; what they leave is kept for some time. Needs the role researcher.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  holdfast batch jobs
+  holdfast batch run checksum --files '12-.*' -o checksums.txt
+  holdfast batch run --wasm titles.wasm --arg language=da -o titles.txt
+  holdfast batch list")]
+pub(crate) enum Batch {
+    Jobs(jobs::Jobs),
+    Run(Box<run::Run>),
+    List(list::List),
+    Status(status::Status),
+    Cancel(status::Cancel),
+    Output(output::Output),
+}
+
+/// Which job.
+#[derive(Debug, Args)]
+pub(super) struct Which {
+    /// The id of the job, as `holdfast batch list` prints it
+    #[arg(value_name = "ID", value_parser = job_id)]
+    id: JobId,
+}
+
+fn job_id(text: &str) -> Result<JobId, String> {
+    JobId::new(text).map_err(|error| error.to_string())
+}
+
+impl Batch {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Jobs(jobs) => jobs.run(context).await,
+            Self::Run(run) => run.run(context).await,
+            Self::List(list) => list.run(context).await,
+            Self::Status(status) => status.run(context).await,
+            Self::Cancel(cancel) => cancel.run(context).await,
+            Self::Output(output) => output.run(context).await,
+        }
+    }
+}

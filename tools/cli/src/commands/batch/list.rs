@@ -1,0 +1,63 @@
+//! `holdfast batch list`: the jobs that are kept.
+
+use archive_client::Batch;
+use archive_client::batch::JobStatus;
+use clap::Args;
+use serde::Serialize;
+
+use super::said;
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::items::Items;
+use crate::session::Session;
+
+/// List the jobs that wait, run, or have left something
+///
+/// Newest first: id, state, when it was submitted and by whom, files read, and what runs. Needs one of the roles
+/// researcher, operator. The exit code is 0, whatever is listed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast batch list --own
+  holdfast batch list --open --json")]
+pub(crate) struct List {
+    /// Only your own
+    #[arg(long)]
+    own: bool,
+    /// Only those that have not ended
+    #[arg(long)]
+    open: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct End {}
+
+impl List {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let jobs = session.researcher().list(self.own, self.open).await;
+        let mut jobs = jobs.map_err(|error| session.failure(error))?;
+        let mut items = Items::begin(&context.output, "jobs")?;
+        let ended = loop {
+            match jobs.next().await {
+                Ok(Some(job)) => items.item(&job, || line(&job))?,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error.into()),
+            }
+        };
+        items.end(true, End {}, ended, Exit::Done)
+    }
+}
+
+fn line(job: &JobStatus) -> String {
+    let JobStatus {
+        id,
+        state,
+        who,
+        submitted,
+        files,
+        ..
+    } = job;
+    let (state, submitted) = (state.word(), crate::said::time(*submitted));
+    let what = said::what(&job.spec);
+    format!("{id}  {state:<9}  {submitted}  {who}  {files} file(s)  {what}")
+}

@@ -1,0 +1,154 @@
+//! `holdfast batch output`: what a job left, on this machine.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use archive_client::batch::Left;
+use archive_client::{Batch, Researcher};
+use archive_model::JobId;
+use clap::Args;
+
+use super::Which;
+use super::status::{exit, show};
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::save::{Partial, to_stdout};
+use crate::session::Session;
+
+/// Fetch what a job left
+///
+/// The result, unless one of the options asks for something else; of a job that failed or was cancelled, its output as
+/// far as it came. Needs the role researcher. The exit code is 0 if it is here and the job is whole, 1 if it is here and
+/// something is lacking in it (`holdfast batch status` says what), and 4 while the job has not ended.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast batch output b-7f3a9c > result.txt
+  holdfast batch output b-7f3a9c -o result.txt -e errors.jsonl --manifest read.jsonl")]
+pub(crate) struct Output {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    places: Places,
+}
+
+/// Where what a job left goes.
+#[derive(Debug, Args)]
+pub(super) struct Places {
+    /// Where the result goes [default: stdout, unless something else is asked for]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Where the list of what failed goes: a JSON document a line
+    #[arg(short, long, value_name = "FILE")]
+    errors: Option<PathBuf>,
+    /// Where the list of the files that were read goes, with their roots: a JSON document a line
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Replace files of these names
+    #[arg(long)]
+    force: bool,
+}
+
+impl Output {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let session = Session::open(&context.global)?;
+        let researcher = session.researcher();
+        let job = researcher.find(&self.which.id).await;
+        let job = job.map_err(|error| session.failure(error))?;
+        self.places.check(context)?;
+        self.places
+            .fetch(context, &session, &researcher, &job.id)
+            .await?;
+        if context.output.is_json() {
+            show(context, &job)?;
+        }
+        Ok(exit(&job))
+    }
+}
+
+impl Places {
+    /// Whether the result goes to stdout.
+    fn is_default(&self) -> bool {
+        self.output.is_none() && self.errors.is_none() && self.manifest.is_none()
+    }
+
+    /// Refuses what cannot be, before a job has run for hours.
+    pub(super) fn check(&self, context: &Context) -> Result<(), Failure> {
+        let wanted = [&self.output, &self.errors, &self.manifest];
+        let given: Vec<&Path> = wanted.into_iter().flatten().map(PathBuf::as_path).collect();
+        let mut on_stdout = 0;
+        for path in &given {
+            if to_stdout(path, &context.output)? {
+                on_stdout += 1;
+            } else if given.iter().filter(|other| other == &path).count() > 1 {
+                let path = path.display();
+                return Err(Failure::usage(format!(
+                    "{path} is named twice; name a file for each"
+                )));
+            } else if !self.force && path.symlink_metadata().is_ok() {
+                let path = path.display();
+                return Err(Failure::new(
+                    Exit::Refused,
+                    format!(
+                        "{path}: is there already and was not touched; use --force, or another name"
+                    ),
+                ));
+            }
+        }
+        if on_stdout > 1 {
+            return Err(Failure::usage(
+                "only one thing can go to stdout; name files for the others",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Fetches what is asked for. With `--json`, nothing goes to stdout but the document.
+    pub(super) async fn fetch(
+        &self,
+        context: &Context,
+        session: &Session,
+        researcher: &Researcher,
+        id: &JobId,
+    ) -> Result<(), Failure> {
+        let stdout = PathBuf::from("-");
+        let result = if self.is_default() && !context.output.is_json() {
+            Some(&stdout)
+        } else {
+            self.output.as_ref()
+        };
+        let wanted = [
+            (Left::Result, result),
+            (Left::Errors, self.errors.as_ref()),
+            (Left::Manifest, self.manifest.as_ref()),
+        ];
+        for (left, path) in wanted {
+            let Some(path) = path else { continue };
+            let mut steps = researcher
+                .output(id, left, 0)
+                .await
+                .map_err(|error| session.failure(error))?;
+            if to_stdout(path, &context.output)? {
+                let mut out = context.output.writer();
+                while let Some(bytes) =
+                    steps.next().await.map_err(|error| session.failure(error))?
+                {
+                    out.write_all(&bytes)
+                        .map_err(|error| Failure::output(&error))?;
+                }
+                out.flush().map_err(|error| Failure::output(&error))?;
+                continue;
+            }
+            let mut file = Partial::create(path, self.force)?;
+            while let Some(bytes) = steps.next().await.map_err(|error| session.failure(error))? {
+                file.write(&bytes)?;
+            }
+            file.keep()?;
+        }
+        Ok(())
+    }
+
+    /// Whether what failed is fetched.
+    pub(super) const fn has_errors(&self) -> bool {
+        self.errors.is_some()
+    }
+}

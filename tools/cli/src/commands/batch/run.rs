@@ -1,0 +1,307 @@
+//! `holdfast batch run`: hands a job in, watches it, fetches what it left.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use archive_client::batch::{Code, JobState, JobStatus, Submission};
+use archive_client::{Batch, Researcher};
+use archive_daemon::{ByteSize, Chance, Period};
+use archive_model::{JobId, ReplicaId, Root};
+use clap::Args;
+
+use super::job_id;
+use super::output::Places;
+use super::status::{exit, show};
+use crate::bars::{Bars, Counted};
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::tell;
+use crate::session::Session;
+
+/// How often the archive is asked how far it is.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The largest component, in bytes: more is refused by every archive.
+const LARGEST: u64 = 64 << 20;
+
+/// The most gaps that are told one by one.
+const MOST_GAPS: usize = 20;
+
+/// Run a job, wait for it, and fetch its result
+///
+/// What runs is a built-in job (`holdfast batch jobs`) or a WebAssembly component of your own (--wasm). It is on the
+/// archive's disk before anything runs, so that Ctrl-C, or a cut connection, ends only the waiting: `holdfast batch
+/// status`, `cancel` and `output` go on from there. Needs the role researcher.
+///
+/// The exit code is 0 if every file was read and none failed, and 1 if files failed or were not read, or if the job
+/// failed or was cancelled; the result is of the others then, and what is lacking is named.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast batch run extract-cdx --files '.*\\.warc\\.gz' -o index.cdxj
+  holdfast batch run checksum --arg algorithm=md5 --replica two -o md5.txt -e failed.jsonl
+  holdfast batch run --wasm titles.wasm --arg language=da --timeout '2 h' -o titles.txt
+  holdfast batch run mime-statistics --detach")]
+pub(crate) struct Run {
+    /// The built-in job
+    #[arg(
+        value_name = "JOB",
+        required_unless_present = "wasm",
+        conflicts_with = "wasm"
+    )]
+    job: Option<String>,
+    /// Run this WebAssembly component instead
+    #[arg(long, value_name = "FILE")]
+    wasm: Option<PathBuf>,
+    /// An argument of the job; may be given several times
+    #[arg(long = "arg", value_name = "KEY=VALUE", value_parser = argument)]
+    arguments: Vec<(String, String)>,
+    /// Only files whose whole name matches this regular expression [default: every file]
+    #[arg(long, value_name = "REGEX")]
+    files: Option<String>,
+    /// Over the files of this replica [default: the first that keeps bytes and answers]
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
+    #[command(flatten)]
+    places: Places,
+    /// How long it may run, not counting how long it waits for its turn [default: as the archive is set]
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Period>,
+    /// How long a component may compute for one file [default: as the archive is set]
+    #[arg(long, value_name = "TIME")]
+    file_timeout: Option<Period>,
+    /// The most memory of a component [default: as the archive is set]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// The most output [default: as the archive is set]
+    #[arg(long, value_name = "SIZE")]
+    max_output: Option<ByteSize>,
+    /// The id of the job, to hand it in again without running it twice [default: a new one]
+    #[arg(long, value_name = "ID", value_parser = job_id)]
+    id: Option<JobId>,
+    /// Do not wait: print the id, and end
+    #[arg(long, conflicts_with_all = ["output", "errors", "manifest", "force"])]
+    detach: bool,
+}
+
+/// `KEY=VALUE`, where the value may have more of `=`.
+fn argument(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+impl Run {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        self.places.check(context)?;
+        let submission = self.submission()?;
+        let session = Session::open(&context.global)?;
+        let researcher = session.researcher();
+        let job = researcher.submit(&submission).await;
+        let job = job.map_err(|error| session.failure(error))?;
+        if self.detach {
+            return detached(context, &job);
+        }
+        let id = &job.id;
+        tell(&format!(
+            "job {id} is handed in; Ctrl-C ends only the waiting (`holdfast batch cancel {id}` ends the job)"
+        ));
+        let job = watch(context, &session, &researcher, job).await?;
+        self.places
+            .fetch(context, &session, &researcher, &job.id)
+            .await?;
+        if context.output.is_json() {
+            show(context, &job)?;
+        }
+        self.summarise(&job);
+        Ok(exit(&job))
+    }
+
+    fn submission(&self) -> Result<Submission, Failure> {
+        let code = match (&self.job, &self.wasm) {
+            (Some(job), _) => Code::BuiltIn(job.clone()),
+            (None, Some(path)) => component(path)?,
+            (None, None) => return Err(Failure::usage("name a job, or a component with --wasm")),
+        };
+        let id = self.id.clone().map_or_else(fresh, Ok)?;
+        Ok(Submission {
+            id,
+            code,
+            arguments: self.arguments.clone(),
+            files: self.files.clone(),
+            replica: self.replica.clone(),
+            time: self.timeout.map(Into::into),
+            file_time: self.file_timeout.map(Into::into),
+            memory: self.memory.map(ByteSize::bytes),
+            output: self.max_output.map(ByteSize::bytes),
+        })
+    }
+
+    /// Says beside the result what is lacking in it.
+    fn summarise(&self, job: &JobStatus) {
+        let JobStatus {
+            id,
+            files,
+            failed,
+            unread,
+            ..
+        } = job;
+        let reason = match &job.reason {
+            Some(reason) => format!(": {reason}"),
+            None => String::new(),
+        };
+        match job.state {
+            JobState::Failed | JobState::Cancelled => {
+                let state = job.state.word();
+                tell(&format!(
+                    "job {id} is {state}{reason}; what it wrote before is all there is, and is not reduced"
+                ));
+            }
+            JobState::Queued
+            | JobState::Running
+            | JobState::Reducing
+            | JobState::Done
+            | JobState::Partial => {}
+        }
+        for gap in job.gaps.iter().take(MOST_GAPS) {
+            tell(&format!("not read: {}", crate::said::gap(gap)));
+        }
+        if job.is_whole() {
+            tell(&format!("job {id}: {files} file(s) read, none failed"));
+            return;
+        }
+        let where_to_look = if self.places.has_errors() {
+            String::new()
+        } else {
+            format!("; `holdfast batch output {id} -e FILE` says which, where and why")
+        };
+        tell(&format!(
+            "job {id}: {files} file(s) read, {failed} of them with failures; {unread} not read{where_to_look}"
+        ));
+    }
+}
+
+fn detached(context: &Context, job: &JobStatus) -> Result<Exit, Failure> {
+    if context.output.is_json() {
+        context.output.document(job)?;
+    } else {
+        context.output.line(job.id.as_str())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Waits for the end of a job. While the archive cannot be asked, the job may go on: so does this, for a while.
+async fn watch(
+    context: &Context,
+    session: &Session,
+    researcher: &Researcher,
+    mut job: JobStatus,
+) -> Result<JobStatus, Failure> {
+    let mut bars = Bars::new(!context.output.is_json());
+    let mut waits = String::new();
+    let mut silent = 0;
+    while !job.state.has_ended() {
+        for node in &job.nodes {
+            bars.step(
+                node.node.as_str(),
+                Counted::Files,
+                node.files,
+                node.files_total,
+            );
+        }
+        let why = job.reason.clone().unwrap_or_default();
+        if why != waits && !why.is_empty() {
+            bars.suspend(|| tell(&format!("job {}: {why}", job.id)));
+        }
+        waits = why;
+        tokio::time::sleep(LOOK).await;
+        job = match researcher.find(&job.id).await {
+            Ok(job) => {
+                silent = 0;
+                job
+            }
+            Err(error) if error.is_passing() && silent < session.attempts() => {
+                silent += 1;
+                bars.suspend(|| tell(&format!("job {}: {error}", job.id)));
+                tokio::time::sleep(LOOK * 20).await;
+                continue;
+            }
+            Err(error) => {
+                bars.finish();
+                return Err(session.failure(error));
+            }
+        };
+    }
+    bars.finish();
+    Ok(job)
+}
+
+fn component(path: &Path) -> Result<Code, Failure> {
+    let file = std::fs::File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::unreadable(path, &error))?;
+    let shown = path.display();
+    if bytes.is_empty() {
+        return Err(Failure::usage(format!(
+            "{shown}: is empty; it is no component"
+        )));
+    }
+    if bytes.len() as u64 > LARGEST {
+        return Err(Failure::usage(format!(
+            "{shown}: is larger than 64 MiB; no archive takes such a component"
+        )));
+    }
+    Ok(Code::Component {
+        digest: Root::from_bytes(blake3::hash(&bytes).into()),
+        bytes: bytes.into(),
+    })
+}
+
+/// An id that no other job has.
+fn fresh() -> Result<JobId, Failure> {
+    let random: [u8; 8] = Chance::system()
+        .bytes()
+        .map_err(|error| Failure::failed(format!("{error}; name the job with --id")))?;
+    let text = format!("b-{}", hex::encode(random));
+    JobId::new(&text).map_err(|error| Failure::failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_is_split_at_its_first_equals_sign() {
+        let check = |text: &str, expected: Option<(&str, &str)>| {
+            let read = argument(text).ok();
+            let read = read
+                .as_ref()
+                .map(|(name, value)| (name.as_str(), value.as_str()));
+            assert_eq!(read, expected, "{text}");
+        };
+        check("url=a=b", Some(("url", "a=b")));
+        check("url=", Some(("url", "")));
+        check("=x", None);
+        check("url", None);
+    }
+
+    #[test]
+    fn each_job_has_an_id_of_its_own() {
+        let (one, other) = (fresh().unwrap(), fresh().unwrap());
+        assert_ne!(one, other);
+        assert!(one.as_str().starts_with("b-"), "{one}");
+    }
+
+    #[test]
+    fn what_is_no_component_is_refused_before_it_is_sent() {
+        let empty = tempfile::NamedTempFile::new().unwrap();
+        assert!(component(empty.path()).is_err());
+        let huge = tempfile::NamedTempFile::new().unwrap();
+        huge.as_file().set_len(LARGEST + 1).unwrap();
+        let failure = component(huge.path()).unwrap_err();
+        assert!(failure.message.contains("64 MiB"), "{failure}");
+    }
+}

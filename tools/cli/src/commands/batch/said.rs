@@ -1,0 +1,159 @@
+//! How a job is put into words.
+
+use archive_client::batch::{JobNode, JobStatus, Submitted};
+
+use crate::output::size;
+use crate::said::{gap, time, time_or_dash};
+
+/// What runs, over what.
+pub(super) fn what(spec: &Submitted) -> String {
+    let mut words = match (&spec.job, &spec.component) {
+        (Some(job), _) => job.clone(),
+        (None, Some(digest)) => {
+            let hex = digest.to_string();
+            format!("component {}", hex.get(..16).unwrap_or(&hex))
+        }
+        (None, None) => "?".to_owned(),
+    };
+    for (name, value) in &spec.arguments {
+        words.extend([" ", name, "=", value]);
+    }
+    let files = spec.files.as_deref().unwrap_or("all files");
+    words.extend([" over ", files, " of replica ", spec.replica.as_str()]);
+    words
+}
+
+/// A job, in some lines.
+pub(super) fn job(job: &JobStatus) -> Vec<String> {
+    let JobStatus {
+        id,
+        state,
+        spec,
+        files,
+        failed,
+        unread,
+        records,
+        ..
+    } = job;
+    let reason = match &job.reason {
+        Some(reason) => format!(": {reason}"),
+        None => String::new(),
+    };
+    let mut lines = vec![
+        format!("job {id} is {}{reason}", state.word()),
+        format!("  {}", what(spec)),
+        format!("  submitted by {}, {}", job.who, time(job.submitted)),
+    ];
+    if job.started.is_some() {
+        let (started, ended) = (time_or_dash(job.started), time_or_dash(job.ended));
+        lines.push(format!("  began {started}, ended {ended}"));
+    }
+    lines.push(format!(
+        "  {files} file(s) read, {} of them, {records} record(s); {failed} with failures, {unread} not read",
+        size(job.bytes)
+    ));
+    if state.has_ended() {
+        lines.push(format!(
+            "  result {}, errors {}, manifest {}; kept until {}",
+            size(job.result_bytes),
+            size(job.error_bytes),
+            size(job.manifest_bytes),
+            time_or_dash(job.expires)
+        ));
+    } else {
+        lines.extend(job.nodes.iter().map(node));
+    }
+    if job.restarts > 0 {
+        lines.push(format!("  begun again {} time(s)", job.restarts));
+    }
+    lines.extend(
+        job.gaps
+            .iter()
+            .map(|lack| format!("  not read: {}", gap(lack))),
+    );
+    lines
+}
+
+fn node(node: &JobNode) -> String {
+    let of = match node.files_total {
+        Some(total) => format!(" of {total}"),
+        None => String::new(),
+    };
+    let (files, bytes) = (node.files, size(node.bytes));
+    format!("  node {}: {files}{of} file(s), {bytes}", node.node)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use archive_client::batch::JobState;
+    use archive_model::JobId;
+
+    use super::*;
+
+    pub(in crate::commands::batch) fn status(state: JobState) -> JobStatus {
+        JobStatus {
+            id: JobId::new("b-1").unwrap(),
+            spec: Submitted {
+                job: Some("checksum".into()),
+                component: None,
+                arguments: vec![("algorithm".into(), "md5".into())],
+                files: None,
+                replica: "one".parse().unwrap(),
+                time: Duration::from_hours(1),
+                file_time: Duration::from_mins(1),
+                memory: 1,
+                output: 1,
+            },
+            state,
+            reason: None,
+            who: "researcher/rita".into(),
+            submitted: "2026-01-02T03:04:05Z".parse().unwrap(),
+            started: None,
+            ended: None,
+            expires: None,
+            files: 3,
+            failed: 0,
+            unread: 0,
+            records: 0,
+            bytes: 1000,
+            output_bytes: 0,
+            result_bytes: 0,
+            error_bytes: 0,
+            manifest_bytes: 0,
+            gaps: Vec::new(),
+            nodes: Vec::new(),
+            restarts: 0,
+        }
+    }
+
+    #[test]
+    fn a_job_says_what_runs_and_how_far_it_is() {
+        let running = JobStatus {
+            nodes: vec![JobNode {
+                node: "one-1".parse().unwrap(),
+                files: 3,
+                files_total: Some(7),
+                bytes: 1000,
+                seen: None,
+            }],
+            ..status(JobState::Running)
+        };
+        let text = job(&running).join("\n");
+        for words in [
+            "job b-1 is running",
+            "checksum algorithm=md5 over all files of replica one",
+            "node one-1: 3 of 7 file(s), 1.00 kB",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        let failed = JobStatus {
+            reason: Some("its time is over".into()),
+            ..status(JobState::Failed)
+        };
+        let text = job(&failed).join("\n");
+        assert!(text.contains("is failed: its time is over"), "{text}");
+        assert!(text.contains("kept until"), "{text}");
+    }
+}
