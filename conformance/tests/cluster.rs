@@ -1,5 +1,6 @@
 //! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
 
+mod batch;
 mod checksums;
 mod contracts;
 mod counts;

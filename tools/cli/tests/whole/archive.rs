@@ -261,8 +261,8 @@ impl Archive {
     /// Those of the settings whose section this part has.
     fn settings_of(&self, verb: &str) -> Vec<String> {
         let sections: &[&str] = match verb {
-            "repository" => &["repair", "checks"],
-            "bitarchive" => &["scrub", "attic", "bitarchive"],
+            "repository" => &["repair", "checks", "batch"],
+            "bitarchive" => &["scrub", "attic", "bitarchive", "batch"],
             _ => &[],
         };
         let pairs = self.settings.chunks(2);

@@ -12,6 +12,7 @@
 )]
 
 mod archive;
+mod batch;
 mod damage;
 mod hang;
 mod kills;

@@ -1,0 +1,448 @@
+//! Batch jobs over a whole archive: complete, or what is lacking is named; resumed, or ended cleanly.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use archive_client::batch::{Code, JobState, JobStatus, Left, Submission};
+use archive_client::{Batch, ClientError, Researcher};
+use archive_formats::cdx::{Format, extract};
+use archive_formats::warc::{Builder, Kind, Reader, Writer};
+use archive_model::{FileName, GROUP_SIZE, JobId, Root};
+use bytes::Bytes;
+use proto_archive::wire::preservation_client::PreservationClient;
+use proto_archive::wire::{NodeRequest, SetModeRequest};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::people::{node_of, stat, until_live};
+use super::visits::{limits, name, noise, store};
+use super::world::{Cluster, MONITORS, REPOSITORY, eventually, flip, on_a_cluster};
+
+const SOON: Duration = Duration::from_mins(2);
+
+/// Writes the address of every record, and never ends in files whose name has `endless` in it.
+const URLS: &[u8] = include_bytes!("../../../archive/batch/examples/urls.wat");
+
+fn researcher(cluster: &Cluster) -> Researcher {
+    Researcher::new(cluster.channel("researcher/rita"), limits())
+}
+
+fn job(id: &str, program: &str) -> Submission {
+    Submission {
+        id: JobId::new(id).unwrap(),
+        code: Code::BuiltIn(program.to_owned()),
+        arguments: Vec::new(),
+        files: None,
+        replica: Some("one".parse().unwrap()),
+        time: None,
+        file_time: None,
+        memory: None,
+        output: None,
+    }
+}
+
+fn component(id: &str, bytes: &'static [u8]) -> Submission {
+    Submission {
+        code: Code::Component {
+            digest: Root::from_bytes(blake3::hash(bytes).into()),
+            bytes: Bytes::from_static(bytes),
+        },
+        ..job(id, "")
+    }
+}
+
+async fn ended(researcher: &Researcher, id: &JobId) -> JobStatus {
+    eventually("the end of a job", SOON, async || {
+        let status = match researcher.find(id).await {
+            Ok(status) => status,
+            Err(error) if error.is_passing() => return None,
+            Err(error) => panic!("{error}"),
+        };
+        status.state.has_ended().then_some(status)
+    })
+    .await
+}
+
+async fn run(cluster: &Cluster, submission: &Submission) -> JobStatus {
+    let researcher = researcher(cluster);
+    researcher.submit(submission).await.unwrap();
+    ended(&researcher, &submission.id).await
+}
+
+async fn left(cluster: &Cluster, id: &JobId, left: Left) -> Vec<u8> {
+    let mut steps = researcher(cluster).output(id, left, 0).await.unwrap();
+    let mut bytes = Vec::new();
+    while let Some(piece) = steps.next().await.unwrap() {
+        bytes.extend_from_slice(&piece);
+    }
+    bytes
+}
+
+async fn text(cluster: &Cluster, id: &JobId, what: Left) -> String {
+    String::from_utf8(left(cluster, id, what).await).unwrap()
+}
+
+async fn lines(cluster: &Cluster, id: &JobId, what: Left) -> Vec<Value> {
+    let text = text(cluster, id, what).await;
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// An archive file of some pages, some hundred bytes to some tens of kilobytes each.
+fn pages(file: u64, count: u64) -> Vec<u8> {
+    let mut writer = Writer::gzip(Vec::new(), 6);
+    for page in 0..count {
+        let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");
+        let url = format!("http://site-{}.example/{file}/{page}", page % 7);
+        let body = noise(
+            usize::try_from(200 + page * 397 % 9000).unwrap(),
+            file * 1000 + page,
+        );
+        let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n".to_vec();
+        block.extend(body);
+        let record = Builder::new(Kind::Response, &id, "2026-11-21T19:14:09Z")
+            .target_uri(&url)
+            .content_type("application/http; msgtype=response");
+        let size = block.len() as u64;
+        let head = record.head(size).unwrap();
+        writer.write(&head, size, &mut block.as_slice()).unwrap();
+    }
+    writer.into_inner()
+}
+
+/// The lines that one machine makes of the same files.
+fn index(files: &[(FileName, Vec<u8>)]) -> String {
+    let mut lines = Vec::new();
+    for (name, bytes) in files {
+        let mut reader = Reader::new(bytes.as_slice());
+        while let Some(record) = reader.next_record().unwrap() {
+            let extracted = extract(record, name.as_str()).unwrap();
+            lines.extend(
+                extracted
+                    .capture
+                    .map(|capture| Format::Cdxj.write(&capture) + "\n"),
+            );
+        }
+    }
+    lines.sort();
+    lines.concat()
+}
+
+async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
+    let mut operator = PreservationClient::new(cluster.channel("operator/otto"));
+    let order = SetModeRequest {
+        mode: mode.to_owned(),
+    };
+    let request = NodeRequest {
+        node: node.to_owned(),
+        order: Some(order),
+    };
+    operator.node(request).await.unwrap();
+}
+
+/// Stores files on two nodes of replica `one`, half on each, names mixed.
+async fn files_on_two_nodes(
+    cluster: &mut Cluster,
+    count: u64,
+    records: u64,
+) -> Vec<(FileName, Vec<u8>)> {
+    cluster.add_node("one", "-2");
+    cluster.start("bitarchive-one-2").await;
+    until_live(cluster, "one", 2).await;
+    let mut files = Vec::new();
+    for (closed, rest) in [("one-2-1", 0), ("one-1", 1)] {
+        set_node(cluster, closed, "read-only").await;
+        for number in (0..count).filter(|number| number % 2 == rest) {
+            let file = (
+                name(&format!("f-{number:03}.warc.gz")),
+                pages(number, records),
+            );
+            store(cluster, &file.0, &file.1).await.unwrap();
+            files.push(file);
+        }
+        set_node(cluster, closed, "read-write").await;
+    }
+    files.sort();
+    for (number, (name, _)) in files.iter().enumerate() {
+        let expected = if number % 2 == 0 { "one-1" } else { "one-2-1" };
+        let status = stat(cluster, name).await;
+        assert_eq!(node_of(&status, "one").as_deref(), Some(expected), "{name}");
+    }
+    files
+}
+
+#[test]
+fn two_nodes_give_what_one_machine_gives() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let files = files_on_two_nodes(cluster, 10, 40).await;
+        let whole = run(cluster, &job("cdx", "extract-cdx")).await;
+        assert!(whole.is_whole(), "{whole:?}");
+        assert_eq!((whole.files, whole.records, whole.restarts), (10, 400, 0));
+        assert_eq!(text(cluster, &whole.id, Left::Result).await, index(&files));
+        assert_eq!(text(cluster, &whole.id, Left::Errors).await, "");
+        let manifest = lines(cluster, &whole.id, Left::Manifest).await;
+        let read: Vec<_> = manifest
+            .iter()
+            .skip(1)
+            .map(|line| {
+                let word = |field: &str| line[field].as_str().unwrap().to_owned();
+                (word("file"), word("root"))
+            })
+            .collect();
+        let expected: Vec<_> = files
+            .iter()
+            .map(|(name, bytes)| (name.to_string(), blake3::hash(bytes).to_string()))
+            .collect();
+        assert_eq!(read, expected);
+
+        // A second time, the same bytes; over some files only, those.
+        let again = run(cluster, &job("again", "extract-cdx")).await;
+        assert_eq!(text(cluster, &again.id, Left::Result).await, index(&files));
+        let some = Submission {
+            files: Some("f-00[3-6].*".into()),
+            ..job("some", "extract-cdx")
+        };
+        let some = run(cluster, &some).await;
+        assert_eq!(some.files, 4);
+        assert_eq!(
+            text(cluster, &some.id, Left::Result).await,
+            index(&files[3..7])
+        );
+
+        // The same id is the same job; another one under it is refused.
+        let known = researcher(cluster)
+            .submit(&job("cdx", "extract-cdx"))
+            .await
+            .unwrap();
+        assert_eq!(known.ended, whole.ended);
+        let other = researcher(cluster).submit(&job("cdx", "file-list")).await;
+        assert!(matches!(other, Err(ClientError::Exists(_))), "{other:?}");
+    });
+}
+
+#[test]
+fn without_a_node_the_result_is_partial_and_names_what_is_lacking() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let files = files_on_two_nodes(cluster, 8, 5).await;
+        cluster.stop("bitarchive-one-2").await;
+        until_live(cluster, "one", 1).await;
+        let partial = run(cluster, &job("cdx", "extract-cdx")).await;
+        assert_eq!(partial.state, JobState::Partial, "{partial:?}");
+        assert_eq!((partial.files, partial.unread), (4, 4));
+        let silent: BTreeSet<_> = partial
+            .gaps
+            .iter()
+            .filter_map(|gap| gap.node.as_ref())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(silent, BTreeSet::from(["one-2-1".to_owned()]));
+        let (here, gone): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .enumerate()
+            .partition(|(number, _)| number % 2 == 0);
+        let here: Vec<_> = here.into_iter().map(|(_, file)| file).collect();
+        assert_eq!(text(cluster, &partial.id, Left::Result).await, index(&here));
+        let errors = lines(cluster, &partial.id, Left::Errors).await;
+        let unread: Vec<_> = errors
+            .iter()
+            .map(|line| line["file"].as_str().unwrap())
+            .collect();
+        let expected: Vec<_> = gone.iter().map(|(_, (name, _))| name.as_str()).collect();
+        assert_eq!(unread, expected);
+        assert!(
+            errors.iter().all(|line| line["kind"] == "unread"),
+            "{errors:?}"
+        );
+    });
+}
+
+#[test]
+fn damage_is_reported_and_never_read_as_data() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let files =
+            [0, 1, 2].map(|number| (name(&format!("f-{number}.warc.gz")), pages(number, 60)));
+        for (name, bytes) in &files {
+            store(cluster, name, bytes).await.unwrap();
+        }
+        flip(&cluster.copy("one", &files[1].0), 3 * GROUP_SIZE + 5);
+        let ended = run(cluster, &job("cdx", "extract-cdx")).await;
+        assert_eq!(
+            (ended.state, ended.files, ended.failed),
+            (JobState::Done, 3, 1)
+        );
+        let errors = lines(cluster, &ended.id, Left::Errors).await;
+        let damaged: Vec<_> = errors
+            .iter()
+            .filter(|line| line["kind"] == "damaged")
+            .collect();
+        assert_eq!(damaged.len(), 1, "{errors:?}");
+        assert_eq!(damaged[0]["file"], files[1].0.as_str());
+        assert_eq!(damaged[0]["offset"], 3 * GROUP_SIZE);
+        let result = text(cluster, &ended.id, Left::Result).await;
+        let whole: BTreeSet<String> = index(&files).lines().map(ToOwned::to_owned).collect();
+        let found: BTreeSet<String> = result.lines().map(ToOwned::to_owned).collect();
+        assert!(found.is_subset(&whole), "what is there is true");
+        let lost = whole.len() - found.len();
+        assert!(
+            (1..12).contains(&lost),
+            "{lost} records lie in a damaged group"
+        );
+        let other = Submission {
+            replica: Some("two".parse().unwrap()),
+            ..job("other", "extract-cdx")
+        };
+        let other = run(cluster, &other).await;
+        assert!(other.is_whole(), "{other:?}");
+        assert_eq!(text(cluster, &other.id, Left::Result).await, index(&files));
+    });
+}
+
+#[test]
+fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let files = files_on_two_nodes(cluster, 6, 9).await;
+        let whole = run(cluster, &component("urls", URLS)).await;
+        assert!(whole.is_whole(), "{whole:?}");
+        let mut expected = String::new();
+        for number in 0..6 {
+            for page in 0..9 {
+                expected += &format!("http://site-{}.example/{number}/{page}\n", page % 7);
+            }
+        }
+        assert_eq!(text(cluster, &whole.id, Left::Result).await, expected);
+        assert_eq!(whole.files, files.len() as u64);
+
+        let endless = name("g-endless.warc.gz");
+        store(cluster, &endless, &pages(9, 1)).await.unwrap();
+        let researcher = researcher(cluster);
+        let job = component("endless", URLS);
+        researcher.submit(&job).await.unwrap();
+        eventually("all others are done", SOON, async || {
+            let status = researcher.find(&job.id).await.unwrap();
+            assert_eq!(status.state.has_ended(), false, "{status:?}");
+            (status.files == 6).then_some(())
+        })
+        .await;
+        // Others go on beside it.
+        let beside = run(cluster, &super::batch::job("beside", "file-list")).await;
+        assert!(beside.is_whole(), "{beside:?}");
+
+        let begun = Instant::now();
+        let cancelled = researcher.cancel(&job.id).await.unwrap();
+        let took = begun.elapsed();
+        assert_eq!(cancelled.state, JobState::Cancelled, "{cancelled:?}");
+        println!("cancelled after {took:?}");
+        assert!(took < Duration::from_secs(20), "{took:?}");
+        assert_eq!(text(cluster, &job.id, Left::Result).await, expected);
+        let once_more = researcher.cancel(&job.id).await.unwrap();
+        assert_eq!(once_more.ended, cancelled.ended);
+        for part in ["bitarchive-one", "bitarchive-one-2"] {
+            eventually("no job runs any more", SOON, async || {
+                let page = cluster.page(part);
+                let running = page
+                    .lines()
+                    .find(|line| line.starts_with("bitarchive_batch_jobs{"))
+                    .unwrap_or_else(|| panic!("no such series: {page}"));
+                running.ends_with(" 0").then_some(())
+            })
+            .await;
+        }
+
+        let limited = Submission {
+            file_time: Some(Duration::from_millis(300)),
+            ..component("limited", URLS)
+        };
+        let limited = run(cluster, &limited).await;
+        assert_eq!(
+            (limited.state, limited.failed),
+            (JobState::Done, 1),
+            "{limited:?}"
+        );
+        let errors = lines(cluster, &limited.id, Left::Errors).await;
+        assert_eq!(errors[0]["file"], endless.as_str());
+        assert_eq!(errors[0]["kind"], "component");
+    });
+}
+
+#[test]
+fn a_job_goes_on_after_every_part_was_away() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let files = files_on_two_nodes(cluster, 40, 120).await;
+        let expected = index(&files);
+        for part in [
+            REPOSITORY,
+            MONITORS[0],
+            "bitarchive-one",
+            "bitarchive-one-2",
+        ] {
+            let id = format!("without-{part}");
+            let job = job(&id, "extract-cdx");
+            researcher(cluster).submit(&job).await.unwrap();
+            cluster.stop(part).await;
+            cluster.start(part).await;
+            let ended = ended(&researcher(cluster), &job.id).await;
+            println!("{part}: {} restarts", ended.restarts);
+            assert!(ended.is_whole(), "{part}: {ended:?}");
+            assert_eq!(ended.files, 40, "{part}");
+            let result = text(cluster, &job.id, Left::Result).await;
+            assert!(result == expected, "{part}: another result");
+            let manifest = lines(cluster, &job.id, Left::Manifest).await;
+            let read: Vec<_> = manifest
+                .iter()
+                .skip(1)
+                .map(|line| line["file"].as_str().unwrap())
+                .collect();
+            let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(read, names, "{part}: each once");
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_what_to_do() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let researcher = researcher(cluster);
+        let refused = async |submission: Submission, words: &str| {
+            let error = researcher.submit(&submission).await.unwrap_err();
+            assert!(error.to_string().contains(words), "{words}: {error}");
+        };
+        refused(job("a", "make-coffee"), "batch jobs").await;
+        let argument = Submission {
+            arguments: vec![("colour".into(), "red".into())],
+            ..job("a", "file-list")
+        };
+        refused(argument, "colour").await;
+        let pattern = Submission {
+            files: Some("(".into()),
+            ..job("a", "file-list")
+        };
+        refused(pattern, "files").await;
+        let checksums = Submission {
+            replica: Some("three".parse().unwrap()),
+            ..job("a", "file-list")
+        };
+        refused(checksums, "three").await;
+        let unknown = Submission {
+            replica: Some("nine".parse().unwrap()),
+            ..job("a", "file-list")
+        };
+        refused(unknown, "nine").await;
+        let other_bytes = Submission {
+            code: Code::Component {
+                digest: Root::from_bytes([1; 32]),
+                bytes: Bytes::from_static(b"no component"),
+            },
+            ..job("a", "")
+        };
+        refused(other_bytes, "component").await;
+        // Bytes that are no component are taken, and refused by the nodes, in words.
+        store(cluster, &name("f.warc"), b"").await.unwrap();
+        let failed = run(cluster, &component("b", b"no component")).await;
+        assert_eq!(failed.state, JobState::Failed, "{failed:?}");
+        assert!(failed.reason.unwrap().contains("component"));
+        let readers = Researcher::new(cluster.channel("reader/ruth"), limits());
+        let error = readers.submit(&job("a", "file-list")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Refused(_)), "{error}");
+    });
+}

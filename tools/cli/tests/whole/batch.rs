@@ -1,0 +1,222 @@
+//! Batch jobs as people run them: parts are killed meanwhile, components misbehave, and the answer is whole or says why.
+
+use std::path::{Path, PathBuf};
+
+use archive_formats::warc::{Builder, Kind, Writer};
+use serde_json::Value;
+
+use crate::archive::{Archive, Dice, wait};
+
+/// Pages whose bytes shrink well: much to read, little to store.
+fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
+    let mut dice = Dice::new(file + 1);
+    let mut writer = Writer::gzip(Vec::new(), 6);
+    for page in 0..records {
+        let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");
+        let url = format!("http://site-{}.example/{file}/{page}", dice.roll(7));
+        let line = format!("<p>{} of {page} in {file}</p>\n", dice.roll(1_000_000));
+        let mut block = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<title>Page {page} of {file}</title>\n"
+        )
+        .into_bytes();
+        while block.len() < size {
+            block.extend_from_slice(line.as_bytes());
+        }
+        let record = Builder::new(Kind::Response, &id, "2026-11-21T19:14:09Z")
+            .target_uri(&url)
+            .content_type("application/http; msgtype=response");
+        let length = block.len() as u64;
+        let head = record.head(length).expect("a header");
+        writer
+            .write(&head, length, &mut block.as_slice())
+            .expect("written");
+    }
+    writer.into_inner()
+}
+
+/// Stores so many archive files, and says where they lie outside, too.
+fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = (0..count)
+        .map(|number| {
+            let path = archive.path(&format!("f-{number:03}.warc.gz"));
+            std::fs::write(&path, pages(number, records, size)).expect("write");
+            path
+        })
+        .collect();
+    let mut words = vec!["store"];
+    words.extend(paths.iter().map(|path| path.to_str().expect("text")));
+    archive.run(&words).expect(0);
+    paths
+}
+
+/// What `holdfast` makes of the same files on this machine.
+fn index(archive: &Archive, paths: &[PathBuf]) -> String {
+    let mut words = vec!["cdx"];
+    words.extend(paths.iter().map(|path| path.to_str().expect("text")));
+    archive.run(&words).expect(0).out
+}
+
+fn status(archive: &Archive, id: &str) -> Option<Value> {
+    let ran = archive.run(&["--json", "batch", "status", id]);
+    matches!(ran.code, 0 | 1).then(|| ran.json())
+}
+
+fn has_ended(status: &Value) -> bool {
+    ["done", "partial", "failed", "cancelled"]
+        .iter()
+        .any(|word| status["state"] == *word)
+}
+
+fn end_of(archive: &Archive, id: &str) -> Value {
+    let mut last = None;
+    wait("the end of a job", || {
+        last = status(archive, id).filter(has_ended);
+        last.is_some()
+    });
+    last.expect("a status")
+}
+
+fn hostile(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../archive/batch/tests/hostile")
+        .join(name)
+}
+
+#[test]
+fn a_job_survives_the_kill_of_every_part() {
+    let mut archive = Archive::processes(&[]);
+    let paths = store(&archive, 40, 20, 1 << 20);
+    let expected = index(&archive, &paths);
+    assert_eq!(expected.lines().count(), 800);
+    for part in ["repository", "monitor-one", "bitarchive-one"] {
+        let id = format!("without-{part}");
+        let words = [
+            "batch",
+            "run",
+            "extract-cdx",
+            "--replica",
+            "one",
+            "--detach",
+            "--id",
+            &id,
+        ];
+        assert_eq!(archive.run(&words).expect(0).out.trim(), id);
+        wait("the job runs", || {
+            status(&archive, &id).is_some_and(|status| status["state"] != "queued")
+        });
+        archive.kill(part);
+        archive.restart(part);
+        let ended = end_of(&archive, &id);
+        println!("{part}: begun again {} time(s)", ended["restarts"]);
+        assert_eq!(ended["state"], "done", "{part}: {ended:#}");
+        assert_eq!((&ended["files"], &ended["failed"]), (&40.into(), &0.into()));
+        let result = archive.run(&["batch", "output", &id]).expect(0).out;
+        assert!(result == expected, "{part}: another result");
+    }
+    archive.stop();
+}
+
+#[test]
+fn a_person_sees_what_runs_and_gets_what_came_of_it() {
+    let archive = Archive::start(&[]);
+    let jobs = archive.json(&["batch", "jobs"], 0);
+    let names: Vec<&str> = jobs["jobs"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|job| job["name"].as_str().expect("a name"))
+        .collect();
+    assert!(
+        names.contains(&"checksum") && names.contains(&"extract-cdx"),
+        "{names:?}"
+    );
+    let paths = store(&archive, 3, 4, 2000);
+    let at = |name: &str| archive.path(name).to_str().expect("text").to_owned();
+    let (result, errors, manifest) = (at("result"), at("errors"), at("manifest"));
+    let words = [
+        "batch",
+        "run",
+        "checksum",
+        "--arg",
+        "algorithm=blake3",
+        "-o",
+        &result,
+        "-e",
+        &errors,
+        "--manifest",
+        &manifest,
+    ];
+    archive.run(&words).expect(0);
+    let lines: String = paths
+        .iter()
+        .map(|path| {
+            let bytes = std::fs::read(path).expect("read");
+            let name = path.file_name().expect("a name").to_string_lossy();
+            format!("{name}##{}\n", blake3::hash(&bytes))
+        })
+        .collect();
+    assert_eq!(std::fs::read_to_string(&result).expect("read"), lines);
+    assert_eq!(std::fs::read_to_string(&errors).expect("read"), "");
+    let read = std::fs::read_to_string(&manifest).expect("read");
+    assert_eq!(read.lines().count(), 4, "the job, and three files: {read}");
+    // Nothing is overwritten.
+    archive.run(&words).expect(5);
+    assert_eq!(
+        archive.run(&["batch", "run", "file-list"]).expect(0).out,
+        "f-000.warc.gz\nf-001.warc.gz\nf-002.warc.gz\n"
+    );
+    let listed = archive.json(&["batch", "list", "--own"], 0);
+    assert_eq!(
+        listed["jobs"].as_array().expect("jobs").len(),
+        2,
+        "{listed:#}"
+    );
+    archive.run(&["batch", "run", "make-coffee"]).expect(2);
+    archive
+        .run(&["batch", "run", "extract-metadata", "--arg", "url=("])
+        .expect(2);
+    archive.run(&["batch", "status", "b-unknown"]).expect(1);
+    archive
+        .run(&["batch", "run", "file-list", "--as", "officer"])
+        .expect(5);
+    archive.stop();
+}
+
+#[test]
+fn components_that_misbehave_are_stopped_and_nobody_else_notices() {
+    let archive = Archive::start(&[]);
+    let paths = store(&archive, 4, 6, 5000);
+    let expected = index(&archive, &paths);
+    for (name, words, option) in [
+        ("endless.wat", "time", ["--file-timeout", "500 ms"]),
+        ("greedy.wat", "memory", ["--memory", "64 MB"]),
+        ("chatty.wat", "written more", ["--max-output", "1 MB"]),
+        ("trapping.wat", "unreachable", ["--memory", "64 MB"]),
+    ] {
+        let (id, beside) = (
+            format!("bad-{}", &name[..4]),
+            format!("beside-{}", &name[..4]),
+        );
+        let path = hostile(name);
+        let path = path.to_str().expect("text");
+        let bad = [
+            "batch", "run", "--wasm", path, "--detach", "--id", &id, option[0], option[1],
+        ];
+        archive.run(&bad).expect(0);
+        let good = ["batch", "run", "extract-cdx", "--id", &beside];
+        assert_eq!(archive.run(&good).expect(0).out, expected, "beside {name}");
+        let ended = end_of(&archive, &id);
+        let errors = archive.run(&["batch", "output", &id, "-e", "-"]);
+        let said = format!("{} {}", ended["reason"], errors.out);
+        println!("{name}: {} {said}", ended["state"]);
+        assert!(said.contains(words), "{name}: {said}: {ended:#}");
+        assert!(
+            ended["state"] == "failed" || ended["failed"] == 4,
+            "{name}: {ended:#}"
+        );
+    }
+    // Storing and reading go on.
+    archive.store("after.bin", 100_000);
+    archive.run(&["get", "after.bin", "-o", "-"]).expect(0);
+    archive.stop();
+}
