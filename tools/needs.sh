@@ -12,7 +12,9 @@ DEMO_NEEDS=(b3sum:b3sum python3:python3 wget:wget)
 # What the tests run beside the archive.
 TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount python3:python3 unshare:util-linux)
 # Outside judges of what the tests write, from PyPI.
-PYTHON_NEEDS=(warcio)
+PYTHON_NEEDS=(warcio cdxj-indexer)
+# What archive files are read with in benchmarks, beside those.
+PYTHON_BENCH_NEEDS=(warcio cdxj-indexer fastwarc)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2

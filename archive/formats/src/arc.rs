@@ -167,13 +167,15 @@ impl Line {
     }
 }
 
-/// `20080430204825` as `2008-04-30T20:48:25Z`; anything else as it is.
+/// `20080430204825` as `2008-04-30T20:48:25Z`, and digits behind that as parts of a second; anything else as it is.
 fn w3c_date(date: &[u8]) -> Vec<u8> {
     match (date.len(), std::str::from_utf8(date)) {
-        (14, Ok(text)) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+        (14..=18, Ok(text)) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
             let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+            let fraction = part(14, text.len());
+            let point = if fraction.is_empty() { "" } else { "." };
             format!(
-                "{}-{}-{}T{}:{}:{}Z",
+                "{}-{}-{}T{}:{}:{}{point}{fraction}Z",
                 part(0, 4),
                 part(4, 6),
                 part(6, 8),

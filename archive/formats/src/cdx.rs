@@ -5,6 +5,7 @@
 //! which are escaped. A line that cannot be read is an error with its place; the lines after it are read.
 //! Does not make captures out of records, and does not know what is in an index.
 
+mod exchange;
 mod extract;
 mod json;
 mod legend;
@@ -12,6 +13,7 @@ mod reader;
 mod sort;
 mod writer;
 
+pub use exchange::Exchanges;
 pub use extract::{Extracted, extract};
 pub use legend::{Field, InvalidLegend, Legend};
 pub use reader::{BadLine, ReadError, Reader};
@@ -41,7 +43,7 @@ pub struct Capture {
     pub redirect: Option<String>,
     /// Robot flags: `A` no archive, `F` no follow, `I` no index, …
     pub robots: Option<String>,
-    /// The length of the record as it is stored.
+    /// How many bytes a reader cuts out: [`End::index_length`](crate::warc::End::index_length).
     pub length: Option<u64>,
     /// Where the record begins in its file.
     pub offset: Option<u64>,

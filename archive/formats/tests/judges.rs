@@ -1,11 +1,39 @@
 //! What others say of what we write.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Command;
 
+use archive_formats::warc::Header;
 use sha2::{Digest as _, Sha256};
 
 use crate::files::{crawl, gzip, plain};
+
+#[test]
+fn the_warc_crate_reads_the_same_records() {
+    let records = crawl();
+    let unzipped = |file: &[u8]| {
+        let mut bytes = Vec::new();
+        let mut decoder = flate2::bufread::MultiGzDecoder::new(file);
+        decoder.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    for file in [plain(&records), unzipped(&gzip(&records))] {
+        let found: Vec<_> = warc::WarcReader::new(file.as_slice())
+            .iter_records()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(found.len(), records.len());
+        for (found, (head, block)) in found.iter().zip(&records) {
+            assert!(found.body() == block.as_slice(), "{}", found.warc_id());
+            let head = Header::parse(head);
+            assert_eq!(found.warc_version(), "1.1");
+            for name in ["WARC-Record-ID", "WARC-Type", "WARC-Target-URI"] {
+                let theirs = found.header(name.into());
+                assert_eq!(theirs.as_deref(), head.text_of(name).as_deref(), "{name}");
+            }
+        }
+    }
+}
 
 #[test]
 fn warcio_finds_no_fault_in_what_is_written() {

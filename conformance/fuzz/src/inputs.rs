@@ -5,12 +5,16 @@
 
 #[path = "inputs/files.rs"]
 pub(crate) mod files;
+#[path = "inputs/index.rs"]
+mod index;
 #[path = "inputs/journal.rs"]
 mod journal;
 #[path = "inputs/names.rs"]
 mod names;
 #[path = "inputs/proof.rs"]
 pub(crate) mod proof;
+#[path = "inputs/records.rs"]
+mod records;
 #[path = "inputs/words.rs"]
 pub(crate) mod words;
 
@@ -36,14 +40,21 @@ pub(crate) const fn target(
 /// All that need no RocksDB.
 pub const LIGHT: &[Target] = &[
     target("admission", proof::admission_seeds, proof::admission),
+    target("arc", records::arc_seeds, records::arc),
+    target("cdx", index::cdx_seeds, index::cdx),
     target("certificate", words::certificate_seeds, words::certificate),
     target("client_file", files::client_file_seeds, files::client_file),
+    target("date", index::date_seeds, index::date),
+    target("digest", index::digest_seeds, index::digest),
     target("envelope", proof::envelope_seeds, proof::envelope),
     target("file_name", names::file_name_seeds, names::file_name),
     target("groups", names::groups_seeds, names::groups),
+    target("gzip", records::gzip_seeds, records::gzip),
+    target("http", records::http_seeds, records::http),
     target("journal", journal::journal_seeds, journal::journal),
     target("outboard", proof::outboard_seeds, proof::outboard),
     target("points", words::points_seeds, words::points),
+    target("post", index::post_seeds, index::post),
     target("ranges", proof::ranges_seeds, proof::ranges),
     target("receipt", proof::receipt_seeds, proof::receipt),
     target("record_end", names::record_end_seeds, names::record_end),
@@ -54,11 +65,13 @@ pub const LIGHT: &[Target] = &[
     ),
     target("settings", files::settings_seeds, files::settings),
     target("sidecar", files::sidecar_seeds, files::sidecar),
+    target("surt", index::surt_seeds, index::surt),
     target("trust_file", proof::trust_file_seeds, proof::trust_file),
     target(
         "volume_label",
         files::volume_label_seeds,
         files::volume_label,
     ),
+    target("warc", records::warc_seeds, records::warc),
     target("words", words::words_seeds, words::words),
 ];

@@ -1,11 +1,11 @@
 //! What an index says of one record.
 //!
 //! Owns which records are captures, and what is said of them: what cdxj-indexer says unless it is told otherwise, so that
-//! the two can be held against each other. Does not resolve revisits, and does not join requests with responses.
+//! the two can be held against each other. Does not resolve revisits, and does not join requests with responses: [`Exchanges`](super::Exchanges) does.
 //!
 //! Captures are responses, revisits, and resources and metadata that are not `application/warc-fields`. Where it differs
 //! from cdxj-indexer 1.5.0, on purpose: the media type is in small letters; a response that is not HTTP has the type of
-//! its record; a record without a digest gets one only if it is whole; a record that is not whole has no length.
+//! its record; a record without a digest gets one only if it is whole.
 
 use std::io::{self, BufRead, Read};
 
@@ -44,7 +44,7 @@ pub fn extract<R: Read>(mut record: Record<'_, R>, file: &str) -> Result<Extract
     if let Some(capture) = &mut capture {
         capture.file = Some(file.to_owned());
         capture.offset = Some(end.offset);
-        capture.length = end.length;
+        capture.length = end.index_length;
         if end.complete {
             capture.digest = capture.digest.take().or(computed);
         }

@@ -103,6 +103,8 @@ struct Current {
     broken: bool,
     /// Where the member ended that it ends in, when another one was begun to find that out.
     ended: Option<u64>,
+    /// After damage in compressed data: where in the file reading goes on, or the file ends.
+    goes_on: Option<u64>,
 }
 
 impl<R: Read> Reader<R> {
@@ -214,6 +216,9 @@ impl<R: Read> Reader<R> {
         let Some((found, next)) = self.stream.resync(&starts)? else {
             return Ok(());
         };
+        if let Some(current) = &mut self.current {
+            current.goes_on = next.or((found.class == Class::Cut).then_some(found.offset));
+        }
         let words = match next {
             Some(next) if next == found.offset => found.words,
             Some(next) => format!("{}; goes on at offset {next}", found.words),

@@ -143,7 +143,8 @@ pub fn of_defect(defect: &Defect) -> Option<Violation> {
         severity,
         offset: defect.offset,
         record: defect.record.clone(),
-        clause: format!("ISO 28500:2017, {clause}"),
+        // Without a year: both editions say it, in the same clause.
+        clause: format!("ISO 28500, {clause}"),
         words: defect.words.clone(),
     })
 }

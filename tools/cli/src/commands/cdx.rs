@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use archive_daemon::ByteSize;
-use archive_formats::cdx::{Format, SortError, Sorter, extract};
+use archive_formats::cdx::{Capture, Exchanges, Format, SortError, Sorter, extract};
 use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
 
@@ -29,6 +29,7 @@ const HANDED_OVER: usize = 256 * 1024;
 #[command(after_help = "Examples:
   holdfast cdx *.warc.gz > index.cdxj
   holdfast cdx --format cdx11 -o index.cdx crawl/*.warc.gz
+  holdfast cdx --post-append crawl/*.warc.gz > index.cdxj
   holdfast get a.warc.gz -o - | holdfast cdx -")]
 pub(crate) struct Cdx {
     /// Archive files: WARC or ARC, plain, gzip or zstd; `-` is stdin
@@ -37,6 +38,12 @@ pub(crate) struct Cdx {
     /// How lines are written
     #[arg(long, value_enum, default_value_t = Form::Cdxj)]
     format: Form,
+    /// Make the keys of answers to POST and PUT from what was posted, too
+    ///
+    /// The request has to be the neighbour of its answer in the file, and one of them has to name the other in
+    /// WARC-Concurrent-To.
+    #[arg(short, long)]
+    post_append: bool,
     /// Where the index goes; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -110,7 +117,7 @@ impl Cdx {
         let work = || -> Result<Vec<Exit>, Failure> {
             let mut exits = Vec::new();
             while let Some(path) = next() {
-                exits.push(match one(path, format, sorter) {
+                exits.push(match self.one(path, format, sorter) {
                     Ok(exit) => exit,
                     Err(Stop::File(failure)) => {
                         tell(&failure.message);
@@ -135,6 +142,51 @@ impl Cdx {
         let exits: Result<Vec<_>, _> = ends.into_iter().collect();
         Ok(exits?.concat())
     }
+
+    /// Reads one file, and hands over its lines.
+    fn one(&self, path: &Path, format: &Format, sorter: &Mutex<Sorter>) -> Result<Exit, Stop> {
+        let file = open(path).map_err(Stop::File)?;
+        let name = path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        let mut told = Told::new(path);
+        let mut lines = String::new();
+        let mut exchanges = self.post_append.then(|| Exchanges::new(name.as_str()));
+        let mut reader = Reader::new(file);
+        loop {
+            let step = reader.next_record().and_then(|record| {
+                record
+                    .map(|record| match &mut exchanges {
+                        Some(exchanges) => exchanges.read(record),
+                        None => extract(record, &name),
+                    })
+                    .transpose()
+            });
+            let Some(extracted) = read(path, step).map_err(Stop::File)? else {
+                break;
+            };
+            told.defects(&extracted.end.defects);
+            if let Some(why) = extracted.omitted {
+                told.say(&format!(
+                    "offset {}: not in the index: {why}",
+                    extracted.end.offset
+                ));
+            }
+            if let Some(capture) = extracted.capture {
+                push(&mut lines, format, &capture);
+            }
+            if lines.len() >= HANDED_OVER {
+                hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
+            }
+        }
+        if let Some(capture) = exchanges.and_then(|mut exchanges| exchanges.finish()) {
+            push(&mut lines, format, &capture);
+        }
+        told.rest(&mut reader);
+        hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
+        Ok(told.exit())
+    }
 }
 
 /// Why the reading of a file ends.
@@ -145,40 +197,9 @@ enum Stop {
     Sort(SortError),
 }
 
-fn one(path: &Path, format: &Format, sorter: &Mutex<Sorter>) -> Result<Exit, Stop> {
-    let file = open(path).map_err(Stop::File)?;
-    let name = path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
-    let mut told = Told::new(path);
-    let mut lines = String::new();
-    let mut reader = Reader::new(file);
-    loop {
-        let step = reader
-            .next_record()
-            .and_then(|record| record.map(|record| extract(record, &name)).transpose());
-        let Some(extracted) = read(path, step).map_err(Stop::File)? else {
-            break;
-        };
-        told.defects(&extracted.end.defects);
-        if let Some(why) = extracted.omitted {
-            told.say(&format!(
-                "offset {}: not in the index: {why}",
-                extracted.end.offset
-            ));
-        }
-        if let Some(capture) = extracted.capture {
-            lines.push_str(&format.write(&capture));
-            lines.push('\n');
-        }
-        if lines.len() >= HANDED_OVER {
-            hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
-        }
-    }
-    told.rest(&mut reader);
-    hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
-    Ok(told.exit())
+fn push(lines: &mut String, format: &Format, capture: &Capture) {
+    lines.push_str(&format.write(capture));
+    lines.push('\n');
 }
 
 fn hand_over(lines: &mut String, sorter: &Mutex<Sorter>) -> Result<(), SortError> {

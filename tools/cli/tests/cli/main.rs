@@ -17,6 +17,7 @@ mod checks;
 mod files;
 mod help;
 mod holdfast;
+mod index_judges;
 #[path = "../../../../archive/client/tests/client/keeping.rs"]
 mod keeping;
 mod listings;

@@ -403,6 +403,7 @@ impl<R: Read> Reader<R> {
             line_start: true,
             broken: false,
             ended: None,
+            goes_on: None,
         });
     }
 }

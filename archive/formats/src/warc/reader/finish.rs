@@ -86,9 +86,19 @@ impl<R: Read> Reader<R> {
     /// The record is over.
     fn close(&mut self, complete: bool) -> Option<End> {
         let mut current = self.current.take()?;
-        current.end.complete = complete && current.end.announced.is_some();
+        let end = &mut current.end;
+        end.complete = complete && end.announced.is_some();
+        end.index_length = if self.stream.compression() == Compression::Plain {
+            Some(end.header_length + end.block_length)
+        } else if end.in_member > 0 || end.shared {
+            None
+        } else if complete {
+            end.length
+        } else {
+            current.goes_on.map(|at| at.saturating_sub(end.offset))
+        };
         if !complete {
-            current.end.length = None;
+            end.length = None;
         }
         Some(current.end)
     }

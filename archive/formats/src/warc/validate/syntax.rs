@@ -4,6 +4,8 @@
 
 use std::net::IpAddr;
 
+use crate::date::{Precision, WarcDate};
+
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -112,51 +114,9 @@ fn is_media_type(value: &[u8]) -> bool {
 
 /// A time in UTC: to the second in the edition of 2009, of any precision in that of 2017.
 fn is_date(value: &[u8], second: bool) -> bool {
-    const SHAPE: &[u8] = b"0000-00-00T00:00:00";
-    let Ok(text) = std::str::from_utf8(value) else {
-        return false;
-    };
-    let (stem, fraction) = match text.strip_suffix('Z') {
-        Some(time) => match time.split_once('.') {
-            Some((stem, fraction)) => (stem, Some(fraction)),
-            None => (time, None),
-        },
-        None => (text, None),
-    };
-    let is_day = !text.ends_with('Z');
-    let is_long = match stem.len() {
-        19 => !is_day,
-        16 => second && !is_day && fraction.is_none(),
-        10 | 7 | 4 => second && is_day,
-        _ => false,
-    };
-    let is_fraction = fraction.is_none_or(|digits| {
-        second
-            && (1..=9).contains(&digits.len())
-            && digits.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    let is_shaped = stem.bytes().zip(SHAPE).all(|(byte, &shape)| {
-        if shape == b'0' {
-            byte.is_ascii_digit()
-        } else {
-            byte == shape
-        }
-    });
-    if !is_long || !is_fraction || !is_shaped {
-        return false;
-    }
-    let part =
-        |from: usize, to: usize| stem.get(from..to).and_then(|part| part.parse::<i16>().ok());
-    let month = part(5, 7).unwrap_or(1);
-    let day = part(8, 10).unwrap_or(1);
-    let date = part(0, 4)
-        .zip(i8::try_from(month).ok())
-        .zip(i8::try_from(day).ok())
-        .map(|((year, month), day)| jiff::civil::Date::new(year, month, day).is_ok());
-    date == Some(true)
-        && part(11, 13).is_none_or(|hour| hour < 24)
-        && part(14, 16).is_none_or(|minute| minute < 60)
-        && part(17, 19).is_none_or(|second| second <= 60)
+    let text = std::str::from_utf8(value).ok();
+    let date = text.and_then(|text| text.parse::<WarcDate>().ok());
+    date.is_some_and(|date| second || date.precision() == Precision::Second)
 }
 
 #[cfg(test)]
@@ -178,6 +138,7 @@ mod tests {
             (Form::Date, "2016-02-29T10:11:12.0123456789Z", false, false),
             (Form::Date, "2016-02-29T10:11:12+01:00", false, false),
             (Form::Date, "20160229101112", false, false),
+            (Form::Date, "2016-12-31T23:59:60Z", false, false),
             (Form::Date, "", false, false),
             (Form::Uri, "http://a/%41", true, true),
             (Form::Uri, "http://a/%4", false, false),

@@ -1,0 +1,204 @@
+//! Captures of requests that had a body: a response, and the request beside it, make one key.
+//!
+//! Owns which records are of one exchange, as cdxj-indexer has it: neighbours in the file with one URL, of which one
+//! names the other in WARC-Concurrent-To. The key of the response to a POST or PUT is made from what was posted
+//! ([`post`](crate::post)); all other captures are as without. Where it differs from cdxj-indexer 1.5.0, on purpose: either
+//! may name the other, and the first value does not hide the further ones; a revisit is an answer, too.
+//! Holds one capture back, until the record behind it is read; does not look further than that.
+
+use std::io::Read;
+
+use super::{Capture, Extracted, extract};
+use crate::http::{Body, BodyError, Head, HeadError, Limits, Start};
+use crate::post::{self, Appended};
+use crate::surt::UrlKey;
+use crate::warc::{Header, Kind, ReadError, Record};
+
+/// The longest head of a request that is read.
+const HEAD_LIMIT: usize = 1 << 20;
+
+/// How much of a body without a length is looked at.
+const UNKNOWN_LENGTH: u64 = 8192;
+
+/// Makes the captures of one file, and joins requests with their responses.
+#[derive(Debug)]
+pub struct Exchanges {
+    file: String,
+    before: Option<Half>,
+}
+
+/// A record that its neighbour may belong to.
+#[derive(Debug)]
+struct Half {
+    id: String,
+    url: String,
+    concurrent_to: Vec<String>,
+    side: Side,
+    capture: Option<Capture>,
+}
+
+#[derive(Debug)]
+enum Side {
+    Request(Option<Posted>),
+    Response,
+    Neither,
+}
+
+/// What a POST or PUT asked for.
+#[derive(Debug)]
+struct Posted {
+    method: String,
+    appended: Appended,
+}
+
+impl Exchanges {
+    /// Begins with the file of this name.
+    pub fn new(file: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            before: None,
+        }
+    }
+
+    /// Reads the next record of the file to its end. The capture that is there then is of this record or of the one before
+    /// it; the omission and the end are of this record.
+    pub fn read<R: Read>(&mut self, record: Record<'_, R>) -> Result<Extracted, ReadError> {
+        let mut half = Half::of(record.header(), record.kind());
+        let mut extracted = if record.kind() == Kind::Request {
+            let (posted, end) = posted(record, &half.url)?;
+            half.side = Side::Request(posted);
+            Extracted {
+                capture: None,
+                omitted: None,
+                end,
+            }
+        } else {
+            extract(record, &self.file)?
+        };
+        half.capture = extracted.capture.take();
+        extracted.capture = match self.before.take() {
+            Some(before) if before.is_concurrent(&half) => join(before, half),
+            before => {
+                self.before = Some(half);
+                before.and_then(|half| half.capture)
+            }
+        };
+        Ok(extracted)
+    }
+
+    /// The capture that was held back, at the end of the file.
+    pub fn finish(&mut self) -> Option<Capture> {
+        self.before.take()?.capture
+    }
+}
+
+impl Half {
+    fn of(header: &Header, kind: Kind) -> Self {
+        let side = match kind {
+            Kind::Response | Kind::Revisit => Side::Response,
+            Kind::Request => Side::Request(None),
+            Kind::Warcinfo
+            | Kind::Resource
+            | Kind::Metadata
+            | Kind::Conversion
+            | Kind::Continuation
+            | Kind::ArcHeader
+            | Kind::Unknown => Side::Neither,
+        };
+        let text = |name| header.uri(name).unwrap_or_default().into_owned();
+        Self {
+            id: text("WARC-Record-ID"),
+            url: text("WARC-Target-URI"),
+            concurrent_to: header
+                .all("WARC-Concurrent-To")
+                .map(|id| bare(&id).to_owned())
+                .collect(),
+            side,
+            capture: None,
+        }
+    }
+
+    fn is_concurrent(&self, next: &Self) -> bool {
+        let one_asks_one_answers = matches!(
+            (&self.side, &next.side),
+            (Side::Request(_), Side::Response) | (Side::Response, Side::Request(_))
+        );
+        let names = |one: &Self, other: &Self| {
+            !other.id.is_empty() && one.concurrent_to.iter().any(|id| *id == other.id)
+        };
+        one_asks_one_answers && self.url == next.url && (names(next, self) || names(self, next))
+    }
+}
+
+fn bare(id: &[u8]) -> &str {
+    let id = str::from_utf8(id).unwrap_or_default().trim();
+    id.strip_prefix('<')
+        .and_then(|id| id.strip_suffix('>'))
+        .unwrap_or(id)
+}
+
+/// The capture of an exchange, under the key of what was asked.
+fn join(one: Half, other: Half) -> Option<Capture> {
+    let (posted, capture) = match (one.side, other.side) {
+        (Side::Request(posted), _) => (posted, other.capture),
+        (_, Side::Request(posted)) => (posted, one.capture),
+        (Side::Response | Side::Neither, _) => (None, one.capture.or(other.capture)),
+    };
+    let mut capture = capture?;
+    if let Some(posted) = posted {
+        capture.key = UrlKey::of(&posted.appended.url).as_str().to_owned();
+        capture
+            .extra
+            .push(("requestBody".to_owned(), posted.appended.body));
+        capture
+            .extra
+            .push(("method".to_owned(), posted.method.to_ascii_uppercase()));
+    }
+    Some(capture)
+}
+
+/// What a request asked for, if it had a body to ask with; and its end.
+fn posted<R: Read>(
+    mut record: Record<'_, R>,
+    url: &str,
+) -> Result<(Option<Posted>, crate::warc::End), ReadError> {
+    let head = match Head::read(&mut record, HEAD_LIMIT) {
+        Ok(head) => Some(head),
+        Err(HeadError::TooLarge { .. }) => None,
+        Err(HeadError::Io(error)) => return Err(error.into()),
+    };
+    let mut posted = None;
+    if let Some(head) = head
+        && let Start::Request { method, .. } = head.start()
+        && let Some(method) = ["POST", "PUT"]
+            .iter()
+            .find(|known| method.eq_ignore_ascii_case(known.as_bytes()))
+    {
+        let body = body(&head, &mut record)?;
+        let appended = post::append(url, method, head.get("Content-Type"), &body);
+        posted = appended.map(|appended| Posted {
+            method: (*method).to_owned(),
+            appended,
+        });
+    }
+    Ok((posted, record.end()?))
+}
+
+/// As much of the body as its header says, within what a key looks at.
+fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, ReadError> {
+    let length = match head.get("Content-Length") {
+        // A length that is none is not believed, and neither is what it is the length of.
+        Some(_) => head.content_length().unwrap_or(0),
+        None => UNKNOWN_LENGTH,
+    };
+    let mut body = Vec::new();
+    let limit = length.min(post::MAX_BODY as u64);
+    let limits = Limits::default();
+    let decoded = Body::decoded(head, record, limits);
+    match decoded.take(limit).read_to_end(&mut body) {
+        Ok(_) => {}
+        Err(error) if BodyError::of(&error).is_some() => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(body)
+}

@@ -1,0 +1,336 @@
+//! Archive files, and the HTTP messages in them.
+
+use std::io::{Cursor, Read as _};
+
+use archive_formats::arc;
+use archive_formats::cdx::{Exchanges, extract};
+use archive_formats::defect::{Action, Policy};
+use archive_formats::http::{Body, BodyError, Chunked, Head, Limits};
+use archive_formats::warc::{Builder, End, Kind, Options, Reader, Writer, validate};
+
+const DATE: &str = "2026-11-21T19:14:09Z";
+const RESPONSE: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+const REQUEST: &[u8] =
+    b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n\r\na=1&b=2";
+const ARC: &[u8] = b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 75\n1 0 X\nURL IP-address Archive-date Content-type Archive-length\n\n\n\
+http://a.b/c d 1.2.3.4 20140216050221 text/html 26\nHTTP/1.1 200 OK\r\n\r\nhello\n\n\nhttp://a.b/e ::1 201402160502210000 text/html -1\nrest\n";
+
+fn records() -> Vec<(Vec<u8>, &'static [u8])> {
+    let of = |kind, number: u32| Builder::new(kind, &format!("urn:uuid:{number}"), DATE);
+    let http = "application/http; msgtype=response";
+    [
+        (
+            of(Kind::Warcinfo, 1).content_type("application/warc-fields"),
+            &b"software: x\r\n"[..],
+        ),
+        (
+            of(Kind::Request, 2)
+                .target_uri("http://a.b/a")
+                .concurrent_to("urn:uuid:3"),
+            REQUEST,
+        ),
+        (
+            of(Kind::Response, 3)
+                .target_uri("http://a.b/a")
+                .content_type(http),
+            RESPONSE,
+        ),
+        (
+            of(Kind::Resource, 4)
+                .target_uri("dns:a.b")
+                .content_type("text/dns"),
+            b"x",
+        ),
+        (
+            Builder::identical_payload("urn:uuid:5", DATE, "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
+                .target_uri("http://a.b/a")
+                .refers_to_capture("http://a.b/a", DATE),
+            b"HTTP/1.1 200 OK\r\n\r\n",
+        ),
+        (of(Kind::Metadata, 6).content_type("text/anvl"), b""),
+    ]
+    .into_iter()
+    .map(|(builder, block)| (builder.head(block.len() as u64).unwrap(), block))
+    .collect()
+}
+
+fn file(mut writer: Writer<Vec<u8>>) -> Vec<u8> {
+    for (head, mut block) in records() {
+        writer.write(&head, block.len() as u64, &mut block).unwrap();
+    }
+    writer.into_inner()
+}
+
+/// Files of every compression, good and with what is seen in bad ones.
+pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
+    let (plain, gzip) = (
+        file(Writer::plain(Vec::new())),
+        file(Writer::gzip(Vec::new(), 6)),
+    );
+    let with_line_feeds = plain
+        .iter()
+        .copied()
+        .filter(|byte| *byte != b'\r')
+        .collect();
+    let cut = gzip[..gzip.len() - 9].to_vec();
+    let flipped = gzip
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| byte ^ u8::from(at == 300))
+        .collect();
+    let folded = b"WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: <http://a/\r\n b>\r\nWARC-Date: 2016\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n";
+    // `a` in a frame as the specification of Zstandard has it: raw block, one byte.
+    let zstd = b"\x28\xb5\x2f\xfd\x20\x01\x09\x00\x00a\x5d\x2a\x4d\x18\x01\x00\x00\x00z";
+    vec![
+        plain,
+        gzip,
+        with_line_feeds,
+        cut,
+        flipped,
+        folded.to_vec(),
+        zstd.to_vec(),
+        ARC.to_vec(),
+    ]
+}
+
+/// What is read is bounded, in order and located; a second reading is the first one.
+pub(super) fn warc(input: &[u8]) {
+    let first = ends(input, Policy::all(Action::Report));
+    assert_eq!(
+        first,
+        ends(input, Policy::all(Action::Report)),
+        "reading is repeatable"
+    );
+    assert!(first.is_sorted_by_key(|end| (end.offset, end.position)));
+    let length = input.len() as u64;
+    for end in &first {
+        assert!(end.offset <= length && end.length.is_none_or(|l| end.offset + l <= length));
+        if let Some(index) = end.index_length {
+            assert!(end.offset + index <= length, "{end:?}");
+        }
+        for defect in &end.defects {
+            assert!(defect.offset <= length, "{defect}");
+        }
+    }
+    // What a whole record says it is can be cut out, and read alone.
+    for end in first
+        .iter()
+        .filter(|end| end.complete && end.defects.is_empty())
+        .take(4)
+    {
+        let Some(index) = end.index_length else {
+            continue;
+        };
+        let span =
+            usize::try_from(end.offset).unwrap()..usize::try_from(end.offset + index).unwrap();
+        let alone = ends(&input[span], Policy::all(Action::Report));
+        if let Some(alone) = alone
+            .first()
+            .filter(|alone| alone.announced == end.announced)
+        {
+            assert_eq!(alone.header_length, end.header_length, "{end:?}");
+        }
+    }
+    let _lenient = ends(input, Policy::lenient());
+    let _strict = ends(input, Policy::strict());
+    let mut exchanges = Exchanges::new("a.warc.gz");
+    let mut reader = Reader::new(input);
+    loop {
+        match reader
+            .next_record()
+            .and_then(|r| r.map(|r| exchanges.read(r)).transpose())
+        {
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(error) => panic!("bytes in memory cannot fail: {error}"),
+        }
+    }
+    exchanges.finish();
+    rewritten(input);
+}
+
+fn ends(input: &[u8], policy: Policy) -> Vec<End> {
+    let options = Options {
+        policy,
+        header_limit: 4096,
+        ..Options::default()
+    };
+    let mut reader = Reader::with_options(input, options);
+    let mut ends = Vec::new();
+    // A refusal is an answer, too: whoever asks again reads on behind it. Every answer moves on.
+    for _ in 0..=2 * input.len() + 2000 {
+        match reader.next_record() {
+            Ok(None) => return ends,
+            Ok(Some(record)) => {
+                let (kind, version, header) =
+                    (record.kind(), record.version(), record.header().clone());
+                if let Ok(end) = record.end() {
+                    let _violations = validate(kind, version, &header, &end);
+                    ends.push(end);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+    panic!("the reader does not come to an end");
+}
+
+/// What can be copied reads back as it was.
+fn rewritten(input: &[u8]) {
+    let mut reader = Reader::new(input);
+    let mut plain = Writer::plain(Vec::new());
+    let mut headers = Vec::new();
+    while let Ok(Some(record)) = reader.next_record() {
+        let header = record.header().raw().to_vec();
+        let is_arc = record.version().is_arc();
+        match plain.copy(record) {
+            Ok((_, end)) if end.complete && !is_arc => headers.push((header, end.block_length)),
+            Ok(_) | Err(_) => return,
+        }
+    }
+    let file = plain.into_inner();
+    let mut reader = Reader::new(file.as_slice());
+    for (header, length) in headers {
+        let Ok(Some(record)) = reader.next_record() else {
+            panic!("a record that was copied is gone");
+        };
+        assert_eq!(record.header().raw(), header);
+        assert_eq!(record.end().unwrap().block_length, length);
+    }
+}
+
+pub(super) fn gzip_seeds() -> Vec<Vec<u8>> {
+    vec![
+        file(Writer::gzip(Vec::new(), 1)),
+        file(Writer::gzip(Vec::new(), 9)),
+        b"\x1f\x8b\x08\x1c\0\0\0\0\0\0\x02\0slname\0comment\0\x03\0\0\0\0\0\0\0\0\0".to_vec(),
+    ]
+}
+
+/// Members around any deflated bytes: `input` is what is in one, or it is a file.
+pub(super) fn gzip(input: &[u8]) {
+    warc(input);
+    let mut whole = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".to_vec();
+    whole.extend_from_slice(input);
+    ends(&whole, Policy::all(Action::Report));
+    // Behind damage a good file is found again.
+    let good = file(Writer::gzip(Vec::new(), 6));
+    let found = ends(&[input, &good].concat(), Policy::all(Action::Report));
+    if !input.starts_with(b"\x1f\x8b") {
+        assert!(found.len() <= input.len() + 6);
+    }
+}
+
+pub(super) fn arc_seeds() -> Vec<Vec<u8>> {
+    vec![
+        ARC.to_vec(),
+        b"http://a/x y 1.2.3.4 20080430204825 text/html 200 ABC - 77 f.arc 12".to_vec(),
+        b"dns:a 1.2.3.4 200804302048 text/dns 0".to_vec(),
+    ]
+}
+
+/// A line, and a file of it.
+pub(super) fn arc(input: &[u8]) {
+    let line = input
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    if let Some(read) = arc::Line::parse(line) {
+        assert!(!read.url.is_empty() && !read.url.contains(&b'\n'));
+        assert!(line.starts_with(&read.url), "the URL is the beginning");
+    }
+    let version = b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 5\n1 0 X\n";
+    let file = [&version[..], input].concat();
+    ends(&file, Policy::all(Action::Report));
+    let mut reader = Reader::new(file.as_slice());
+    while let Some(record) = reader.next_record().unwrap() {
+        extract(record, "a.arc").unwrap();
+    }
+}
+
+pub(super) fn http_seeds() -> Vec<Vec<u8>> {
+    let with = |head: &str, body: &[u8]| {
+        [
+            format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes(),
+            body,
+        ]
+        .concat()
+    };
+    let gzip =
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04\x00\x43\xbe\xb7\xe8\x01\x00\x00\x00";
+    vec![
+        RESPONSE.to_vec(),
+        REQUEST.to_vec(),
+        with("Content-Encoding: gzip", gzip),
+        with(
+            "Content-Encoding: deflate",
+            b"\x78\x9c\x4b\x04\x00\x00\x62\x00\x62",
+        ),
+        with("Content-Encoding: br", b"\x0b\x00\x80a\x03"),
+        with(
+            "Content-Encoding: zstd",
+            b"\x28\xb5\x2f\xfd\x20\x01\x09\x00\x00a",
+        ),
+        with(
+            "Content-Encoding: gzip, br, identity\r\nTransfer-Encoding: gzip, chunked",
+            b"3;x=y\r\nabc\r\n0\r\nT: 1\r\n\r\n",
+        ),
+        b"HTTP/1.0 200\nA: b\n c\nContent-Length: 9\n\nab".to_vec(),
+        b"no head at all".to_vec(),
+    ]
+}
+
+const BOUND: Limits = Limits {
+    output: 1 << 16,
+    ratio: 1100,
+    codings: 3,
+};
+
+pub(super) fn http(input: &[u8]) {
+    let mut rest = Cursor::new(input);
+    let Ok(head) = Head::read(&mut rest, 8192) else {
+        return;
+    };
+    let at = usize::try_from(rest.position()).unwrap();
+    assert_eq!(
+        [head.raw(), head.unread()].concat(),
+        input[..at],
+        "kept as it is"
+    );
+    let body = &input[at..];
+    for body in [Body::entity(&head, body), Body::decoded(&head, body, BOUND)] {
+        read(body, 1 << 20);
+    }
+    let decoded = read(Body::decoded(&head, body, BOUND), u64::MAX);
+    if head.get("Content-Encoding").is_some()
+        && !head
+            .list("Content-Encoding")
+            .all(|name| name.eq_ignore_ascii_case(b"identity"))
+    {
+        assert!(
+            decoded.len() <= input.len().max(1 << 16) + 1,
+            "{} bytes",
+            decoded.len()
+        );
+    }
+    let mut chunked = Chunked::new(Cursor::new(input));
+    let mut out = Vec::new();
+    match chunked.read_to_end(&mut out) {
+        Ok(_) => {}
+        Err(error) => assert!(BodyError::of(&error).is_some(), "{error}"),
+    }
+    assert!(
+        out.len() <= input.len(),
+        "chunks hold no more than there is"
+    );
+}
+
+fn read(body: Body<'_>, limit: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    match body.take(limit).read_to_end(&mut out) {
+        Ok(_) => {}
+        Err(error) => assert!(BodyError::of(&error).is_some(), "{error}"),
+    }
+    out
+}

@@ -1,0 +1,317 @@
+//! `holdfast cdx` against cdxj-indexer: the same key, timestamp, offset and length for every capture, on the files of other
+//! projects and on files that are made here.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use archive_formats::warc::{Builder, Kind, Writer};
+
+use crate::holdfast::{Ran, executable, run};
+
+/// Where the two differ, and why. A file that is not here has the same captures; one that is here has others.
+const DEVIATIONS: [(&str, Theirs, &str); 8] = [
+    (
+        "archivesunleashed_aut/badexample.arc.gz",
+        Theirs::Stops,
+        "all records lie in one gzip member: it refuses the file, we name the captures without a length",
+    ),
+    (
+        "iipc_webarchive-commons/IAH-20080430204825-00000-blackbook-truncated.arc",
+        Theirs::Stops,
+        "a record has no line end behind it: it takes what follows for no archive, we go on at the next record",
+    ),
+    (
+        "iipc_webarchive-commons/link-extraction-test.warc",
+        Theirs::Stops,
+        "a Content-Length is wrong by one: it stops within the next header, we find the next record",
+    ),
+    (
+        "oduwsdl_ipwb/broken.warc",
+        Theirs::Stops,
+        "a Content-Length is too small: it stops within the block, we count the record as long as it says and go on",
+    ),
+    (
+        "oduwsdl_ipwb/variableSizedDates.warc",
+        Theirs::Stops,
+        "dates such as 2014 and 2014-02 are dates in WARC 1.1: it stops, we take the beginning of what they name",
+    ),
+    (
+        "webrecorder_warcio/bad.arc",
+        Theirs::Differs,
+        "two lines say no length: it takes none for nothing, we take what comes before the next record",
+    ),
+    (
+        "webrecorder_warcio/example-bad-non-chunked.warc.gz",
+        Theirs::Stops,
+        "all records lie in one gzip member: it refuses the file, we name the captures without a length",
+    ),
+    (
+        "webrecorder_warcio/example-wrong-chunks.warc.gz",
+        Theirs::Stops,
+        "a record lies in several gzip members: it takes the second for no archive, we read it across them",
+    ),
+];
+
+/// What cdxj-indexer does with a file on which we differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Theirs {
+    /// It ends with an error and has written nothing.
+    Stops,
+    /// It has other lines.
+    Differs,
+}
+
+/// cdxj-indexer, if it is there.
+fn judge() -> bool {
+    let is_there = Command::new("cdxj-indexer").arg("--help").output().is_ok();
+    if !is_there {
+        eprintln!("SKIPPED: cdxj-indexer is not on PATH (pip install cdxj-indexer)");
+    }
+    is_there
+}
+
+fn theirs(path: &Path, options: &[&str]) -> Ran {
+    run(Command::new("cdxj-indexer")
+        .arg("-s")
+        .args(options)
+        .arg(path))
+}
+
+fn ours(path: &Path, options: &[&str]) -> Ran {
+    run(executable().arg("cdx").args(options).arg(path))
+}
+
+/// Key, timestamp, offset and length of every line.
+fn places(index: &str) -> Vec<String> {
+    let mut places: Vec<String> = index
+        .lines()
+        .map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let (key, timestamp) = (words.next().expect("a key"), words.next().expect("a date"));
+            let json: serde_json::Value =
+                serde_json::from_str(words.next().expect("JSON")).expect("JSON");
+            format!("{key} {timestamp} {} {}", json["offset"], json["length"])
+        })
+        .collect();
+    places.sort_unstable();
+    places
+}
+
+#[test]
+fn samples_have_the_captures_that_cdxj_indexer_sees() {
+    let Some(folder) = std::env::var_os("HOLDFAST_SAMPLES").map(PathBuf::from) else {
+        eprintln!("SKIPPED: HOLDFAST_SAMPLES names no folder with sample files");
+        return;
+    };
+    if !judge() {
+        return;
+    }
+    let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).expect("MANIFEST.tsv");
+    let files: Vec<&str> = manifest
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    let deviations: BTreeMap<_, _> = DEVIATIONS.iter().map(|(f, what, _)| (*f, *what)).collect();
+    let compare = |file: &str| {
+        let path = folder.join(file);
+        let (ours, theirs) = (ours(&path, &[]), theirs(&path, &[]));
+        assert!(!ours.err.contains("panicked"), "{ours:?}");
+        let (here, there) = (places(&ours.out), places(&theirs.out));
+        match deviations.get(file) {
+            None => assert_eq!(here, there, "{file}: {}", theirs.err),
+            Some(Theirs::Stops) => {
+                assert!(theirs.code != 0 && there.is_empty(), "{file}: {theirs:?}");
+                assert!(!here.is_empty(), "{file}");
+            }
+            Some(Theirs::Differs) => {
+                assert_eq!(theirs.code, 0, "{file}: {theirs:?}");
+                assert!(here != there, "{file} does not differ any more");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for half in files.chunks(files.len().div_ceil(2)) {
+            let compare = &compare;
+            scope.spawn(move || half.iter().for_each(|file| compare(file)));
+        }
+    });
+    eprintln!(
+        "{} files of {} are the same",
+        files.len() - DEVIATIONS.len(),
+        files.len()
+    );
+}
+
+const DATE: &str = "2026-11-21T19:14:09Z";
+const HTTP: &str = "application/http; msgtype=response";
+
+/// A file with every type of record, and the same with what was posted.
+struct File {
+    writer: Writer<Vec<u8>>,
+    number: u32,
+}
+
+impl File {
+    fn put(&mut self, record: &Builder, block: &[u8]) {
+        let length = u64::try_from(block.len()).expect("a length");
+        let head = record.head(length).expect("a header");
+        let mut block = block;
+        self.writer
+            .write(&head, length, &mut block)
+            .expect("written");
+    }
+
+    fn next(&mut self, kind: Kind) -> Builder {
+        self.number += 1;
+        Builder::new(kind, &format!("urn:uuid:{}", self.number), DATE)
+    }
+
+    /// A request and its answer, either of them first.
+    fn exchange(&mut self, url: &str, request: &[u8], is_answer_first: bool) {
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>done";
+        let (first, second) = (self.number + 1, self.number + 2);
+        let to = |builder: Builder, number| builder.concurrent_to(&format!("urn:uuid:{number}"));
+        let (response, asked) = if is_answer_first {
+            let response = self.next(Kind::Response);
+            (response, to(self.next(Kind::Request), first))
+        } else {
+            let asked = self.next(Kind::Request);
+            (to(self.next(Kind::Response), first), asked)
+        };
+        assert_eq!(self.number, second);
+        let response = response.target_uri(url).content_type(HTTP);
+        let asked = asked
+            .target_uri(url)
+            .content_type("application/http; msgtype=request");
+        if is_answer_first {
+            self.put(&response, answer);
+            self.put(&asked, request);
+        } else {
+            self.put(&asked, request);
+            self.put(&response, answer);
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    let mut file = std::fs::File::create_new(path).expect("create");
+    file.write_all(bytes).expect("write");
+}
+
+fn made(writer: Writer<Vec<u8>>) -> Vec<u8> {
+    let mut file = File { writer, number: 0 };
+    let url = "http://www.example.org/b?z=1&a=2";
+    let record = file.next(Kind::Warcinfo);
+    file.put(
+        &record.content_type("application/warc-fields"),
+        b"software: a test\r\n",
+    );
+    for (kind, content_type) in [
+        (Kind::Resource, "text/plain"),
+        (Kind::Metadata, "text/anvl"),
+        (Kind::Metadata, "application/warc-fields"),
+        (Kind::Conversion, "text/plain"),
+    ] {
+        let record = file.next(kind).target_uri(url).content_type(content_type);
+        file.put(&record, b"via: x\r\n");
+    }
+    let original = file.next(Kind::Response).target_uri(url).content_type(HTTP);
+    file.put(&original, b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+    let digest = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
+    let revisit = Builder::identical_payload("urn:uuid:r", DATE, digest)
+        .target_uri(url)
+        .content_type(HTTP)
+        .refers_to_capture(url, DATE);
+    file.put(&revisit, b"HTTP/1.1 200 OK\r\n\r\n");
+    file.number += 1;
+    let bodies: [(&str, &str, &[u8]); 7] = [
+        (
+            "POST",
+            "application/x-www-form-urlencoded",
+            b"a=1&b=%C3%A6+c",
+        ),
+        (
+            "POST",
+            "application/json; charset=utf-8",
+            br#"{"a": 1, "b": {"a": [2.5, true, null]}}"#,
+        ),
+        ("POST", "text/plain", b"not JSON at all"),
+        ("POST", "application/octet-stream", b"\x00\xff\x10"),
+        (
+            "POST",
+            "multipart/form-data; boundary=XY",
+            b"--XY\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\nvalue\r\n--XY--\r\n",
+        ),
+        ("PUT", "application/x-www-form-urlencoded", b"x=y"),
+        ("GET", "application/x-www-form-urlencoded", b""),
+    ];
+    for (number, (method, content_type, body)) in bodies.into_iter().enumerate() {
+        let head = format!(
+            "{method} /form HTTP/1.1\r\nHost: example.org\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let request = [head.as_bytes(), body].concat();
+        let url = format!("http://example.org/form/{number}");
+        file.exchange(&url, &request, number % 2 == 0);
+    }
+    file.writer.into_inner()
+}
+
+#[test]
+fn what_is_written_here_has_the_lines_that_cdxj_indexer_writes() {
+    if !judge() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, bytes) in [
+        ("a.warc", made(Writer::plain(Vec::new()))),
+        ("a.warc.gz", made(Writer::gzip(Vec::new(), 6))),
+    ] {
+        let path = directory.path().join(name);
+        write(&path, &bytes);
+        for options in [&[][..], &["-p"]] {
+            let (ours, theirs) = (ours(&path, options), theirs(&path, options));
+            assert_eq!((ours.code, theirs.code), (0, 0), "{ours:?} {theirs:?}");
+            // With -p it has read the block before it computes a digest, and gives that of nothing.
+            let lines = |index: &str| -> Vec<String> {
+                let is_whole = options.is_empty();
+                index
+                    .lines()
+                    .map(|line| match line.split_once("\"digest\": ") {
+                        Some((before, rest)) if !is_whole => {
+                            let (_digest, after) = rest.split_once(", ").expect("a length");
+                            format!("{before}{after}")
+                        }
+                        _ => line.to_owned(),
+                    })
+                    .collect()
+            };
+            let (ours, theirs) = (lines(&ours.out), lines(&theirs.out));
+            assert_eq!(ours, theirs, "{name} {options:?}");
+            assert_eq!(ours.len(), 11);
+        }
+    }
+}
+
+#[test]
+fn what_was_posted_is_in_the_key() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.warc.gz");
+    write(&path, &made(Writer::gzip(Vec::new(), 6)));
+    let index = ours(&path, &["--post-append"]).expect(0).out;
+    for key in [
+        "org,example)/form/0?__wb_method=post&a=1&b=%c3%a6%20c ",
+        "org,example)/form/3?__wb_method=post&__wb_post_data=ap8q ",
+        "org,example)/form/5?__wb_method=put&x=y ",
+        "org,example)/form/6 ",
+    ] {
+        let found = index.lines().any(|line| line.starts_with(key));
+        assert!(found, "{key} in {index}");
+    }
+    assert_eq!(index.matches("\"method\": \"POST\"").count(), 5);
+    let plain = ours(&path, &[]).expect(0).out;
+    assert!(!plain.contains("__wb_method") && !plain.contains("requestBody"));
+}
