@@ -20,10 +20,9 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent, Stored};
 use archive_model::{FileName, Root};
-use tokio::time::{Instant, sleep};
 
 /// No promise may take longer to be shown.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What came of the promises that one implementation was held to.
 #[derive(Debug, Default)]
@@ -108,20 +107,6 @@ async fn store(archive: &dyn Ingest, name: &FileName, bytes: &[u8]) -> Result<St
 async fn bring(archive: &dyn Ingest, deposit: &Deposit) -> Result<Stored, ClientError> {
     let ignore = |_: StoreEvent<'_>| {};
     archive.store(deposit, &ignore).await
-}
-
-/// Stores what was just refused or cut under this name. A node may still be putting away what came of that; the archive
-/// then says to come again later, which is soon.
-async fn bring_again(archive: &dyn Ingest, deposit: &Deposit) -> Result<Stored, ClientError> {
-    let end = Instant::now() + PATIENCE / 2;
-    loop {
-        match bring(archive, deposit).await {
-            Err(ClientError::NotEnoughReplicas(_)) if Instant::now() < end => {
-                sleep(Duration::from_millis(100)).await;
-            }
-            answer => return answer,
-        }
-    }
 }
 
 /// Why it was refused; an error if it was not.

@@ -33,7 +33,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
 use self::visits::{deposit, get, list, name, noise, root, store};
-use self::world::{Cluster, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use self::world::{Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 
 const SIZE: usize = 1024 * 1024 + 7;
 
@@ -152,7 +152,7 @@ fn a_node_that_is_away_is_named_and_made_good() {
         cluster.start(NODES[1]).await;
         cluster.until_all_nodes_live().await;
         let depositor = cluster.depositor();
-        eventually("in all, unasked", Duration::from_secs(100), async || {
+        eventually("in all, unasked", LONG, async || {
             let status = depositor.stat(&during).await.unwrap();
             (completed(&status) == 3).then_some(())
         })
@@ -315,7 +315,7 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
     end.unwrap();
     assert!(read == bytes);
     // What was refused is forgotten soon.
-    eventually("nothing is left", SOON, async || {
+    eventually("nothing is left", LONG, async || {
         let is_empty = |replica| {
             directory::list(&cluster.incoming(replica))
                 .unwrap()

@@ -168,10 +168,7 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FindResponse>, Status> {
         let name = fields::file_name("name", &request.into_inner().name)?;
         let node = Arc::clone(&self.node);
-        let found = tokio::task::spawn_blocking(move || {
-            node.find(&name)
-                .map(|entries| convert::found(&node, &name, entries))
-        });
+        let found = tokio::task::spawn_blocking(move || convert::found(&node, &name));
         let found = found
             .await
             .map_err(|error| Kind::Internal.status(error.to_string()))?;

@@ -16,6 +16,8 @@ pub struct Gap {
     pub volume: Option<VolumeId>,
     /// Why, for people.
     pub reason: String,
+    /// The node answers, and receives or moves the file just now.
+    pub is_at_work: bool,
 }
 
 impl Gap {
@@ -25,6 +27,7 @@ impl Gap {
             node: Some(node.clone()),
             volume: None,
             reason: shortened(reason),
+            is_at_work: false,
         }
     }
 
@@ -34,6 +37,7 @@ impl Gap {
             node: Some(node.clone()),
             volume: Some(volume),
             reason: shortened(reason),
+            is_at_work: false,
         }
     }
 
@@ -45,6 +49,7 @@ impl Gap {
             reason: "the monitor was not told since its start which nodes the replica has; \
                      ask for its state with the known nodes"
                 .to_owned(),
+            is_at_work: false,
         }
     }
 }

@@ -151,15 +151,21 @@ impl Replica for Door {
         let upload = fields::upload_id(&request.upload)?;
         let mut avoid = convert::node_ids("avoid", &request.avoid)?;
         let found = self.find(&name).await;
-        // A node that cannot say whether it has the file cannot take it either.
-        avoid.extend(
-            found
-                .gaps
-                .into_iter()
-                .filter(|gap| gap.volume.is_none())
-                .filter_map(|gap| gap.node),
-        );
-        let homes = homes(&found.entries)?;
+        let mut homes = homes(&found.entries)?;
+        for gap in found.gaps {
+            match (gap.node, gap.volume) {
+                // It is busy until it can say whether it has the file, and no other gets a second copy meanwhile.
+                (Some(node), None) if gap.is_at_work => {
+                    let home = homes.entry(node).or_insert(Home::Receives);
+                    *home = Home::Receives.max(*home);
+                }
+                // A node that cannot say whether it has the file cannot take it either.
+                (Some(node), None) => {
+                    avoid.insert(node);
+                }
+                (_, Some(_)) | (None, None) => {}
+            }
+        }
         let wish = Wish {
             upload: &upload,
             size: request.size,
@@ -189,6 +195,7 @@ impl Replica for Door {
         Ok(Response::new(wire::FindResponse {
             entries: found.entries,
             gaps,
+            receiving: String::new(),
         }))
     }
 
@@ -259,12 +266,9 @@ fn homes(entries: &[wire::FileEntry]) -> Result<BTreeMap<NodeId, Home>, InvalidM
     let mut homes = BTreeMap::new();
     for entry in entries {
         let misses = entry.condition == i32::from(wire::Condition::Missing);
-        let home = homes
-            .entry(fields::node_id(&entry.node)?)
-            .or_insert(Home::Misses);
-        if !misses {
-            *home = Home::Has;
-        }
+        let known = if misses { Home::Misses } else { Home::Has };
+        let home = homes.entry(fields::node_id(&entry.node)?).or_insert(known);
+        *home = known.max(*home);
     }
     Ok(homes)
 }

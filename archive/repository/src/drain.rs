@@ -40,7 +40,7 @@ use pass::Passed;
 /// How often the nodes are asked for their modes.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long what could not leave is left alone at least.
+/// How long what could not leave is left alone, where nothing leaves any more.
 const REST: Duration = Duration::from_secs(10);
 
 /// How long what is drained is left alone: a file that was on its way when the drain began may still arrive there.
@@ -66,6 +66,8 @@ struct Run {
     pass: Option<oneshot::Receiver<Passed>>,
     /// Where the next pass begins.
     passed: Passed,
+    /// How many passes in a row nothing has left.
+    fruitless: u32,
     rests: Option<Instant>,
 }
 
@@ -150,12 +152,11 @@ impl Drain {
                 }
             }
             run.pass = None;
-            let rest = match (run.passed.is_empty, run.passed.waits) {
-                (true, _) => LONG_REST,
-                (false, 0) => Duration::ZERO,
-                // To look at very many rows takes long: most of the time is for others.
-                (false, _) => REST.max(run.passed.took.saturating_mul(10)),
+            run.fruitless = match run.passed.left {
+                0 => run.fruitless.saturating_add(1),
+                _ => 0,
             };
+            let rest = rest(&run.passed, run.fruitless);
             run.rests = Some(hands.own.clock.instant() + rest);
         }
         let now = hands.own.clock.instant();
@@ -213,6 +214,19 @@ impl Worker for Drain {
     }
 }
 
+/// The pause after a pass. What could not leave is tried again soon, and the later the more often nothing has left.
+fn rest(passed: &Passed, fruitless: u32) -> Duration {
+    match (passed.is_empty, passed.waits) {
+        (true, _) => LONG_REST,
+        (false, 0) => Duration::ZERO,
+        (false, _) => {
+            let rest = PAUSE.saturating_mul(2_u32.saturating_pow(fruitless));
+            // To look at very many rows takes long: most of the time is for others.
+            rest.min(REST).max(passed.took.saturating_mul(10))
+        }
+    }
+}
+
 /// A second copy while a file moves is no anomaly: takes that away from what was found.
 pub(crate) fn excuse(
     now: &Now,
@@ -223,5 +237,32 @@ pub(crate) fn excuse(
     let stays = |copy: &&Copy| copy.is_readable() && !now.leaves(replica, &copy.node, &copy.volume);
     if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
         found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a drain that goes on is kept waiting, or one that does not asks all the time.
+    #[test]
+    fn what_could_not_leave_rests_the_longer_the_less_leaves() {
+        let waits = Passed {
+            waits: 1,
+            ..Passed::default()
+        };
+        let rests = [0, 1, 2, 3, 4, 5, u32::MAX].map(|fruitless| rest(&waits, fruitless).as_secs());
+        assert_eq!(rests, [1, 2, 4, 8, 10, 10, 10]);
+        let slow = Passed {
+            took: Duration::from_secs(7),
+            ..waits
+        };
+        assert_eq!(rest(&slow, 0).as_secs(), 70);
+        assert_eq!(rest(&Passed::default(), 9), Duration::ZERO);
+        let empty = Passed {
+            is_empty: true,
+            ..slow
+        };
+        assert_eq!(rest(&empty, 0), LONG_REST);
     }
 }

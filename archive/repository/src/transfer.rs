@@ -25,6 +25,7 @@ use tonic::Status;
 use hash::Hash;
 pub(crate) use left::Left;
 use meeting::{Meeting, Seat};
+use route::is_given_up;
 pub(crate) use route::{Carried, Route};
 
 use crate::coordinator::Mail;
@@ -280,9 +281,14 @@ impl Transfers {
         sealed: watch::Receiver<Option<Arc<str>>>,
         route: Route,
     ) {
+        let given_up = sealed.clone();
         let filled = self.carry(&replica, &item, &mut chunks, sealed, route);
         match filled.await {
             Ok(None) => {}
+            // Nobody waits for it any more, and whoever stores the file now must not take it for their own.
+            Err(status) if is_given_up(&given_up) => {
+                tracing::debug!(file = %item.name, %replica, %status, "an upload that was given up");
+            }
             Ok(Some(Carried { copy, read_back })) if let Some(root) = copy.root => {
                 let event = Event::Completed {
                     replica,

@@ -10,7 +10,7 @@ use archive_client::{Announced, ClientError, Deposit, Ingest, Progress, StoreEve
 use archive_model::{FileName, Root};
 use archive_proof::{Envelope, ReadAt, Receipt, TrustFile};
 
-use super::{Outcome, bring, bring_again, deposit, name, noise, refusal, root, store};
+use super::{Outcome, bring, deposit, name, noise, refusal, root, store};
 
 /// More than one piece of a stream, and no multiple of anything.
 const SIZE: usize = 600_007;
@@ -176,7 +176,7 @@ pub async fn a_long_source_stores_nothing(archive: &dyn Ingest) -> Result<()> {
     let error = refusal(bring(archive, &long).await)?;
     ensure!(matches!(error, ClientError::Mismatch(_)), "{error:?}");
     is_unknown(archive, &name).await?;
-    let stored = bring_again(archive, &deposit(&name, ABC)).await?;
+    let stored = store(archive, &name, ABC).await?;
     ensure!(stored.admission.root == root(ABC), "{stored:?}");
     Ok(())
 }
@@ -193,7 +193,7 @@ pub async fn a_source_that_failed_may_come_again(archive: &dyn Ingest) -> Result
     let error = refusal(bring(archive, &bad).await)?;
     ensure!(matches!(error, ClientError::Source { .. }), "{error:?}");
     is_unknown(archive, &name).await?;
-    let stored = bring_again(archive, &good).await?;
+    let stored = bring(archive, &good).await?;
     ensure!(
         stored.admission.root == root(&bytes),
         "{:?}",

@@ -1,7 +1,5 @@
 //! The checksum replica of a running archive: a store waits for it, it is made good unasked, and it gives no bytes.
 
-use std::time::Duration;
-
 use archive_client::{Access, Class, ClientError, Ingest, Progress, Wanted};
 use archive_model::ReplicaKind;
 use archive_rpc::{Expected, Limits, Role, connect_lazy, rpc_paths};
@@ -15,7 +13,7 @@ use tonic::Code;
 use super::doors::{SOON, call, grant};
 use super::roles;
 use super::visits::{get, list, name, noise, root, store};
-use super::world::{CHECKSUMS, Cluster, eventually, on_a_cluster};
+use super::world::{CHECKSUMS, Cluster, LONG, eventually, on_a_cluster};
 use super::{SIZE, completed};
 
 #[test]
@@ -86,7 +84,7 @@ fn while_it_is_away_a_store_says_so_and_later_it_is_made_good_unasked() {
 
         cluster.start(CHECKSUMS).await;
         let depositor = cluster.depositor();
-        eventually("in all, unasked", Duration::from_secs(100), async || {
+        eventually("in all, unasked", LONG, async || {
             let status = depositor.stat(&name).await.unwrap();
             (completed(&status) == 3).then_some(())
         })

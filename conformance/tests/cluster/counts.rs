@@ -1,15 +1,11 @@
 //! What operators see on the pages of metrics: what was stored, what was turned away, how the disks are.
 
-use std::time::Duration;
-
 use archive_client::{Access, Class, Ingest, StoreEvent, Wanted};
 use archive_durable::directory;
 use tokio::net::TcpStream;
 
 use super::visits::{deposit, get, name, noise, store};
-use super::world::{CHECKSUMS, Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
-
-const SOON: Duration = Duration::from_secs(30);
+use super::world::{CHECKSUMS, Cluster, LONG, NODES, REPOSITORY, eventually, on_a_cluster};
 
 /// The value of a series, if it is on the page.
 fn value(cluster: &Cluster, part: &str, series: &str) -> Option<i64> {
@@ -19,7 +15,7 @@ fn value(cluster: &Cluster, part: &str, series: &str) -> Option<i64> {
 }
 
 async fn until(cluster: &Cluster, part: &str, series: &str, is_so: impl Fn(i64) -> bool) {
-    eventually(series, SOON, async || {
+    eventually(series, LONG, async || {
         value(cluster, part, series)
             .filter(|value| is_so(*value))
             .map(drop)

@@ -17,9 +17,7 @@ use proto_archive::wire::{
 use super::people::{decide, node_of, people, stat, status, until_live};
 use super::preservation::{anomalies, check, of};
 use super::visits::{get, list, name, noise, root, store};
-use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
-
-const LONG: std::time::Duration = std::time::Duration::from_mins(1);
+use super::world::{Cluster, LONG, REPOSITORY, eventually, flip, on_a_cluster, worked_off};
 
 /// More than a node puts aside within an hour, unless it is drained.
 const FILES: u64 = 110;
@@ -76,11 +74,14 @@ async fn drains(cluster: &Cluster) -> Vec<Drain> {
 }
 
 async fn until_drained(cluster: &Cluster, sample: impl Fn()) -> Drain {
-    eventually("drained", LONG, async || {
+    worked_off("drained", LONG, async || {
         sample();
-        let mut drains = drains(cluster).await;
-        drains.retain(|drain| !drain.drained.is_empty());
-        drains.pop()
+        let drain = drains(cluster).await.pop().ok_or(u64::MAX)?;
+        if drain.drained.is_empty() {
+            Err(if drain.counted { drain.files } else { u64::MAX })
+        } else {
+            Ok(drain)
+        }
     })
     .await
 }

@@ -1,5 +1,6 @@
 //! What depositors do at the door: right, wrong and twice at once.
 
+mod again;
 mod resume;
 mod way;
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::Duration;
 
 use archive_client::{Keeper, Preservation, Wanted};
 use archive_daemon::Clock;
@@ -14,9 +13,7 @@ use proto_archive::wire::{AuditLineState, AuditRequest, NotifyTestRequest, Recei
 use tonic::{Code, Status};
 
 use super::visits::{get, limits, list, name, noise, store};
-use super::world::{Cluster, REPOSITORY, eventually, on_a_cluster};
-
-const SOON: Duration = Duration::from_secs(30);
+use super::world::{Cluster, LONG, REPOSITORY, eventually, on_a_cluster};
 
 async fn audit(cluster: &Cluster, file: &str) -> Result<Vec<AuditLineState>, Status> {
     let mut client = PreservationClient::new(cluster.channel("officer/o"));
@@ -70,7 +67,7 @@ fn the_trail_is_kept_and_receipts_are_given_again() {
         assert_eq!(own[0].who, "harvester/h-1");
         let who: BTreeSet<_> = own.iter().map(|line| line.who.as_str()).collect();
         assert_eq!(who, BTreeSet::from(["harvester/h-1", "repository/kb"]));
-        eventually("every line is in the log", SOON, async || {
+        eventually("every line is in the log", LONG, async || {
             let lines = audit(cluster, "").await.unwrap();
             lines
                 .iter()
@@ -127,7 +124,7 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         "export = '1 s'\n".clone_into(&mut cluster.extra);
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
-        let export = eventually("an export in the archive", SOON, async || {
+        let export = eventually("an export in the archive", LONG, async || {
             let names = names(cluster).await;
             names
                 .into_iter()
@@ -136,12 +133,12 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         .await;
         // Nothing changes any more but for the exports themselves: there is one, however many are due.
         let turns = cluster.steps(REPOSITORY, "export");
-        eventually("more exports were due", SOON, async || {
+        eventually("more exports were due", LONG, async || {
             (cluster.steps(REPOSITORY, "export") >= turns + 6).then_some(())
         })
         .await;
         assert_eq!(names(cluster).await, ["a", "b", &export]);
-        let stored = eventually("the export is everywhere", SOON, async || {
+        let stored = eventually("the export is everywhere", LONG, async || {
             receipt(cluster, "reader/anna", &export).await.ok()
         })
         .await;
@@ -174,7 +171,7 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
                 .eq(0..trail.len() as u64)
         );
         assert!(trail.iter().any(|line| line.what.contains("restored")));
-        eventually("the log goes on", SOON, async || {
+        eventually("the log goes on", LONG, async || {
             let lines = audit(cluster, "").await.unwrap();
             lines
                 .iter()

@@ -16,13 +16,10 @@ use proto_archive::wire::check_request::Kind;
 use super::preservation::{anomalies, check, everything, of, outcomes, repair};
 use super::visits::{name, noise, store};
 use super::wire::{Silence, Wire};
-use super::world::{Cluster, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::world::{Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 use super::{SIZE, completed};
 
 const SOON: Duration = Duration::from_secs(30);
-
-/// More than the archive waits by itself before it tries again.
-const LONG: Duration = Duration::from_secs(110);
 
 /// The lines of replica two.
 struct Lines {
@@ -120,7 +117,7 @@ fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
                 let other = noise(SIZE, 1000);
                 wire.hold_only(silence);
                 let meanwhile = async {
-                    eventually("in the other replicas", SOON, async || {
+                    eventually("in the other replicas", LONG, async || {
                         (copies(cluster, &file).await >= 2).then_some(())
                     })
                     .await;

@@ -4,8 +4,6 @@ mod decided;
 mod mad;
 mod service;
 
-use std::time::Duration;
-
 use archive_client::{Access, FileStatus, Ingest, Progress, ReplicaOverview, Wanted};
 use archive_model::FileName;
 use proto_archive::wire::access_client::AccessClient;
@@ -20,10 +18,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::visits::{get, name, noise, root, store};
-use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
-
-/// Patient enough for a machine that is busy.
-const LONG: Duration = Duration::from_mins(1);
+use super::world::{Cluster, LONG, REPOSITORY, eventually, flip, on_a_cluster};
 
 pub(crate) type People = PreservationClient<Channel>;
 

@@ -4,8 +4,6 @@ mod gone;
 mod strangers;
 mod told;
 
-use std::time::Duration;
-
 use archive_client::Wanted;
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire;
@@ -15,11 +13,9 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::visits::{get, name, noise, store};
-use super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 
 const SIZE: usize = 64 * 16384 + 7;
-
-const LONG: Duration = Duration::from_mins(1);
 
 /// What one check said.
 #[derive(Debug, Default)]

@@ -1,7 +1,5 @@
 //! What goes on by itself over many files, and must not be stopped by a few of them.
 
-use std::time::Duration;
-
 use archive_model::{FileName, GROUP_SIZE};
 use proto_archive::wire;
 use proto_archive::wire::preservation_client::PreservationClient;
@@ -9,9 +7,7 @@ use proto_archive::wire::scrub_request::Order;
 use tonic::Code;
 
 use super::visits::{name, noise, store};
-use super::world::{Cluster, REPOSITORY, eventually, flip, on_a_cluster};
-
-const LONG: Duration = Duration::from_mins(1);
+use super::world::{Cluster, LONG, REPOSITORY, eventually, flip, on_a_cluster};
 
 async fn anomalies(cluster: &Cluster) -> Vec<wire::AnomalyState> {
     let mut officer = PreservationClient::new(cluster.channel("officer/ole"));

@@ -69,16 +69,18 @@ impl Door {
     /// Where a file is; the same for the node and for the replica.
     async fn find(&self, name: FileName) -> Result<Response<wire::FindResponse>, Status> {
         self.ask(move |replica| {
-            let found = replica.find(&name).map_err(|error| failed(&error))?;
+            // First, as a node of bytes does.
             let receiving = replica.receiving(&name);
-            let gap = receiving
-                .map(|upload| convert::being_received(replica.replica(), replica.node(), &upload));
+            let (own, node) = (replica.replica(), replica.node());
+            let gap = convert::being_received(own, node, receiving.as_ref());
+            let found = replica.find(&name).map_err(|error| failed(&error))?;
             Ok(wire::FindResponse {
                 entries: found
                     .into_iter()
                     .map(|found| replica.entry(found))
                     .collect(),
                 gaps: gap.into_iter().collect(),
+                receiving: receiving.map(String::from).unwrap_or_default(),
             })
         })
         .await

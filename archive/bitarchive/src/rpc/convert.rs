@@ -89,28 +89,35 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
 }
 
 /// Writes where a file is, and who could not be asked. While a file is being received, nobody can say that it is not here.
-pub(crate) fn found(node: &Node, name: &FileName, entries: Vec<Entry>) -> wire::FindResponse {
+pub(crate) fn found(node: &Node, name: &FileName) -> Result<wire::FindResponse, NodeError> {
+    // First: what is received from now on is among the entries, or still being received when somebody asks again.
+    let receiving = node.receiving(name);
     let mut gaps = gaps(node);
-    if let Some(upload) = node.receiving(name) {
-        gaps.push(being_received(node.replica(), node.id(), &upload));
-    }
-    wire::FindResponse {
-        entries: entries
-            .into_iter()
-            .map(|found| entry(node, found))
-            .collect(),
+    gaps.extend(being_received(
+        node.replica(),
+        node.id(),
+        receiving.as_ref(),
+    ));
+    let entries = node.find(name)?.into_iter();
+    Ok(wire::FindResponse {
+        entries: entries.map(|found| entry(node, found)).collect(),
         gaps,
-    }
+        receiving: receiving.map(String::from).unwrap_or_default(),
+    })
 }
 
 /// What nobody can say while a file is being received.
-pub(crate) fn being_received(replica: &ReplicaId, node: &NodeId, upload: &UploadId) -> wire::Gap {
-    wire::Gap {
+pub(crate) fn being_received(
+    replica: &ReplicaId,
+    node: &NodeId,
+    upload: Option<&UploadId>,
+) -> Option<wire::Gap> {
+    upload.map(|upload| wire::Gap {
         replica: replica.to_string(),
         node: node.to_string(),
         volume: String::new(),
         reason: format!("it is being received or moved now (`{upload}`)"),
-    }
+    })
 }
 
 /// The volumes that nobody can look at now. A retired one is not among them: its files are missing.

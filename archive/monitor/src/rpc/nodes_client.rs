@@ -21,6 +21,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 use super::convert;
+use crate::gap::Gap;
 use crate::locate::Found;
 use crate::nodes::Address;
 
@@ -128,11 +129,12 @@ impl Nodes {
             }
             entries.push(listed.entry);
         }
-        let gaps = answer
-            .gaps
-            .iter()
-            .map(|gap| convert::gap(&at.node, gap))
-            .collect();
+        let is_receiving = !answer.receiving.is_empty();
+        let gaps = answer.gaps.iter().map(|gap| Gap {
+            is_at_work: is_receiving && gap.volume.is_empty(),
+            ..convert::gap(&at.node, gap)
+        });
+        let gaps = gaps.collect();
         Ok(Found { entries, gaps })
     }
 

@@ -48,6 +48,8 @@ pub(crate) enum Find {
     Nothing,
     /// It does not, and one volume is offline.
     Offline,
+    /// It receives it just now.
+    Receives,
     /// It never says.
     Hangs,
     /// It speaks of another file.
@@ -273,6 +275,10 @@ impl Node for Service {
                     reason,
                     ..Gap::default()
                 });
+            }
+            Find::Receives => {
+                "u0".clone_into(&mut answer.receiving);
+                answer.gaps.push(Gap::default());
             }
             Find::Hangs => std::future::pending().await,
             Find::Everywhere => answer.entries = vec![entry(&self.id, &name); 257],

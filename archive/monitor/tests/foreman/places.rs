@@ -180,3 +180,25 @@ async fn a_node_that_cannot_answer_gets_no_file() {
     );
     monitor.stop().await;
 }
+
+/// Fails if a file is given a second home while its first one receives it, or if that one is taken for silent.
+#[tokio::test]
+async fn a_file_goes_where_it_is_being_received() {
+    let world = World::new();
+    let monitor = world.monitor().await;
+    let mut repository = world.repository(&monitor).await;
+    let _receives = FakeNode::finding(&world, &monitor, "a", Find::Receives, 0).await;
+    let placed = repository.place("f", "u", 5, &[]).await.unwrap();
+    assert_eq!(placed.node, "a", "it says when it is done");
+    let _roomy = FakeNode::finding(&world, &monitor, "b", Find::Nothing, 900).await;
+    let placed = repository.place("f", "u", 5, &[]).await.unwrap();
+    assert_eq!(placed.node, "a", "also where another has room");
+    let found = repository.locate("f").await.unwrap();
+    assert_eq!(gaps(&found.gaps), ["a/: "], "nobody knows yet");
+    let placed = repository.place("f", "u", 5, &["a"]).await.unwrap();
+    assert_eq!(placed.node, "b", "that one could not");
+    let _has = FakeNode::finding(&world, &monitor, "c", Find::Has(Condition::Present), 0).await;
+    let placed = repository.place("f", "u", 5, &[]).await.unwrap();
+    assert_eq!(placed.node, "c", "one that has it can say so now");
+    monitor.stop().await;
+}

@@ -1,6 +1,7 @@
 //! One file on its way off a volume or node that is drained: look, decide, do one step, and again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use archive_model::{FileName, Groups, NodeId, Root, VolumeId};
 use archive_rpc::Kind;
@@ -22,6 +23,9 @@ use crate::transfer::{Item, Route};
 
 /// So many steps are done for one file, one after another.
 const STEPS: usize = 8;
+
+/// The pause before a file that its node is at work on is looked at again.
+const BUSY: Duration = Duration::from_millis(200);
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +50,17 @@ struct Way {
 impl Hands {
     /// Has one file leave.
     pub(super) async fn leave(&self, source: &Source, name: &FileName) -> Ended {
-        match self.try_leave(source, name).await {
-            Ok(ended) => ended,
-            Err(status) => Ended::Waits(status.message().to_owned()),
+        let clock = &self.own.clock;
+        let until = clock.instant() + self.own.stall;
+        loop {
+            match self.try_leave(source, name).await {
+                Ok(ended) => return ended,
+                // Its node has not yet seen the end of what went before: of a move that was cut, perhaps.
+                Err(status) if Kind::of(&status) == Kind::Busy && clock.instant() < until => {
+                    clock.sleep(BUSY).await;
+                }
+                Err(status) => return Ended::Waits(status.message().to_owned()),
+            }
         }
     }
 
@@ -267,7 +279,7 @@ impl Hands {
         let is_elsewhere = self.side(source, &copy.node, &copy.volume) == Side::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; it is tried again";
-            return Err(Kind::Busy.status(said));
+            return Err(Kind::Unavailable.status(said));
         }
         way.proven = Some(place_of(&copy));
         Ok(())

@@ -20,8 +20,8 @@ use crate::replicas::CopyCondition;
 use crate::standing::Source;
 use crate::store::FileRecord;
 
-/// How many files of one drain move at once.
-const AT_ONCE: usize = 4;
+/// How many files of one drain move at once: small ones wait for disks most of the time, each some fifteen times.
+const AT_ONCE: usize = 8;
 
 /// How many rows are looked at before the files among them move.
 const PAGE: usize = 2000;
@@ -34,6 +34,8 @@ const MOST_WAITING: u64 = 32;
 pub(super) struct Passed {
     /// Nothing is recorded there, and nothing lies there that has still to leave.
     pub(super) is_empty: bool,
+    /// Files of which nothing is there any more.
+    pub(super) left: u64,
     /// Files that could not leave.
     pub(super) waits: u64,
     /// Behind which file the next pass begins; none: at the first.
@@ -73,10 +75,11 @@ pub(super) fn start(
     told
 }
 
-/// Files that cannot leave, or stay behind, while a pass lasts.
+/// Files that left, cannot leave, or stay behind, while a pass lasts.
 struct Held<'a> {
     hands: &'a Hands,
     source: &'a Source,
+    left: AtomicU64,
     waits: AtomicU64,
     stays: AtomicU64,
 }
@@ -84,7 +87,10 @@ struct Held<'a> {
 impl Held<'_> {
     fn add(&self, name: &FileName, ended: Ended) {
         let text = match ended {
-            Ended::Left => return,
+            Ended::Left => {
+                self.left.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
             Ended::Waits(why) => {
                 let count = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
                 tracing::debug!(file = %name, source = %self.source, why, "a file cannot leave yet");
@@ -117,6 +123,7 @@ impl Hands {
         let held = Held {
             hands: self,
             source,
+            left: AtomicU64::new(0),
             waits: AtomicU64::new(0),
             stays: AtomicU64::new(0),
         };
@@ -127,6 +134,7 @@ impl Hands {
             }
             return Ok(Passed {
                 is_empty: held.waits() == 0,
+                left: held.left.load(Ordering::Relaxed),
                 waits: held.waits(),
                 cursor: None,
                 took,
@@ -138,6 +146,7 @@ impl Hands {
         }
         Ok(Passed {
             is_empty: false,
+            left: held.left.load(Ordering::Relaxed),
             waits: held.waits(),
             cursor,
             took,

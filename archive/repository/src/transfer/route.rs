@@ -1,7 +1,11 @@
 //! How a file goes into a replica, and what came of it.
 
-use archive_model::NodeId;
+use std::sync::Arc;
 
+use archive_model::NodeId;
+use tokio::sync::watch;
+
+use super::FORGET;
 use super::meeting::Seat;
 use crate::replicas::Copy;
 
@@ -32,4 +36,12 @@ pub(crate) struct Carried {
     pub(crate) copy: Copy,
     /// Whether it was brought now and read back; it was there before otherwise, and nobody looked.
     pub(super) read_back: bool,
+}
+
+/// Whether no admission will come.
+pub(super) fn is_given_up(sealed: &watch::Receiver<Option<Arc<str>>>) -> bool {
+    match sealed.borrow().as_deref() {
+        None => sealed.has_changed().is_err(),
+        Some(admission) => admission == FORGET,
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use archive_client::{Announced, ClientError, Deposit, Ingest};
 
 use super::{ABC, Failing, MD5, everything, is_unknown};
-use crate::contract::{bring, bring_again, deposit, name, refusal, root};
+use crate::contract::{bring, deposit, name, refusal, root};
 
 /// What makes an announcement wrong.
 type Spoil = fn(&mut Announced);
@@ -29,7 +29,7 @@ pub async fn every_announced_digest_is_compared(archive: &dyn Ingest) -> Result<
             "{which}: {error:?}"
         );
         is_unknown(archive, &name).await?;
-        let stored = bring_again(archive, &good).await?;
+        let stored = bring(archive, &good).await?;
         ensure!(stored.admission.root == root(ABC), "{which}: {stored:?}");
         // Now that the name has bytes, a wrong digest is one of other bytes.
         let error = refusal(bring(archive, &bad).await)?;
@@ -105,7 +105,7 @@ pub async fn that_nothing_is_known_is_said(archive: &dyn Ingest) -> Result<()> {
         no_digest: true,
         ..silent
     };
-    let stored = bring_again(archive, &said).await?;
+    let stored = bring(archive, &said).await?;
     ensure!(stored.admission.root == root(ABC), "{:?}", stored.admission);
     Ok(())
 }

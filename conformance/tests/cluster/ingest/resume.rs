@@ -16,8 +16,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::super::SIZE;
 use super::super::visits::{deposit, get, name, noise, root, store};
 use super::super::wire::Wire;
-use super::super::world::{CHECKSUMS, Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
-use super::{SOON, open};
+use super::super::world::{
+    CHECKSUMS, Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster,
+};
+use super::open;
 
 /// A source that counts what is read of it.
 struct Counting {
@@ -90,7 +92,7 @@ async fn break_off(cluster: &Cluster, open: Open, bytes: &[u8]) {
             .await
             .unwrap();
     }
-    eventually("the nodes have most of it", SOON, async || {
+    eventually("the nodes have most of it", LONG, async || {
         let most = bytes.len() as u64 - (4 << 20);
         let there = ["one", "two"].iter().all(|replica| {
             let found = directory::list(&cluster.incoming(replica)).unwrap();
@@ -107,7 +109,7 @@ async fn break_off(cluster: &Cluster, open: Open, bytes: &[u8]) {
 
 /// A node that still ends the stream before is not waited for by the others; once it is there, it has nothing.
 async fn from_the_beginning(cluster: &Cluster, why: &str, open: &Open) {
-    eventually(why, SOON, async || {
+    eventually(why, LONG, async || {
         (offset(cluster, open).await == 0).then_some(())
     })
     .await;
@@ -115,7 +117,7 @@ async fn from_the_beginning(cluster: &Cluster, why: &str, open: &Open) {
 
 /// Opens a store: where it is to go on.
 async fn offset(cluster: &Cluster, open: &Open) -> u64 {
-    eventually("it is ready", SOON, async || {
+    eventually("it is ready", LONG, async || {
         let (steps, requests) = mpsc::channel(2);
         let step = Some(Step::Open(open.clone()));
         steps.send(StoreRequest { step }).await.unwrap();

@@ -1,13 +1,11 @@
 //! What can happen on the way to a node: flipped bytes, liars, silence.
 
-use std::time::Duration;
-
 use archive_client::{Ingest, Wanted};
 use tokio::time::Instant;
 
 use super::super::visits::{get, name, noise, store};
 use super::super::wire::{MARK, Wire};
-use super::super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 use super::super::{SIZE, completed, preservation};
 use super::SOON;
 
@@ -18,7 +16,7 @@ async fn put_before(cluster: &mut Cluster, node: &str, wire: &Wire) {
     cluster.start(node).await;
     cluster.until_all_nodes_live().await;
     let mut number = 0;
-    eventually("the wire is used", SOON, async || {
+    eventually("the wire is used", LONG, async || {
         number += 1;
         let file = name(&format!("{node}-{number}"));
         store(cluster, &file, b"x").await.ok()?;
@@ -113,7 +111,7 @@ fn a_node_that_hangs_is_dropped_and_healed_later() {
         put_before(cluster, NODES[1], &wire).await;
         let (file, bytes) = (name("a"), noise(64 * SIZE, 63));
         let (begin, held) = (Instant::now(), wire.carried());
-        let holding = eventually("it is under way", SOON, async || {
+        let holding = eventually("it is under way", LONG, async || {
             (wire.carried() > held + (8 << 20)).then(|| wire.hold())
         });
         let (stored, ()) = tokio::join!(store(cluster, &file, &bytes), holding);
@@ -124,7 +122,7 @@ fn a_node_that_hangs_is_dropped_and_healed_later() {
         end.unwrap();
         assert!(read == bytes, "the others are unaffected");
         wire.release();
-        eventually("healed", Duration::from_mins(1), async || {
+        eventually("healed", LONG, async || {
             store(cluster, &file, &bytes).await.ok()
         })
         .await;
@@ -157,7 +155,7 @@ fn a_replica_that_is_not_required_delays_nothing() {
             .collect();
         assert_eq!(holders, ["one", "three"]);
         wire.release();
-        eventually("healed", Duration::from_secs(110), async || {
+        eventually("healed", LONG, async || {
             let status = cluster.depositor().stat(&file).await.unwrap();
             (completed(&status) == 3).then_some(())
         })

@@ -47,7 +47,7 @@ fn a_removal_whose_answer_is_lost_is_done_once_and_said_to_be_done() {
         lines.node.hold_only(Silence::Answers);
         let connections = lines.node.connections();
         let meanwhile = async {
-            eventually("the copy is put aside", SOON, async || {
+            eventually("the copy is put aside", LONG, async || {
                 (!copy.try_exists().unwrap()).then_some(())
             })
             .await;

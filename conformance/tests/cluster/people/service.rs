@@ -6,7 +6,7 @@ use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVol
 use tonic::Code;
 
 use super::super::visits::{get, list, name, noise, store};
-use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
+use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster, worked_off};
 use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_some, until_live};
 
 /// A replica that is new in the settings: new files go there at once, old ones when it is bootstrapped; the repository
@@ -140,10 +140,14 @@ fn a_replica_that_lost_everything_is_filled_again() {
             .bootstrap(request)
             .await
             .unwrap();
-        eventually("filled again", LONG, async || {
-            let (entries, _) = list(&cluster.reader(), Some("two")).await.ok()?;
+        worked_off("filled again", LONG, async || {
+            let listed = list(&cluster.reader(), Some("two")).await;
+            let (entries, _) = listed.or(Err(u64::MAX))?;
             let filling = status(cluster).await.replicas.iter().any(|one| one.filling);
-            (entries.len() == names.len() && !filling).then_some(())
+            match names.len().abs_diff(entries.len()) as u64 {
+                0 if !filling => Ok(()),
+                left => Err(left),
+            }
         })
         .await;
         assert_eq!(status(cluster).await.below_required, 0);
@@ -199,14 +203,13 @@ fn a_node_that_is_dead_for_ever_is_retired() {
         // The other request is about a world that is gone.
         let late = approve(cluster, "custodian/anna", &alone.id).await.unwrap();
         assert_eq!(late.state, "failed", "{late:?}");
-        eventually("brought to the other node", LONG, async || {
+        worked_off("brought to the other node", LONG, async || {
+            let mut left = 0;
             for name in &names {
                 let status = stat(cluster, name).await;
-                if node_of(&status, "two").as_deref() != Some("two-2-1") {
-                    return None;
-                }
+                left += u64::from(node_of(&status, "two").as_deref() != Some("two-2-1"));
             }
-            Some(())
+            if left == 0 { Ok(()) } else { Err(left) }
         })
         .await;
         let (entries, end) = list(&reader, Some("two")).await.unwrap();
