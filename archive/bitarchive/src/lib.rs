@@ -17,6 +17,7 @@
 mod admitted;
 mod adopt;
 pub mod attic;
+mod batch;
 pub mod catalog;
 pub mod checksum;
 mod cores;
@@ -40,6 +41,7 @@ pub mod verify;
 pub mod volumes;
 pub mod work;
 
+pub use batch::BatchError;
 pub use catalog::{Catalog, Condition, Entry, Row, Tally};
 pub use error::NodeError;
 pub use layout::{Layout, Shelf};

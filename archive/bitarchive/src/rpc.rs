@@ -3,6 +3,7 @@
 //! Disks block, so each call runs on a thread that may, and waits there for the wire.
 
 mod attic;
+mod batch;
 pub(crate) mod checksum;
 mod convert;
 mod listing;
@@ -40,6 +41,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub(crate) use convert::report;
 
+use crate::batch::Batch;
 use crate::catalog::Entry;
 use crate::error::NodeError;
 use crate::metrics::Instruments;
@@ -53,6 +55,7 @@ const SEGMENT: u64 = 64 * GROUP_SIZE;
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
     pub(crate) scrub: Arc<Control>,
+    pub(crate) batch: Arc<Batch>,
     pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
@@ -327,6 +330,13 @@ impl NodeService for Door {
         state
             .map_err(|error| Kind::Internal.status(error.to_string()))?
             .map(Response::new)
+    }
+
+    async fn run_batch(
+        &self,
+        request: Request<Streaming<wire::BatchRunRequest>>,
+    ) -> Result<Response<AnswerStream<wire::BatchRunResponse>>, Status> {
+        Ok(batch::run(&self.batch, self.idle, request.into_inner()))
     }
 }
 

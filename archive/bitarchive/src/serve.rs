@@ -19,6 +19,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::adopt::Strangers;
 use crate::attic::Evidence;
+use crate::batch::{Batch, BatchError};
 use crate::checksum::RecordError;
 use crate::error::NodeError;
 use crate::heartbeat::{Heartbeat, Look, Reload};
@@ -82,6 +83,9 @@ pub enum StartError {
     /// A bug: the instruments are called as others are.
     #[error(transparent)]
     Metrics(#[from] MetricError),
+    /// Batch jobs cannot be run.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
     /// A system call failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -112,6 +116,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         attic: settings.attic,
     };
     let now = daemon.clock.now();
+    let data = options.data.clone();
     let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
     let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let (node, found) = spawn_blocking(move || Node::open(options, now)).await??;
@@ -169,9 +174,17 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     );
     workers.spawn_instance(id, worker)?;
 
+    let batch = Batch::open(
+        &node,
+        &data,
+        settings.batch,
+        (clock, &daemon.tasks),
+        instruments.batch.clone(),
+    )?;
     let door = Door {
         node,
         scrub,
+        batch: Arc::new(batch),
         instruments,
         clock: clock.clone(),
         tasks: daemon.tasks.clone(),

@@ -1,5 +1,6 @@
 //! The settings of a node.
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use archive_daemon::{ByteSize, DaemonSettings, Period};
@@ -24,6 +25,30 @@ pub struct Settings {
     /// What may leave it, and how fast.
     #[serde(default)]
     pub attic: AtticSettings,
+    /// How much batch jobs may take of it.
+    #[serde(default)]
+    pub batch: NodeBatchSettings,
+}
+
+/// The section `[batch]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeBatchSettings {
+    /// How many files all batch jobs together compute at once; as many as there are cores, where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<NonZeroU16>,
+    /// How many batch jobs run at once. Another one is told to come again.
+    pub jobs: NonZeroU16,
+}
+
+impl Default for NodeBatchSettings {
+    fn default() -> Self {
+        const FOUR: NonZeroU16 = NonZeroU16::MIN.saturating_add(3);
+        Self {
+            workers: None,
+            jobs: FOUR,
+        }
+    }
 }
 
 /// The section `[scrub]`.

@@ -4,7 +4,7 @@
 //! a byte of a file and keeps nothing on disk; started anew it knows all nodes after one heartbeat, and which of them
 //! to miss as soon as the repository has asked for its state. Until then every answer has a gap.
 //!
-//! - pure: [`nodes`], [`report`], [`placement`], [`listing`], [`gap`];
+//! - pure: [`nodes`], [`report`], [`placement`], [`listing`], [`batch`], [`gap`];
 //! - [`mod@locate`] asks many nodes at once;
 //! - `rpc` is the door: the service `Replica`, and the client of the service `Node`;
 //! - [`settings`], `metrics`, `watch`: as in every part.
@@ -12,6 +12,7 @@
 //! Not promised: that an answer is complete. What it lacks is named, and a node that is known and silent is named for
 //! ever; leaving out the nodes that were retired is the repository's affair.
 
+pub mod batch;
 pub mod gap;
 pub mod listing;
 pub mod locate;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use archive_batch::{Components, InvalidJob};
 use archive_daemon::Daemon;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
@@ -35,7 +37,7 @@ use archive_rpc::{CredentialsError, Drained, Limits, Refused, Role, ServeError};
 
 use metrics::Instruments;
 use nodes::Nodes;
-pub use settings::{InvalidSettings, MonitorSettings, Settings};
+pub use settings::{InvalidSettings, MonitorBatchSettings, MonitorSettings, Settings};
 use watch::{Reload, Watch};
 
 /// Why a monitor does not start.
@@ -63,6 +65,9 @@ pub enum StartError {
     /// A bug: the instruments are called as others are.
     #[error(transparent)]
     Metrics(#[from] MetricError),
+    /// The engine for components does not start.
+    #[error(transparent)]
+    Batch(#[from] InvalidJob),
     /// A second monitor of the same replica in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
@@ -90,6 +95,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         };
         counter.inc();
     });
+    let components = Components::new(None)?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
 
     let nodes = Arc::new(Mutex::new(Nodes::new(monitor.silent_after.duration())));
@@ -113,14 +119,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         ..Limits::default()
     };
     let stop = daemon.tasks.stop();
-    let services = rpc::services(rpc::Door::new(
-        monitor,
-        &daemon,
-        nodes,
-        instruments,
-        credentials.clone(),
-        limits,
-    ));
+    let client = rpc::NodesClient::new(credentials.clone(), limits);
+    let settings = (monitor, settings.batch);
+    let door = rpc::Door::new(settings, &daemon, nodes, instruments, client, components);
+    let services = rpc::services(door);
     daemon.tasks.spawn("rpc", async move {
         let drained = archive_rpc::serve(
             listener,

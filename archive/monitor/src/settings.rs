@@ -1,5 +1,7 @@
 //! The settings of a monitor.
 
+use std::num::NonZeroU16;
+
 use archive_daemon::{DaemonSettings, Period};
 use archive_model::ReplicaId;
 use archive_rpc::RpcSettings;
@@ -16,6 +18,28 @@ pub struct Settings {
     pub rpc: RpcSettings,
     /// The monitor itself.
     pub monitor: MonitorSettings,
+    /// How many batch jobs it takes part in.
+    #[serde(default)]
+    pub batch: MonitorBatchSettings,
+}
+
+/// The section `[batch]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MonitorBatchSettings {
+    /// How many batch jobs run over the nodes at once. Another one is told to come again.
+    pub jobs: NonZeroU16,
+    /// How many reduce steps of components run here at once. Another one is told to come again.
+    pub reduces: NonZeroU16,
+}
+
+impl Default for MonitorBatchSettings {
+    fn default() -> Self {
+        Self {
+            jobs: NonZeroU16::MIN.saturating_add(3),
+            reduces: NonZeroU16::MIN.saturating_add(1),
+        }
+    }
 }
 
 /// The section `[monitor]`.

@@ -43,6 +43,7 @@ mod pairs;
 pub mod points;
 pub mod ranges;
 pub mod read_at;
+pub mod reader;
 pub mod receipt;
 pub mod record_proof;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub use outboard::outboard_size;
 pub use points::{Points, Shelf};
 pub use ranges::{DecodeError, EncodeError, decode, encode, ranges_with_last};
 pub use read_at::ReadAt;
+pub use reader::{ProvenReader, Unproven};
 pub use receipt::{Custody, Receipt, ReceiptError};
 pub use record_proof::{ProofWriter, Proven, RecordProofError};
 pub use tree::{Prefix, RebuildError, Tree, TreeBuilder, rebuild_outboard};

@@ -14,15 +14,15 @@ use crate::read_at::{ReadAt, fill};
 const BLOCK: u64 = 1024;
 
 /// Reads pairs and remembers the block it read last.
-pub(crate) struct Pairs<'a> {
-    source: Option<&'a dyn ReadAt>,
+pub(crate) struct Pairs<'a, R: ?Sized = dyn ReadAt + 'a> {
+    source: Option<&'a R>,
     block: Vec<u8>,
     /// Where `block` starts in the outboard, in bytes.
     start: u64,
 }
 
-impl<'a> Pairs<'a> {
-    pub(crate) fn new(source: Option<&'a dyn ReadAt>) -> Self {
+impl<'a, R: ReadAt + ?Sized> Pairs<'a, R> {
+    pub(crate) fn new(source: Option<&'a R>) -> Self {
         Self {
             source,
             block: Vec::new(),

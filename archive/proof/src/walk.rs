@@ -292,7 +292,7 @@ impl Walker<'_> {
 }
 
 /// The pair, made of one of `lefts` and one of `rights`, that hashes to `expected`.
-fn matching(
+pub(crate) fn matching(
     lefts: &[Value],
     rights: &[Value],
     expected: Value,

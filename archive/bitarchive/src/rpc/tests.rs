@@ -50,15 +50,21 @@ impl World {
             attic: AtticSettings::default(),
         };
         let clock = Clock::system();
+        let data = options.data.clone();
         let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = Node::open(options, clock.now()).unwrap();
+        let (node, tasks) = (Arc::new(node), Tasks::new());
+        let settings = crate::settings::NodeBatchSettings::default();
+        let counters = instruments.batch.clone();
+        let batch = Batch::open(&node, &data, settings, (&clock, &tasks), counters).unwrap();
         let door = Door {
             scrub: Arc::new(scrub),
+            batch: Arc::new(batch),
             instruments,
-            node: Arc::new(node),
+            node,
             clock,
-            tasks: Tasks::new(),
+            tasks,
             idle: Duration::from_mins(1),
         };
         Self { directory, door }

@@ -29,6 +29,10 @@ use crate::nodes::Address;
 pub(super) type Messages =
     Idle<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>>;
 
+/// What a node sends of a batch job.
+pub(super) type BatchMessages =
+    Pin<Box<dyn Stream<Item = Result<wire::BatchRunResponse, Status>> + Send>>;
+
 /// The most volumes that one node may speak of in one answer.
 const MOST_VOLUMES: usize = 256;
 
@@ -74,7 +78,7 @@ impl fmt::Display for Reason<'_> {
 }
 
 /// How nodes are reached.
-pub(super) struct Nodes {
+pub(crate) struct Nodes {
     credentials: Credentials,
     limits: Limits,
     /// The channel for questions, and where it leads.
@@ -82,7 +86,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(credentials: Credentials, limits: Limits) -> Self {
+    pub(crate) fn new(credentials: Credentials, limits: Limits) -> Self {
         Self {
             credentials,
             limits,
@@ -154,6 +158,20 @@ impl Nodes {
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();
         Ok(Idle::new(Box::pin(messages), idle))
+    }
+
+    /// Begins a batch job on a node. What comes of it may pause for as long as others come first.
+    pub(super) fn run_batch(
+        &self,
+        at: &Address,
+        requests: impl Stream<Item = wire::BatchRunRequest> + Send + 'static,
+    ) -> Result<BatchMessages, AskError> {
+        let mut client = NodeClient::new(self.channel(at)?);
+        let opening = async move {
+            let answered = client.run_batch(requests).await;
+            answered.map(tonic::Response::into_inner)
+        };
+        Ok(Box::pin(stream::once(opening).try_flatten()))
     }
 
     fn shared_channel(&self, at: &Address) -> Result<Channel, AskError> {

@@ -99,6 +99,7 @@ impl World {
                 revoked: None,
             },
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
+            batch: archive_monitor::MonitorBatchSettings::default(),
         }
     }
 

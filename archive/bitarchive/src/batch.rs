@@ -1,0 +1,124 @@
+//! Batch jobs on this node: one program over the files that are here, each read through the proof.
+//!
+//! Owns how much of the machine all jobs together take: *workers* are the permits to compute, shared by all jobs in the
+//! order in which they ask ([`turn`]); a job asks for one file at a time, in the order of the names, so that no job pushes
+//! another aside. A file whose output nobody takes yet holds a bounded buffer and no permit.
+//!
+//! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
+//! - [`pick`] decides which copy of a file is read, or why none is;
+//! - [`file`] puts one file through the job; [`source`] proves what it is shown;
+//! - [`running`] has the files that are computed ahead, and gives what comes of them in the order of the names.
+//!
+//! Not promised: anything over a restart. Whoever runs the job asks again, after the last file that is done.
+
+mod file;
+mod instruments;
+mod names;
+mod pick;
+mod running;
+mod source;
+mod turn;
+
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use archive_batch::{Components, InvalidJob};
+use archive_daemon::{Clock, Tasks};
+use archive_durable::{DiskError, directory};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use instruments::BatchInstruments;
+pub(crate) use names::Filter;
+pub(crate) use running::{Ended, Order, Progress, Running, Step};
+
+use crate::node::Node;
+use crate::settings::NodeBatchSettings;
+
+/// The most files of one job that are computed, or wait with their output, at once.
+const MOST_AHEAD: usize = 16;
+
+/// Why batch jobs cannot be run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// The directory for compiled components cannot be made.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The engine for components does not start.
+    #[error(transparent)]
+    Engine(#[from] InvalidJob),
+}
+
+/// What all batch jobs of a node share.
+pub(crate) struct Batch {
+    pub(crate) node: Arc<Node>,
+    pub(crate) components: Components,
+    /// Held while a component is compiled.
+    pub(crate) compiling: Arc<Semaphore>,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: Tasks,
+    workers: Arc<Semaphore>,
+    ahead: usize,
+    jobs: Arc<Semaphore>,
+    most_jobs: u32,
+    instruments: BatchInstruments,
+}
+
+/// The right to run a job; given back when the last of its threads has ended.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    instruments: BatchInstruments,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.instruments.jobs.dec();
+    }
+}
+
+impl Batch {
+    /// Ready for jobs. What is compiled is kept in `batch-cache` under `data`: a cache, which may be deleted.
+    pub(crate) fn open(
+        node: &Arc<Node>,
+        data: &Path,
+        settings: NodeBatchSettings,
+        (clock, tasks): (&Clock, &Tasks),
+        instruments: BatchInstruments,
+    ) -> Result<Self, BatchError> {
+        let cache = data.join("batch-cache");
+        directory::make(&cache)?;
+        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = settings
+            .workers
+            .map_or_else(cores, |workers| usize::from(workers.get()));
+        Ok(Self {
+            node: Arc::clone(node),
+            components: Components::new(Some(&cache))?,
+            compiling: Arc::new(Semaphore::new(1)),
+            clock: clock.clone(),
+            tasks: tasks.clone(),
+            workers: Arc::new(Semaphore::new(workers)),
+            ahead: workers.saturating_mul(2).min(MOST_AHEAD),
+            jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
+            most_jobs: settings.jobs.get().into(),
+            instruments,
+        })
+    }
+
+    /// A place among the jobs that run; none while too many do.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        let permit = Arc::clone(&self.jobs).try_acquire_owned().ok()?;
+        self.instruments.jobs.inc();
+        Some(Slot {
+            instruments: self.instruments.clone(),
+            _permit: permit,
+        })
+    }
+
+    /// How many jobs run at once at most.
+    pub(crate) const fn most_jobs(&self) -> u32 {
+        self.most_jobs
+    }
+}

@@ -1,0 +1,168 @@
+//! Which files a job is about: their names, in pages.
+
+use archive_model::FileName;
+use regex::{Regex, RegexBuilder};
+
+use crate::catalog::{Condition, Entry, Row};
+use crate::error::NodeError;
+use crate::node::Node;
+
+/// How many rows of the catalog are looked at before the catalog is let go.
+const ROWS: usize = 10_000;
+
+/// The largest compiled expression, in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// Which names are wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter(Option<Regex>);
+
+impl Filter {
+    /// Names that match the expression as a whole; every name, where it is empty.
+    pub(crate) fn new(expression: &str) -> Result<Self, regex::Error> {
+        if expression.is_empty() {
+            return Ok(Self(None));
+        }
+        let whole = RegexBuilder::new(&format!("^(?:{expression})$"))
+            .size_limit(LARGEST)
+            .build()?;
+        Ok(Self(Some(whole)))
+    }
+
+    fn wants(&self, name: &FileName) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|expression| expression.is_match(name.as_str()))
+    }
+}
+
+/// Some names, in order.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) names: Vec<FileName>,
+    /// Where the next page begins: after this name. None: this was the last.
+    pub(super) next: Option<FileName>,
+}
+
+/// The next names of files of the archive, whatever their copies are like now. What nobody admitted is not among them.
+pub(super) fn page(
+    node: &Node,
+    filter: &Filter,
+    after: Option<&FileName>,
+) -> Result<Page, NodeError> {
+    page_of(node.list(after)?, filter, ROWS)
+}
+
+fn page_of(
+    rows: impl Iterator<Item = Result<Entry, NodeError>>,
+    filter: &Filter,
+    most: usize,
+) -> Result<Page, NodeError> {
+    let mut page = Page::default();
+    // All rows of one name are looked at in one page.
+    let mut last: Option<FileName> = None;
+    let mut is_taken = false;
+    for (count, entry) in rows.enumerate() {
+        let entry = entry?;
+        if last.as_ref() != Some(&entry.name) {
+            if count >= most {
+                page.next = last;
+                return Ok(page);
+            }
+            is_taken = false;
+            last = Some(entry.name.clone());
+        }
+        if !is_taken && is_admitted(&entry.row) && filter.wants(&entry.name) {
+            is_taken = true;
+            page.names.push(entry.name);
+        }
+    }
+    Ok(page)
+}
+
+/// Whether it is, or was, a file with a signed admission.
+pub(super) fn is_admitted(row: &Row) -> bool {
+    let is_strange = matches!(row.condition, Condition::Unexpected { .. });
+    !is_strange && row.root.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::{Root, VolumeId};
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn row(name: &str, volume: &str, condition: Condition) -> Entry {
+        Entry {
+            name: FileName::new(name).unwrap(),
+            volume: VolumeId::new(volume).unwrap(),
+            row: Row {
+                size: 1,
+                root: Some(Root::from_bytes([1; 32])),
+                stored: Timestamp::UNIX_EPOCH,
+                verified: None,
+                condition,
+            },
+        }
+    }
+
+    fn strange() -> Condition {
+        Condition::Unexpected { why: "x".into() }
+    }
+
+    #[test]
+    fn pages_have_every_name_once_whatever_their_size() {
+        let rows = [
+            row("a", "v1", strange()),
+            row("a", "v2", Condition::Present),
+            row("b", "v1", Condition::Present),
+            row("b", "v2", Condition::Present),
+            row("c", "v1", strange()),
+            row("d", "v1", strange()),
+            row("d", "v2", strange()),
+            row("d", "v3", Condition::Present),
+            row(
+                "e",
+                "v1",
+                Condition::Missing {
+                    since: Timestamp::UNIX_EPOCH,
+                },
+            ),
+        ];
+        for most in 1..=rows.len() + 1 {
+            let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
+            loop {
+                let rest = rows
+                    .iter()
+                    .filter(|row| after.as_ref().is_none_or(|after| row.name > *after))
+                    .cloned()
+                    .map(Ok);
+                let page = page_of(rest, &Filter(None), most).unwrap();
+                found.extend(page.names.iter().map(ToString::to_string));
+                pages += 1;
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+            assert_eq!(found, ["a", "b", "d", "e"], "{most}");
+            assert!(pages <= 5, "{most}: {pages}");
+        }
+    }
+
+    #[test]
+    fn a_name_matches_as_a_whole_or_not_at_all() {
+        let wants = |expression: &str, name: &str| {
+            let filter = Filter::new(expression).unwrap();
+            filter.wants(&FileName::new(name).unwrap())
+        };
+        assert!(wants("", "a"));
+        assert!(wants("a|ab", "ab") && !wants("a|ab", "abc") && !wants("b", "ab"));
+        assert!(wants(r"x-\d+\.warc(\.gz)?", "x-12.warc.gz"));
+        assert!(!wants(r"(?m)a$|b", "a\u{2009}b"));
+        for bad in ["(", "a{1000}{1000}", "(?x) a # b"] {
+            assert!(Filter::new(bad).is_err(), "{bad}");
+        }
+    }
+}

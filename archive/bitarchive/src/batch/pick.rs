@@ -1,0 +1,60 @@
+//! Which copy of a file is read, or why none is.
+
+use archive_durable::VolumeProblem;
+use archive_model::{FileName, Root, VolumeId};
+
+use super::names::is_admitted;
+use crate::catalog::{Condition, Entry};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::node::Node;
+
+/// What there is of a file on this node, now.
+#[derive(Debug)]
+pub(super) enum Pick {
+    /// This copy is read: the best that is online.
+    Read {
+        entry: Entry,
+        root: Root,
+        layout: Layout,
+    },
+    /// The node knows it, and it is on no disk.
+    Missing { entry: Entry, root: Root },
+    /// It may be on volumes that are offline.
+    Offline(Vec<(VolumeId, String)>),
+    /// It was never here as a file of the archive, or left since its name was read.
+    Gone,
+}
+
+/// Looks now: what was known when the name was read may be hours old.
+pub(super) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
+    let mut missing = None;
+    let mut offline = Vec::new();
+    for entry in node.find(name)? {
+        let (true, Some(root)) = (is_admitted(&entry.row), entry.row.root) else {
+            continue;
+        };
+        match node.layout(&entry.volume) {
+            Ok(layout) if !matches!(entry.row.condition, Condition::Missing { .. }) => {
+                return Ok(Pick::Read {
+                    entry,
+                    root,
+                    layout,
+                });
+            }
+            Ok(_)
+            | Err(NodeError::Offline {
+                problem: VolumeProblem::Retired,
+                ..
+            }) => {
+                missing.get_or_insert((entry, root));
+            }
+            Err(other) => offline.push((entry.volume, other.to_string())),
+        }
+    }
+    Ok(match missing {
+        _ if !offline.is_empty() => Pick::Offline(offline),
+        Some((entry, root)) => Pick::Missing { entry, root },
+        None => Pick::Gone,
+    })
+}

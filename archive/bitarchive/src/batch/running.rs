@@ -1,0 +1,371 @@
+//! A job that runs: files are computed ahead, and what comes of them is given in the order of the names.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use archive_batch::{Control, Plan, Stop};
+use archive_daemon::Clock;
+use archive_model::{FileName, FileOutcome, JobId, NodeId, VolumeId};
+use bytes::Bytes;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc};
+use tokio::task::spawn_blocking;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::instruments::BatchInstruments;
+use super::names::{Filter, page};
+use super::turn::{PIECES, Piece, Turn, Waiting};
+use super::{Batch, Slot, file};
+use crate::error::NodeError;
+use crate::node::Node;
+
+/// How often it says how far it is.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What is to be run.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// The job.
+    pub(crate) id: JobId,
+    /// What is done with each file.
+    pub(crate) plan: Box<dyn Plan>,
+    /// Which files.
+    pub(crate) filter: Filter,
+    /// Only files after this name.
+    pub(crate) after: Option<FileName>,
+    /// The most bytes of output.
+    pub(crate) output: u64,
+    /// How it is told to end.
+    pub(crate) control: Control,
+    /// The same, for what waits.
+    pub(crate) stop: CancellationToken,
+}
+
+/// What comes of a job.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The next file.
+    Begin(FileName),
+    /// The next bytes about it.
+    Output(Bytes),
+    /// Its end.
+    Done(Box<FileOutcome>),
+    /// How far it is.
+    Progress(Progress),
+    /// The end: how many files were done, and which volumes were offline.
+    End(u64, BTreeMap<VolumeId, String>),
+}
+
+/// How far a job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) node: NodeId,
+    pub(crate) files: u64,
+    /// 0: not counted yet.
+    pub(crate) files_total: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Why a job ends before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    /// It was told to.
+    #[error("{0}")]
+    Stopped(Stop),
+    /// The node cannot go on.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The machine has no more files or memory to give, now.
+    #[error("{0}")]
+    Exhausted(String),
+    /// A bug.
+    #[error("a bug: {0}")]
+    Bug(String),
+}
+
+/// What the threads of a job share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) id: JobId,
+    pub(super) node: Arc<Node>,
+    pub(super) plan: Box<dyn Plan>,
+    pub(super) control: Control,
+    pub(super) clock: Clock,
+    pub(super) instruments: BatchInstruments,
+    /// Bytes of files that were read.
+    pub(super) bytes: AtomicU64,
+    /// How many files there are; 0: not counted yet.
+    total: AtomicU64,
+    filter: Filter,
+    _slot: Slot,
+}
+
+/// A file that is computed, or was, and waits for its turn.
+struct Ahead {
+    name: FileName,
+    pieces: mpsc::Receiver<Piece>,
+}
+
+type Permit = Result<OwnedSemaphorePermit, AcquireError>;
+
+/// A job that runs, until it is dropped.
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    batch: Arc<Batch>,
+    waiting: Waiting,
+    names: VecDeque<FileName>,
+    /// Where the next page of names begins; nothing: there is none.
+    cursor: Option<Option<FileName>>,
+    ahead: VecDeque<Ahead>,
+    /// The one permit that is waited for: whoever waits keeps its place.
+    permit: Option<Pin<Box<dyn Future<Output = Permit> + Send>>>,
+    /// Whether the first of the files was begun.
+    is_begun: bool,
+    ticks: Interval,
+    most_output: u64,
+    output: u64,
+    files: u64,
+    offline: BTreeMap<VolumeId, String>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.waiting.control.stop(Stop::Cancelled);
+        self.waiting.stop.cancel();
+    }
+}
+
+/// Counts a file while it is in the job.
+struct Counted(BatchInstruments);
+
+impl Counted {
+    fn new(instruments: &BatchInstruments) -> Self {
+        instruments.files.inc();
+        Self(instruments.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.files.dec();
+    }
+}
+
+impl Running {
+    /// Begins. To be called within the runtime.
+    pub(crate) fn begin(batch: &Arc<Batch>, slot: Slot, order: Order) -> Self {
+        let waiting = Waiting {
+            workers: Arc::clone(&batch.workers),
+            control: order.control.clone(),
+            stop: order.stop,
+            runtime: tokio::runtime::Handle::current(),
+        };
+        let shared = Arc::new(Shared {
+            id: order.id,
+            node: Arc::clone(&batch.node),
+            plan: order.plan,
+            control: order.control,
+            clock: batch.clock.clone(),
+            instruments: batch.instruments.clone(),
+            bytes: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            filter: order.filter,
+            _slot: slot,
+        });
+        let (counted, after) = (Arc::clone(&shared), order.after.clone());
+        batch.tasks.spawn_blocking("batch-count", move || {
+            count(&counted, after);
+            Ok::<(), Infallible>(())
+        });
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            shared,
+            batch: Arc::clone(batch),
+            waiting,
+            names: VecDeque::new(),
+            cursor: Some(order.after),
+            ahead: VecDeque::new(),
+            permit: None,
+            is_begun: false,
+            ticks,
+            most_output: order.output,
+            output: 0,
+            files: 0,
+            offline: BTreeMap::new(),
+        }
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            node: self.shared.node.id().clone(),
+            files: self.files,
+            files_total: self.shared.total.load(Ordering::Relaxed),
+            bytes: self.shared.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Stops waiting for a permit: whoever does not listen just now must not be given one.
+    pub(crate) fn let_go(&mut self) {
+        self.permit = None;
+    }
+
+    /// What comes next. After the end, or an error, nothing more may be asked.
+    pub(crate) async fn next(&mut self) -> Result<Step, Ended> {
+        loop {
+            if self.names.is_empty() && self.ahead.len() < self.batch.ahead {
+                self.read_names().await?;
+            }
+            let first = self.ahead.front().map(|ahead| &ahead.name);
+            let Some(first) = first.or(self.names.front()) else {
+                if self.cursor.is_some() {
+                    continue;
+                }
+                return Ok(Step::End(self.files, std::mem::take(&mut self.offline)));
+            };
+            if !self.is_begun {
+                self.is_begun = true;
+                return Ok(Step::Begin(first.clone()));
+            }
+            match self.wait().await {
+                Event::Tick => return Ok(Step::Progress(self.progress())),
+                Event::Permit(permit) => {
+                    let permit = permit.map_err(|error| Ended::Bug(error.to_string()))?;
+                    self.start(permit);
+                }
+                Event::Piece(piece) => {
+                    if let Some(step) = self.take(piece)? {
+                        return Ok(step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a page of names, unless there are no more.
+    async fn read_names(&mut self) -> Result<(), Ended> {
+        let Some(after) = self.cursor.clone() else {
+            return Ok(());
+        };
+        let shared = Arc::clone(&self.shared);
+        let read = spawn_blocking(move || page(&shared.node, &shared.filter, after.as_ref()));
+        let page = read
+            .await
+            .map_err(|error| Ended::Bug(error.to_string()))??;
+        self.names = page.names.into();
+        self.cursor = page.next.map(Some);
+        Ok(())
+    }
+
+    /// Waits for the first file, for a permit to begin one more, and for the next moment to say how far it is.
+    async fn wait(&mut self) -> Event {
+        let wants_more = self.ahead.len() < self.batch.ahead && !self.names.is_empty();
+        if wants_more && self.permit.is_none() {
+            self.permit = Some(Box::pin(Arc::clone(&self.waiting.workers).acquire_owned()));
+        }
+        poll_fn(|cx| {
+            if self.ticks.poll_tick(cx).is_ready() {
+                return Poll::Ready(Event::Tick);
+            }
+            if let Some(permit) = self.permit.as_mut().filter(|_| wants_more)
+                && let Poll::Ready(permit) = permit.as_mut().poll(cx)
+            {
+                self.permit = None;
+                return Poll::Ready(Event::Permit(permit));
+            }
+            match self.ahead.front_mut() {
+                Some(first) => first.pieces.poll_recv(cx).map(Event::Piece),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Computes the next file on a thread of its own.
+    fn start(&mut self, permit: OwnedSemaphorePermit) {
+        let Some(name) = self.names.pop_front() else {
+            return;
+        };
+        let (sender, pieces) = mpsc::channel(PIECES);
+        let turn = Turn::new(self.waiting.clone(), sender, permit);
+        self.ahead.push_back(Ahead {
+            name: name.clone(),
+            pieces,
+        });
+        let shared = Arc::clone(&self.shared);
+        let counted = Counted::new(&shared.instruments);
+        self.batch.tasks.spawn_blocking("batch-file", move || {
+            let _counted = counted;
+            file::compute(&shared, &name, turn);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Takes what came of the first file.
+    fn take(&mut self, piece: Option<Piece>) -> Result<Option<Step>, Ended> {
+        let step = match piece {
+            Some(Piece::Output(bytes)) => {
+                self.output = self.output.saturating_add(bytes.len() as u64);
+                if self.output > self.most_output {
+                    self.waiting.control.stop(Stop::Output);
+                    return Err(Ended::Stopped(Stop::Output));
+                }
+                return Ok(Some(Step::Output(bytes)));
+            }
+            Some(Piece::Done(done)) => {
+                self.files += 1;
+                let instruments = &self.shared.instruments;
+                if done.failures.is_empty() {
+                    instruments.whole.inc();
+                } else {
+                    instruments.failed.inc();
+                }
+                Some(Step::Done(done))
+            }
+            Some(Piece::Gone) => None,
+            Some(Piece::Offline(volumes)) => {
+                self.offline.extend(volumes);
+                None
+            }
+            Some(Piece::Failed(ended)) => return Err(ended),
+            None => {
+                let stopped = self.waiting.control.why().map(Ended::Stopped);
+                return Err(
+                    stopped.unwrap_or_else(|| Ended::Bug("a file ended without a word".to_owned()))
+                );
+            }
+        };
+        self.ahead.pop_front();
+        self.is_begun = false;
+        Ok(step)
+    }
+}
+
+/// What came of waiting.
+enum Event {
+    Tick,
+    Permit(Permit),
+    Piece(Option<Piece>),
+}
+
+/// Counts the files, for people who wait. That it fails is met by the job itself.
+fn count(shared: &Shared, after: Option<FileName>) {
+    let (mut cursor, mut total) = (Some(after), 0);
+    while let (Some(after), None) = (cursor, shared.control.why()) {
+        let Ok(page) = page(&shared.node, &shared.filter, after.as_ref()) else {
+            return;
+        };
+        total += page.names.len() as u64;
+        cursor = page.next.map(Some);
+        if cursor.is_none() {
+            shared.total.store(total, Ordering::Relaxed);
+        }
+    }
+}

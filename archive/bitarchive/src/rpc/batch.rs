@@ -1,0 +1,392 @@
+//! A batch job over the wire: open, the component where it is wanted, then what comes of it until the end. The caller
+//! keeps its side open as long as the job shall run.
+//!
+//! Here a caller may leave answers unread for as long as the job may run: a monitor waits for the node whose next file
+//! comes first. That it lives is seen by the connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_batch::{Component, Control, InvalidJob, Plan, Stop};
+use archive_model::{FileName, Program, Root};
+use archive_rpc::{InvalidMessage, Kind};
+use bytes::Bytes;
+use proto_archive::batch_run::{Run, write_done};
+use proto_archive::wire::{self, batch_run_request, batch_run_response};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
+use tonic::{Response, Status};
+
+use super::{AnswerStream, Answers, UNREAD, convert};
+use crate::batch::{Batch, Ended, Filter, Order, Progress, Running, Step};
+use crate::node::Node;
+
+/// How many answers wait to be read.
+const ANSWERS: usize = 16;
+
+/// The most bytes of a component in one message.
+const LARGEST_PIECE: usize = 1 << 20;
+
+/// How often a caller hears that the job lives while its component is compiled.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Runs a job of a caller who says `steps`, for as long as it listens.
+pub(super) fn run<S>(
+    batch: &Arc<Batch>,
+    idle: Duration,
+    steps: S,
+) -> Response<AnswerStream<wire::BatchRunResponse>>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    let (answers, stream) = mpsc::channel(ANSWERS);
+    let call = Call {
+        batch: Arc::clone(batch),
+        idle,
+        steps,
+        answers: answers.clone(),
+    };
+    batch.tasks.spawn_once("batch", async move {
+        if let Err(status) = Box::pin(call.serve()).await {
+            // A caller that is gone, or does not read, needs no answer.
+            drop(tokio::time::timeout(UNREAD, answers.send(Err(status))).await);
+        }
+        Ok::<(), Infallible>(())
+    });
+    Response::new(Box::pin(ReceiverStream::new(stream)))
+}
+
+struct Call<S> {
+    batch: Arc<Batch>,
+    idle: Duration,
+    steps: S,
+    answers: Answers<wire::BatchRunResponse>,
+}
+
+/// Ends whatever computes for a job.
+struct Ending {
+    control: Control,
+    stop: CancellationToken,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.control.stop(Stop::Cancelled);
+        self.stop.cancel();
+    }
+}
+
+impl<S> Call<S>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    async fn serve(mut self) -> Result<(), Status> {
+        let batch_run_request::Step::Open(open) = self.step().await? else {
+            return Err(unexpected("open"));
+        };
+        let run = Run::read(open)?;
+        if run.spec.replica != *self.batch.node.replica() {
+            let reason = format!(
+                "is not {}, which this node is of",
+                self.batch.node.replica()
+            );
+            return Err(InvalidMessage::invalid("replica", reason).into());
+        }
+        let filter = Filter::new(&run.spec.files)
+            .map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
+        let slot = self.batch.slot().ok_or_else(|| {
+            let most = self.batch.most_jobs();
+            Kind::Busy.status(format!(
+                "{most} batch jobs run on node {} already (`batch.jobs`); ask again later",
+                self.batch.node.id()
+            ))
+        })?;
+        let ending = Ending {
+            control: Control::default(),
+            stop: CancellationToken::new(),
+        };
+        tracing::info!(job = %run.id, program = ?run.spec.program, after = ?run.after, "a batch job begins");
+        let (batch, answers) = (Arc::clone(&self.batch), self.answers.clone());
+        let over = over(&batch, &answers, run.left, &ending.control);
+        tokio::pin!(over);
+        let plan = tokio::select! {
+            biased;
+            status = &mut over => return Err(status),
+            never = pulse(&batch, &answers) => match never {},
+            plan = self.plan(&run) => plan?,
+        };
+        let order = Order {
+            id: run.id.clone(),
+            plan,
+            filter,
+            after: run.after,
+            output: run.spec.limits.output,
+            control: ending.control.clone(),
+            stop: ending.stop.clone(),
+        };
+        let mut running = Running::begin(&batch, slot, order);
+        let ended = tokio::select! {
+            biased;
+            status = &mut over => Err(status),
+            status = gone(&mut self.steps) => Err(status),
+            ended = forward(&mut running, &batch.node, &answers) => ended,
+        };
+        let Progress { files, bytes, .. } = running.progress();
+        let why = ended.as_ref().err().map(Status::message);
+        tracing::info!(job = %run.id, files, bytes, why, "a batch job has ended");
+        ended
+    }
+
+    /// The next message of the caller, who may not be silent for long.
+    async fn step(&mut self) -> Result<batch_run_request::Step, Status> {
+        let message = tokio::time::timeout(self.idle, self.steps.next()).await;
+        let message = message.map_err(|_late| {
+            Kind::TimedOut.status(format!("stalled: no message within {:?}", self.idle))
+        })?;
+        let message = message.unwrap_or_else(|| {
+            Err(Kind::Unavailable.status("the stream ended: the job is cancelled"))
+        })?;
+        Ok(message
+            .step
+            .ok_or_else(|| InvalidMessage::missing("step"))?)
+    }
+
+    /// What is done with each file.
+    async fn plan(&mut self, run: &Run) -> Result<Box<dyn Plan>, Status> {
+        let digest = match &run.spec.program {
+            Program::BuiltIn(name) => {
+                return archive_batch::plan(name, &run.spec.arguments).map_err(refused);
+            }
+            Program::Component(digest) => *digest,
+        };
+        let components = self.batch.components.clone();
+        let found = blocking(move || components.get(&digest)).await?;
+        let component = match found {
+            Some(component) => component,
+            None => {
+                self.want().await?;
+                let bytes = self.receive(digest, run.component_size).await?;
+                self.compile(digest, bytes).await?
+            }
+        };
+        let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
+        blocking(move || component.plan(&arguments, limits))
+            .await?
+            .map_err(refused)
+    }
+
+    async fn want(&mut self) -> Result<(), Status> {
+        let want = batch_run_response::Step::Want(batch_run_response::Want {});
+        let sent = self.answers.send(Ok(answer(want))).await;
+        sent.map_err(|_gone| Status::cancelled("the caller is gone"))
+    }
+
+    /// Receives the component: exactly the bytes that were announced.
+    async fn receive(&mut self, digest: Root, size: u64) -> Result<Vec<u8>, Status> {
+        let refused = |reason: String| Err(InvalidMessage::invalid("component", reason).into());
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < size {
+            let batch_run_request::Step::Component(piece) = self.step().await? else {
+                return Err(unexpected("component"));
+            };
+            if piece.is_empty() || piece.len() > LARGEST_PIECE {
+                return refused(format!("has a message of {} bytes", piece.len()));
+            }
+            let total = (bytes.len() + piece.len()) as u64;
+            if total > size {
+                return refused(format!("is announced as {size} bytes, and {total} came"));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        let found = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
+        if found != digest {
+            let reason = format!("the component is not {digest}, but {found}: send that one");
+            return Err(Kind::Mismatch.status(reason));
+        }
+        Ok(bytes)
+    }
+
+    /// Compiles the component; one at a time on this node. Whoever goes away meanwhile does not wait for it.
+    async fn compile(&mut self, digest: Root, bytes: Vec<u8>) -> Result<Arc<Component>, Status> {
+        let permit = acquire(&self.batch.compiling).await?;
+        let components = self.batch.components.clone();
+        let compiled = blocking(move || {
+            let _permit = permit;
+            // Another job may have brought it meanwhile.
+            match components.get(&digest) {
+                Some(component) => Ok(component),
+                None => components.compile(&bytes),
+            }
+        });
+        compiled.await?.map_err(refused)
+    }
+}
+
+async fn acquire(semaphore: &Arc<Semaphore>) -> Result<tokio::sync::OwnedSemaphorePermit, Status> {
+    let permit = Arc::clone(semaphore).acquire_owned().await;
+    permit.map_err(|error| Kind::Internal.status(error.to_string()))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Status> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Kind::Internal.status(error.to_string()))
+}
+
+/// Why a job has to end before its end; until then, nothing.
+async fn over(
+    batch: &Batch,
+    answers: &Answers<wire::BatchRunResponse>,
+    left: Duration,
+    control: &Control,
+) -> Status {
+    let stop = batch.tasks.stop();
+    tokio::select! {
+        biased;
+        () = answers.closed() => Status::cancelled("the caller is gone"),
+        () = stop.cancelled() => {
+            Kind::Unavailable.status("the node is stopping; ask again when it is back")
+        }
+        () = batch.clock.sleep(left) => {
+            control.stop(Stop::Time);
+            Kind::TimedOut.status("the time of the job is over")
+        }
+    }
+}
+
+/// Says every second that the job lives, for as long as it has not begun.
+async fn pulse(batch: &Batch, answers: &Answers<wire::BatchRunResponse>) -> Infallible {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let alive = progress(Progress {
+            node: batch.node.id().clone(),
+            files: 0,
+            files_total: 0,
+            bytes: 0,
+        });
+        // Where it is full, the caller has others to read.
+        drop(answers.try_send(Ok(answer(alive))));
+    }
+}
+
+/// Waits until the caller ends the job, or says something that it must not.
+async fn gone<S>(steps: &mut S) -> Status
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Unpin,
+{
+    match steps.next().await {
+        None | Some(Err(_)) => Status::cancelled("the stream ended: the job is cancelled"),
+        Some(Ok(_)) => unexpected("expected: the job runs"),
+    }
+}
+
+/// Sends what comes of a job, to its end.
+async fn forward(
+    running: &mut Running,
+    node: &Node,
+    answers: &Answers<wire::BatchRunResponse>,
+) -> Result<(), Status> {
+    loop {
+        let step = running.next().await.map_err(ended)?;
+        let is_last = matches!(step, Step::End(..));
+        let Err(unsent) = answers.try_send(Ok(answer(written(node, step)))) else {
+            if is_last {
+                return Ok(());
+            }
+            continue;
+        };
+        let gone = || Status::cancelled("the caller is gone");
+        match unsent {
+            TrySendError::Closed(_) => return Err(gone()),
+            TrySendError::Full(message) => {
+                running.let_go();
+                answers.send(message).await.map_err(|_gone| gone())?;
+            }
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+fn written(node: &Node, step: Step) -> batch_run_response::Step {
+    use batch_run_response::Step as Wire;
+    match step {
+        Step::Begin(name) => begin(&name),
+        Step::Output(bytes) => output(bytes),
+        Step::Done(done) => Wire::Done(write_done(*done)),
+        Step::Progress(far) => progress(far),
+        Step::End(files, offline) => {
+            let mut gaps = convert::gaps(node);
+            for (volume, reason) in offline {
+                if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
+                    gaps.push(wire::Gap {
+                        replica: node.replica().to_string(),
+                        node: node.id().to_string(),
+                        volume: volume.into(),
+                        reason,
+                    });
+                }
+            }
+            Wire::End(batch_run_response::End { files, gaps })
+        }
+    }
+}
+
+fn begin(name: &FileName) -> batch_run_response::Step {
+    batch_run_response::Step::Begin(batch_run_response::Begin {
+        name: name.to_string(),
+    })
+}
+
+fn output(bytes: Bytes) -> batch_run_response::Step {
+    batch_run_response::Step::Output(bytes)
+}
+
+fn progress(far: Progress) -> batch_run_response::Step {
+    batch_run_response::Step::Progress(batch_run_response::Progress {
+        node: far.node.to_string(),
+        files: far.files,
+        files_total: far.files_total,
+        bytes: far.bytes,
+    })
+}
+
+fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {
+    wire::BatchRunResponse { step: Some(step) }
+}
+
+fn refused(error: InvalidJob) -> Status {
+    match error {
+        InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),
+        InvalidJob::Missing { .. } | InvalidJob::Argument { .. } => {
+            InvalidMessage::invalid("arguments", error.to_string()).into()
+        }
+        InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
+    }
+}
+
+fn ended(ended: Ended) -> Status {
+    match ended {
+        Ended::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
+        Ended::Stopped(Stop::Output) => {
+            Kind::NoSpace.status("the job has written more than it may")
+        }
+        Ended::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
+        Ended::Node(error) => convert::status(&error),
+        Ended::Exhausted(why) => {
+            Kind::Unavailable.status(format!("the node can open no more files now: {why}"))
+        }
+        Ended::Bug(_) => Kind::Internal.status(ended.to_string()),
+    }
+}
+
+fn unexpected(expected: &str) -> Status {
+    InvalidMessage::invalid("step", format!("is not {expected}")).into()
+}

@@ -1,0 +1,391 @@
+//! What one batch job gives on many nodes, as if it were one. Pure: the door feeds what nodes send, and takes what comes
+//! out.
+//!
+//! Each node says which file is next, sends what its job wrote about it, and ends it with `done`, in the order of the
+//! names. The merge lets a file out when every node that still runs has said which is its next, and this one is the
+//! first of them; so what comes out is in order. Of a node whose turn has not come one message is held, and it is asked
+//! for no more: memory does not grow with the output.
+//!
+//! A file that two nodes have comes out once. The first node, by id, whose job has written something about it, or has
+//! ended it without a failure, is taken; where all of them ended it with nothing but failures, the first one. What comes
+//! after is not known without keeping all of it, so a failure in the middle does not make another node's output count.
+//!
+//! A node that breaks off ends the merge when its next file would come, after all that lies before. One that does not
+//! keep to the protocol is a gap from there on; unless half a file of it is out already, which ends the merge too.
+
+use std::fmt;
+
+use archive_model::{FileName, FileOutcome, NodeId};
+use bytes::Bytes;
+
+use crate::gap::Gap;
+
+/// The most gaps that one node may name: more, and it does not keep to the protocol.
+const MOST_GAPS: usize = 256;
+
+/// The most bytes of output in one message.
+pub const LARGEST_OUTPUT: usize = 1 << 20;
+
+/// Many runs of one job on their way into one. `E` is why a run broke off.
+#[derive(Debug)]
+pub struct Merge<E> {
+    sources: Vec<Source<E>>,
+    /// All files come after this name.
+    after: Option<FileName>,
+    /// Whose file is coming out.
+    turn: Option<usize>,
+    files: u64,
+    gaps: Vec<Gap>,
+}
+
+#[derive(Debug)]
+struct Source<E> {
+    node: NodeId,
+    state: State<E>,
+    /// The file that it began last.
+    last: Option<FileName>,
+    /// Bytes of output since it was begun.
+    output: u64,
+    /// How many files it ended.
+    files: u64,
+}
+
+#[derive(Debug)]
+enum State<E> {
+    /// Its next file is not known yet.
+    Unknown,
+    /// Its next file is known.
+    Begun(FileName),
+    /// This came of it, and waits.
+    Held(FileName, Held),
+    /// Another node has the file too, and is taken.
+    Ignored,
+    /// It broke off, in this file or before it was known.
+    Broken(Option<FileName>, Why<E>),
+    /// Nothing more comes.
+    Over,
+}
+
+#[derive(Debug)]
+enum Held {
+    Output(Bytes),
+    Done(Box<FileOutcome>),
+}
+
+/// Why a run of a node is not to be believed any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why<E> {
+    /// It broke off.
+    Failed(E),
+    /// It does not keep to the protocol, and half a file of it is out.
+    Lied(String),
+}
+
+/// What comes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Out<E> {
+    /// The next bytes about a file.
+    Output(Bytes),
+    /// Its end.
+    Done(Box<FileOutcome>),
+    /// The merge ends here: all that comes would come after what this node has not sent.
+    Broken(NodeId, Why<E>),
+}
+
+impl<E> Merge<E> {
+    /// Runs on `nodes`, sorted, of which nothing has come yet; they are called by their index. `gaps` are known already.
+    pub fn new(
+        nodes: impl IntoIterator<Item = NodeId>,
+        after: Option<FileName>,
+        gaps: Vec<Gap>,
+    ) -> Self {
+        let source = |node| Source {
+            node,
+            state: State::Unknown,
+            last: None,
+            output: 0,
+            files: 0,
+        };
+        Self {
+            sources: nodes.into_iter().map(source).collect(),
+            after,
+            turn: None,
+            files: 0,
+            gaps,
+        }
+    }
+
+    /// The runs of which something may be fed now.
+    pub fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
+        let hungry = |state: &State<E>| match state {
+            State::Unknown | State::Begun(_) | State::Ignored => true,
+            State::Held(..) | State::Broken(..) | State::Over => false,
+        };
+        let sources = self.sources.iter().enumerate();
+        sources
+            .filter(move |(_, source)| hungry(&source.state))
+            .map(|(index, _)| index)
+    }
+
+    /// A node says which file is next.
+    pub fn begin(&mut self, index: usize, name: FileName) {
+        let Some(source) = self.sources.get_mut(index) else {
+            return;
+        };
+        let last = source.last.as_ref().or(self.after.as_ref());
+        let wrong = if last.is_some_and(|last| name <= *last) {
+            Some(format!("its files are out of order at {name}"))
+        } else if source.output > 0 {
+            Some(format!("it begins {name} before it ended a file"))
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            return self.lied(index, wrong);
+        }
+        if source.may_send() {
+            source.last = Some(name.clone());
+            source.state = State::Begun(name);
+        }
+    }
+
+    /// A node sent output of the file that it began.
+    pub fn output(&mut self, index: usize, bytes: Bytes) {
+        let Some(source) = self.sources.get_mut(index) else {
+            return;
+        };
+        if bytes.is_empty() || bytes.len() > LARGEST_OUTPUT {
+            let reason = format!("it sent {} bytes of output in one message", bytes.len());
+            return self.lied(index, reason);
+        }
+        source.output = source.output.saturating_add(bytes.len() as u64);
+        match &source.state {
+            State::Begun(name) => {
+                source.state = State::Held(name.clone(), Held::Output(bytes));
+            }
+            State::Ignored => {}
+            State::Unknown | State::Held(..) | State::Broken(..) | State::Over => {
+                self.lied(
+                    index,
+                    "it sent output of a file that it did not begin".to_owned(),
+                );
+            }
+        }
+    }
+
+    /// A node says that this was a file.
+    pub fn done(&mut self, index: usize, done: Box<FileOutcome>) {
+        let Some(source) = self.sources.get_mut(index) else {
+            return;
+        };
+        let wrong = if source.last.as_ref() != Some(&done.name) {
+            Some(format!("it ended {}, which it did not begin", done.name))
+        } else if done.node != source.node {
+            Some(format!("it speaks for node {}", done.node))
+        } else if done.output != source.output {
+            Some(format!(
+                "of {} it sent {} bytes and says {}",
+                done.name, source.output, done.output
+            ))
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            return self.lied(index, wrong);
+        }
+        let next = match &source.state {
+            State::Begun(name) => State::Held(name.clone(), Held::Done(done)),
+            State::Ignored => State::Unknown,
+            State::Unknown | State::Held(..) | State::Broken(..) | State::Over => {
+                return self.lied(index, format!("it ended {} twice", done.name));
+            }
+        };
+        source.state = next;
+        source.output = 0;
+        source.files += 1;
+    }
+
+    /// A node says that it has ended so many files, and that these gaps are in it.
+    pub fn end(&mut self, index: usize, files: u64, gaps: Vec<Gap>) {
+        let Some(source) = self.sources.get_mut(index) else {
+            return;
+        };
+        let wrong = if source.output > 0 {
+            Some("it ended in the middle of a file".to_owned())
+        } else if source.files != files {
+            Some(format!("it ended {} files and says {files}", source.files))
+        } else if gaps.len() > MOST_GAPS {
+            Some(format!("it names {} gaps", gaps.len()))
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            return self.lied(index, wrong);
+        }
+        if source.may_send() {
+            source.state = State::Over;
+            self.gaps.extend(gaps);
+        }
+    }
+
+    /// The run of a node broke off.
+    pub fn fail(&mut self, index: usize, why: E) {
+        self.break_off(index, Why::Failed(why));
+    }
+
+    /// A node does not keep to the protocol: it is a gap from here on. When half a file of it is out, the merge ends.
+    pub fn lied(&mut self, index: usize, reason: String) {
+        if self.turn == Some(index) {
+            return self.break_off(index, Why::Lied(reason));
+        }
+        let Some(source) = self.sources.get_mut(index) else {
+            return;
+        };
+        source.state = State::Over;
+        let reason = format!("it does not keep to the protocol: {reason}");
+        let gap = match &source.last {
+            Some(last) => Gap::node(
+                &source.node,
+                &format_args!("{reason} (its files before {last} were read)"),
+            ),
+            None => Gap::node(&source.node, &reason),
+        };
+        self.gaps.push(gap);
+    }
+
+    fn break_off(&mut self, index: usize, why: Why<E>) {
+        let Some(source) = self.sources.get_mut(index) else {
+            return;
+        };
+        let name = match std::mem::replace(&mut source.state, State::Over) {
+            State::Begun(name) | State::Held(name, _) => Some(name),
+            State::Unknown | State::Ignored => None,
+            over @ (State::Broken(..) | State::Over) => {
+                source.state = over;
+                return;
+            }
+        };
+        source.state = State::Broken(name, why);
+    }
+
+    /// What comes out next; nothing while a node is hungry that it depends on, and nothing at the end.
+    pub fn pull(&mut self) -> Option<Out<E>> {
+        let turn = match self.turn {
+            Some(turn) => turn,
+            None => self.choose()?,
+        };
+        let source = self.sources.get_mut(turn)?;
+        match std::mem::replace(&mut source.state, State::Over) {
+            State::Held(name, Held::Output(bytes)) => {
+                source.state = State::Begun(name);
+                self.turn = Some(turn);
+                Some(Out::Output(bytes))
+            }
+            State::Held(_, Held::Done(done)) => {
+                source.state = State::Unknown;
+                self.turn = None;
+                self.files += 1;
+                Some(Out::Done(done))
+            }
+            State::Broken(_, why) => Some(Out::Broken(source.node.clone(), why)),
+            other @ (State::Unknown | State::Begun(_) | State::Ignored | State::Over) => {
+                source.state = other;
+                None
+            }
+        }
+    }
+
+    /// Whose file comes next, as soon as that is certain. The same file of other nodes is ignored from then on.
+    fn choose(&mut self) -> Option<usize> {
+        let is_broken = |source: &Source<E>| matches!(source.state, State::Broken(None, _));
+        if let Some(broken) = self.sources.iter().position(is_broken) {
+            return Some(broken);
+        }
+        // The next file of such a one may come before all others.
+        let is_open = |source: &Source<E>| matches!(source.state, State::Unknown | State::Ignored);
+        if self.sources.iter().any(is_open) {
+            return None;
+        }
+        let first = self.sources.iter().filter_map(Source::next).min()?.clone();
+        let has_it = |source: &Source<E>| source.next() == Some(&first);
+        let (mut chosen, mut only_failures) = (None, None);
+        for (index, source) in self.sources.iter().enumerate() {
+            if !has_it(source) || chosen.is_some() {
+                continue;
+            }
+            match &source.state {
+                State::Broken(..) => return Some(index),
+                State::Held(_, Held::Done(done)) if !is_whole(done) => {
+                    only_failures.get_or_insert(index);
+                }
+                State::Held(..) => chosen = Some(index),
+                State::Begun(_) => return None,
+                State::Unknown | State::Ignored | State::Over => {}
+            }
+        }
+        let chosen = chosen.or(only_failures)?;
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            if index == chosen || !has_it(source) {
+                continue;
+            }
+            match &source.state {
+                State::Held(_, Held::Done(_)) => source.state = State::Unknown,
+                State::Begun(_) | State::Held(_, Held::Output(_)) => source.state = State::Ignored,
+                State::Unknown | State::Ignored | State::Broken(..) | State::Over => {}
+            }
+        }
+        Some(chosen)
+    }
+
+    /// Whether everything has come out.
+    pub fn is_finished(&self) -> bool {
+        self.sources
+            .iter()
+            .all(|source| matches!(source.state, State::Over))
+    }
+
+    /// How many files have come out.
+    pub fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// What the output lacks, as far as is known by now.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+}
+
+impl<E> Source<E> {
+    /// The file that it began.
+    fn next(&self) -> Option<&FileName> {
+        match &self.state {
+            State::Begun(name) | State::Held(name, _) => Some(name),
+            State::Broken(name, _) => name.as_ref(),
+            State::Unknown | State::Ignored | State::Over => None,
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        match self.state {
+            State::Unknown | State::Begun(_) | State::Ignored => true,
+            State::Held(..) | State::Broken(..) | State::Over => false,
+        }
+    }
+}
+
+/// Whether nothing of the file failed.
+fn is_whole(done: &FileOutcome) -> bool {
+    done.failures.is_empty() && done.more_failures == 0
+}
+
+impl<E: fmt::Display> fmt::Display for Why<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) => why.fmt(f),
+            Self::Lied(reason) => write!(f, "it does not keep to the protocol: {reason}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,503 @@
+//! A batch job under way: nodes' messages in, merged messages out.
+//!
+//! It lives as long as its caller listens, and no longer than its time. A node is read only as far as the merge has use
+//! for it; progress is passed on as it comes.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{poll_fn, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use archive_daemon::{Clock, Gauge, Tasks};
+use archive_model::{NodeId, Program, ReplicaId};
+use archive_rpc::{Idle, InvalidMessage, Kind};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use proto_archive::batch_run::{Run, read_done, write_done};
+use proto_archive::convert as fields;
+use proto_archive::wire::{self, batch_run_request, batch_run_response};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::{Sleep, sleep};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Response, Status};
+
+use super::convert;
+use super::nodes_client::{BatchMessages, Nodes as Client, Reason};
+use crate::batch::{Merge, Out, Why};
+use crate::metrics::Instruments;
+use crate::nodes::{Address, Survey};
+
+/// How many answers wait to be read: each is at most 1 MiB.
+const ANSWERS: usize = 4;
+
+/// How long a caller may leave the last answer unread.
+const UNREAD: Duration = Duration::from_mins(2);
+
+/// The most bytes of a component in one message.
+const LARGEST_PIECE: usize = 1 << 20;
+
+/// How often the progress of one node is passed on at most.
+const OFTEN: Duration = Duration::from_millis(500);
+
+pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+type Sender = mpsc::Sender<Result<wire::BatchRunResponse, Status>>;
+
+/// What a call needs of the monitor.
+pub(super) struct Call {
+    pub(super) replica: ReplicaId,
+    pub(super) client: Arc<Client>,
+    pub(super) clock: Clock,
+    pub(super) stop: CancellationToken,
+    pub(super) idle: Duration,
+    pub(super) instruments: Instruments,
+}
+
+/// Runs a job over the nodes of the survey; without a permit it only says so.
+pub(super) fn run<S>(
+    call: Call,
+    tasks: &Tasks,
+    permit: Option<OwnedSemaphorePermit>,
+    survey: Survey,
+    steps: S,
+) -> Response<Answers<wire::BatchRunResponse>>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    let (answers, stream) = mpsc::channel(ANSWERS);
+    tasks.spawn_once("batch", async move {
+        let served = Box::pin(serve(call, permit, survey, steps, &answers)).await;
+        if let Err(status) = served {
+            // A caller that is gone, or does not read, needs no answer.
+            drop(tokio::time::timeout(UNREAD, answers.send(Err(status))).await);
+        }
+        Ok::<(), Infallible>(())
+    });
+    Response::new(answered(stream))
+}
+
+/// What is received, as a stream.
+pub(super) fn answered<T: Send + 'static>(stream: mpsc::Receiver<Result<T, Status>>) -> Answers<T> {
+    let next = async |mut stream: mpsc::Receiver<Result<T, Status>>| {
+        let answer = stream.recv().await?;
+        Some((answer, stream))
+    };
+    Box::pin(stream::unfold(stream, next))
+}
+
+/// Counts a job while it runs.
+struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+async fn serve<S>(
+    call: Call,
+    permit: Option<OwnedSemaphorePermit>,
+    survey: Survey,
+    mut steps: S,
+    answers: &Sender,
+) -> Result<(), Status>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    let first = tokio::time::timeout(call.idle, steps.next()).await;
+    let open = match first {
+        Ok(Some(Ok(wire::BatchRunRequest {
+            step: Some(batch_run_request::Step::Open(open)),
+        }))) => open,
+        Ok(Some(Ok(_))) => return Err(unexpected("open")),
+        Ok(Some(Err(_)) | None) => return Err(gone()),
+        Err(_late) => return Err(stalled(call.idle)),
+    };
+    let run = Run::read(open.clone())?;
+    if run.spec.replica != call.replica {
+        let reason = format!("is not {}, whose monitor this is", call.replica);
+        return Err(InvalidMessage::invalid("replica", reason).into());
+    }
+    let _permit = permit.ok_or_else(|| {
+        Kind::Busy.status("too many batch jobs run over this replica (`batch.jobs` of its monitor); ask again later")
+    })?;
+    call.instruments.batch_jobs.inc();
+    let _counted = Counted(call.instruments.batch_jobs.clone());
+    tracing::info!(job = %run.id, nodes = survey.ask.len(), after = ?run.after, "a batch job begins");
+    let mut job = Job::begin(&call, open, &run, survey, steps);
+    let ended = tokio::select! {
+        biased;
+        () = answers.closed() => Err(gone()),
+        () = call.stop.cancelled() => {
+            Err(Kind::Unavailable.status("the monitor is stopping; ask again when it is back"))
+        }
+        () = call.clock.sleep(run.left) => {
+            Err(Kind::TimedOut.status("the time of the job is over"))
+        }
+        ended = job.forward(&call, answers) => ended,
+    };
+    let why = ended.as_ref().err().map(Status::message);
+    tracing::info!(job = %run.id, files = job.merge.files(), why, "a batch job has ended");
+    ended
+}
+
+/// One job on all nodes.
+struct Job<S> {
+    steps: S,
+    merge: Merge<Broken>,
+    /// By the index that the merge knows them by.
+    nodes: Vec<Node>,
+    component: Component,
+}
+
+/// One node of a job.
+struct Node {
+    address: Address,
+    messages: Option<Messages>,
+    /// Where the component goes; none: it was asked for already, or there is none.
+    wants: Option<oneshot::Sender<()>>,
+    told: Option<Instant>,
+}
+
+/// What a node sends; the outer error is a silence.
+type Messages = Idle<
+    Pin<Box<dyn Stream<Item = Result<Result<wire::BatchRunResponse, Status>, Status>> + Send>>,
+>;
+
+/// The component of a job, on its way from the caller to the nodes that want it: each is sent what is here so far.
+struct Component {
+    pieces: watch::Sender<Vec<Bytes>>,
+    /// How many bytes are missing.
+    missing: u64,
+    is_asked: bool,
+    /// Until when the caller has to send more.
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+/// Why a node broke off.
+enum Broken {
+    /// It said so, or the connection did.
+    Said(Status),
+    /// It said nothing.
+    Silent,
+    /// Its stream ended without an end.
+    Cut,
+}
+
+enum Event {
+    Node(
+        usize,
+        Option<Result<Result<wire::BatchRunResponse, Status>, Status>>,
+    ),
+    Caller(Option<Result<wire::BatchRunRequest, Status>>),
+}
+
+impl<S> Job<S>
+where
+    S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
+{
+    fn begin(
+        call: &Call,
+        open: batch_run_request::Open,
+        run: &Run,
+        survey: Survey,
+        steps: S,
+    ) -> Self {
+        let ids = survey.ask.iter().map(|address| address.node.clone());
+        let mut merge = Merge::new(ids, run.after.clone(), survey.gaps);
+        let has_component = matches!(run.spec.program, Program::Component(_));
+        let (pieces, component) = watch::channel(Vec::new());
+        let mut nodes = Vec::new();
+        for (index, address) in survey.ask.into_iter().enumerate() {
+            let (wants, wanted) = oneshot::channel();
+            let requests = requests(open.clone(), wanted, component.clone());
+            let asked = call.client.run_batch(&address, requests);
+            let messages = match asked {
+                Ok(messages) => Some(watched(messages, call.idle)),
+                Err(error) => {
+                    let status = Kind::Unavailable.status(error.to_string());
+                    merge.fail(index, Broken::Said(status));
+                    None
+                }
+            };
+            nodes.push(Node {
+                address,
+                messages,
+                wants: has_component.then_some(wants),
+                told: None,
+            });
+        }
+        Self {
+            steps,
+            merge,
+            nodes,
+            component: Component {
+                pieces,
+                missing: run.component_size,
+                is_asked: false,
+                alarm: None,
+            },
+        }
+    }
+
+    /// Sends what comes of the job, to its end.
+    async fn forward(&mut self, call: &Call, answers: &Sender) -> Result<(), Status> {
+        loop {
+            while let Some(out) = self.merge.pull() {
+                let step = match out {
+                    Out::Output(bytes) => batch_run_response::Step::Output(bytes),
+                    Out::Done(done) => {
+                        call.instruments.batch_files.inc();
+                        batch_run_response::Step::Done(write_done(*done))
+                    }
+                    Out::Broken(node, why) => return Err(status(&node, &why, call.idle)),
+                };
+                send(answers, step).await?;
+            }
+            if self.merge.is_finished() {
+                let gaps = self.merge.gaps();
+                for gap in gaps {
+                    tracing::info!(replica = %call.replica, %gap, "a batch job is partial");
+                }
+                let end = batch_run_response::End {
+                    files: self.merge.files(),
+                    gaps: convert::gaps(&call.replica, gaps),
+                };
+                return send(answers, batch_run_response::Step::End(end)).await;
+            }
+            match self.wait(call).await? {
+                Event::Node(index, message) => {
+                    if let Some(step) = self.take(index, message, call)? {
+                        send(answers, step).await?;
+                    }
+                }
+                Event::Caller(message) => self.receive(message, call)?,
+            }
+        }
+    }
+
+    /// Waits for a message that can be used.
+    async fn wait(&mut self, call: &Call) -> Result<Event, Status> {
+        let (nodes, merge, steps) = (&mut self.nodes, &self.merge, &mut self.steps);
+        let alarm = &mut self.component.alarm;
+        poll_fn(|cx| {
+            if let Poll::Ready(step) = Pin::new(&mut *steps).poll_next(cx) {
+                return Poll::Ready(Ok(Event::Caller(step)));
+            }
+            for index in merge.hungry() {
+                let Some(messages) = nodes.get_mut(index).and_then(|node| node.messages.as_mut())
+                else {
+                    return Poll::Ready(Ok(Event::Node(index, None)));
+                };
+                if let Poll::Ready(message) = Pin::new(messages).poll_next(cx) {
+                    return Poll::Ready(Ok(Event::Node(index, message)));
+                }
+            }
+            let is_late = alarm
+                .as_mut()
+                .is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
+            if is_late {
+                return Poll::Ready(Err(stalled(call.idle)));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Puts what a node sent into the merge. What does not wait for its turn comes back.
+    fn take(
+        &mut self,
+        index: usize,
+        message: Option<Result<Result<wire::BatchRunResponse, Status>, Status>>,
+        call: &Call,
+    ) -> Result<Option<batch_run_response::Step>, Status> {
+        use batch_run_response::Step;
+        let Some(node) = self.nodes.get_mut(index) else {
+            return Ok(None);
+        };
+        let id = node.address.node.clone();
+        let step = match message {
+            Some(Ok(Ok(message))) => message.step,
+            Some(Ok(Err(status))) => {
+                self.merge.fail(index, Broken::Said(status));
+                return Ok(None);
+            }
+            Some(Err(_silence)) => {
+                self.merge.fail(index, Broken::Silent);
+                return Ok(None);
+            }
+            None => {
+                self.merge.fail(index, Broken::Cut);
+                return Ok(None);
+            }
+        };
+        let lie = |merge: &mut Merge<Broken>, reason: &dyn fmt::Display| {
+            merge.lied(index, reason.to_string());
+        };
+        match step {
+            None => lie(&mut self.merge, &"it sent an empty message"),
+            Some(Step::Begin(begin)) => match fields::file_name("name", &begin.name) {
+                Ok(name) => self.merge.begin(index, name),
+                Err(error) => lie(&mut self.merge, &error),
+            },
+            Some(Step::Output(bytes)) => self.merge.output(index, bytes),
+            Some(Step::Done(done)) => match read_done(done) {
+                Ok(done) => self.merge.done(index, Box::new(done)),
+                Err(error) => lie(&mut self.merge, &error),
+            },
+            Some(Step::End(end)) => {
+                let gaps = end.gaps.iter().map(|gap| convert::gap(&id, gap)).collect();
+                self.merge.end(index, end.files, gaps);
+                node.messages = None;
+            }
+            Some(Step::Progress(progress)) => {
+                if progress.node != id.as_str() {
+                    lie(&mut self.merge, &"it speaks for another node");
+                    return Ok(None);
+                }
+                let now = call.clock.instant();
+                let is_soon = node
+                    .told
+                    .is_some_and(|told| now.saturating_duration_since(told) < OFTEN);
+                if !is_soon {
+                    node.told = Some(now);
+                    return Ok(Some(Step::Progress(progress)));
+                }
+            }
+            Some(Step::Want(_)) => match node.wants.take() {
+                Some(wants) => return Ok(self.want(wants, call)),
+                None => lie(
+                    &mut self.merge,
+                    &"it wants a component that there is not, or twice",
+                ),
+            },
+        }
+        Ok(None)
+    }
+
+    /// A node wants the component.
+    fn want(
+        &mut self,
+        wants: oneshot::Sender<()>,
+        call: &Call,
+    ) -> Option<batch_run_response::Step> {
+        // Where the node is gone, its stream says so.
+        drop(wants.send(()));
+        if self.component.is_asked {
+            return None;
+        }
+        self.component.is_asked = true;
+        self.component.alarm = Some(Box::pin(sleep(call.idle)));
+        let want = batch_run_response::Want {};
+        Some(batch_run_response::Step::Want(want))
+    }
+
+    /// The caller sends the component, or goes away.
+    fn receive(
+        &mut self,
+        message: Option<Result<wire::BatchRunRequest, Status>>,
+        call: &Call,
+    ) -> Result<(), Status> {
+        let Some(Ok(message)) = message else {
+            return Err(gone());
+        };
+        let component = &mut self.component;
+        let (true, Some(batch_run_request::Step::Component(piece))) =
+            (component.alarm.is_some(), message.step)
+        else {
+            return Err(unexpected("expected"));
+        };
+        component.missing = rest_of_component(component.missing, &piece)?;
+        component.pieces.send_modify(|pieces| pieces.push(piece));
+        component.alarm = (component.missing > 0).then(|| Box::pin(sleep(call.idle)));
+        Ok(())
+    }
+}
+
+/// How many bytes of a component are missing after this piece.
+pub(super) fn rest_of_component(missing: u64, piece: &Bytes) -> Result<u64, InvalidMessage> {
+    if piece.is_empty() || piece.len() > LARGEST_PIECE {
+        let reason = format!("has a message of {} bytes", piece.len());
+        return Err(InvalidMessage::invalid("component", reason));
+    }
+    missing
+        .checked_sub(piece.len() as u64)
+        .ok_or_else(|| InvalidMessage::invalid("component", "is larger than it was announced"))
+}
+
+/// What a node is told: the job, and the component when it wants it. Its end would cancel the job.
+fn requests(
+    open: batch_run_request::Open,
+    wanted: oneshot::Receiver<()>,
+    pieces: watch::Receiver<Vec<Bytes>>,
+) -> impl Stream<Item = wire::BatchRunRequest> + Send + 'static {
+    let request = |step| wire::BatchRunRequest { step: Some(step) };
+    let open = request(batch_run_request::Step::Open(open));
+    let component = stream::once(wanted)
+        .filter_map(|wanted| ready(wanted.ok()))
+        .flat_map(move |()| {
+            let next = async |(mut pieces, index): (watch::Receiver<Vec<Bytes>>, usize)| {
+                let here = pieces.wait_for(|pieces| pieces.len() > index).await.ok()?;
+                let piece = here.get(index)?.clone();
+                drop(here);
+                Some((piece, (pieces, index + 1)))
+            };
+            Box::pin(stream::unfold((pieces.clone(), 0), next))
+        })
+        .map(move |piece| request(batch_run_request::Step::Component(piece)));
+    stream::once(ready(open))
+        .chain(component)
+        .chain(stream::pending())
+}
+
+fn watched(messages: BatchMessages, idle: Duration) -> Messages {
+    Idle::new(Box::pin(messages.map(Ok)), idle)
+}
+
+async fn send(answers: &Sender, step: batch_run_response::Step) -> Result<(), Status> {
+    let answer = wire::BatchRunResponse { step: Some(step) };
+    answers.send(Ok(answer)).await.map_err(|_gone| gone())
+}
+
+/// Why the job ends, as the repository is told.
+fn status(node: &NodeId, why: &Why<Broken>, idle: Duration) -> Status {
+    let (kind, reason) = match why {
+        Why::Lied(_) => (Kind::Internal, why.to_string()),
+        Why::Failed(Broken::Cut) => (Kind::Unavailable, "it broke off".to_owned()),
+        Why::Failed(Broken::Silent) => (Kind::Unavailable, format!("it said nothing for {idle:?}")),
+        Why::Failed(Broken::Said(status)) => {
+            let kind = match status.code() {
+                Code::Unimplemented => Kind::Mismatch,
+                Code::Unknown => Kind::Unavailable,
+                _ => Kind::of(status),
+            };
+            (kind, Reason(status).to_string())
+        }
+    };
+    kind.status(format!("node {node}: {reason}"))
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said(status) => Reason(status).fmt(f),
+            Self::Silent => f.write_str("it is silent"),
+            Self::Cut => f.write_str("it broke off"),
+        }
+    }
+}
+
+pub(super) fn gone() -> Status {
+    Status::cancelled("the stream ended: the job is cancelled")
+}
+
+pub(super) fn stalled(idle: Duration) -> Status {
+    Kind::TimedOut.status(format!("stalled: no message within {idle:?}"))
+}
+
+pub(super) fn unexpected(expected: &str) -> Status {
+    InvalidMessage::invalid("step", format!("is not {expected}")).into()
+}

@@ -1,0 +1,352 @@
+//! A file read in any order, each byte proven before it is handed out.
+//!
+//! Owns the window: up to 1 MiB that is read once, held against its value in the tree, and then copied from. Only what
+//! is in memory when it is proven is handed out, so a disk that answers otherwise the next time deceives nobody.
+//!
+//! As in the [walk](crate::walk()), the tree is believed from the root downward and only as far as it hashes. Where a
+//! pair of the outboard does not, the values are looked for in the pairs below it and in the data, for which the whole
+//! file is read once: a rotten or absent outboard costs that time, and blames no good data. Only where both are damaged
+//! can a part be impossible to prove.
+//!
+//! Not promised: anything about bytes that nobody asked for. Memory: a window, a path of the tree, a block of pairs; 32
+//! bytes for each MiB where the outboard is rotten.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+
+use archive_model::{Groups, Root};
+
+use crate::chaining::{self, GROUP, Pair, Value};
+use crate::outboard::Subtree;
+use crate::pairs::Pairs;
+use crate::read_at::{ReadAt, fill};
+use crate::walk::matching;
+
+/// How many groups are proven at once: 1 MiB.
+const WINDOW: u64 = 64;
+
+/// Told how many bytes of data were just read (at most 1 MiB); it may wait, and stop the reading.
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// Why bytes are not handed out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unproven {
+    /// These bytes are not what the root says, or cannot be read. Those behind them may be good.
+    #[error("bytes {} to {}: {reason}", .range.start, .range.end)]
+    Damaged {
+        /// Whole groups, not beyond the end of the file.
+        range: Range<u64>,
+        /// What was found.
+        reason: String,
+    },
+    /// `progress` stopped it.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Reads one copy of one file.
+pub struct ProvenReader<'a, D: ?Sized, O: ?Sized> {
+    data: &'a D,
+    pairs: Pairs<'a, O>,
+    size: u64,
+    /// The root, and below it the nodes that lead to the last window, with their values: all of them proven.
+    path: Vec<(Subtree, Value)>,
+    window: Window,
+    /// What each window of the file hashes to; read when the outboard fails.
+    values: Option<Vec<Option<Value>>>,
+    /// Bytes that cannot be proven.
+    hopeless: Range<u64>,
+}
+
+impl<D: ?Sized, O: ?Sized> fmt::Debug for ProvenReader<'_, D, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProvenReader")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was read last, and what of it is bad.
+#[derive(Default)]
+struct Window {
+    node: Option<Subtree>,
+    bytes: Vec<u8>,
+    /// Groups that are not in `bytes`.
+    lost: Groups,
+    /// The first read error.
+    error: Option<String>,
+    /// Groups that are not what the root says; all that are lost among them.
+    bad: Groups,
+}
+
+impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
+    /// A reader of the `size` bytes with this root. Nothing is read yet.
+    pub fn new(data: &'a D, outboard: Option<&'a O>, root: Root, size: u64) -> Self {
+        Self {
+            data,
+            pairs: Pairs::new(outboard),
+            size,
+            path: vec![(Subtree::whole(size), *root.as_bytes())],
+            window: Window::default(),
+            values: None,
+            hopeless: 0..0,
+        }
+    }
+
+    /// Fills `buffer` from `offset`, less only where the file ends or before bytes that are not handed out.
+    ///
+    /// An error only when the first byte is not handed out.
+    pub fn read_at(
+        &mut self,
+        offset: u64,
+        buffer: &mut [u8],
+        progress: Progress<'_>,
+    ) -> Result<usize, Unproven> {
+        let mut filled = 0;
+        while filled < buffer.len() && offset.saturating_add(filled as u64) < self.size {
+            let at = offset + filled as u64;
+            let good = match self.good_from(at, progress) {
+                Ok(good) => good,
+                Err(_later) if filled > 0 => break,
+                Err(error) => return Err(error),
+            };
+            let rest = buffer.get_mut(filled..).unwrap_or_default();
+            let count = good.len().min(rest.len());
+            if let (Some(to), Some(from)) = (rest.get_mut(..count), good.get(..count)) {
+                to.copy_from_slice(from);
+            }
+            filled += count;
+        }
+        Ok(filled)
+    }
+
+    /// The proven bytes of the window from `at` on; at least one.
+    fn good_from(&mut self, at: u64, progress: Progress<'_>) -> Result<&[u8], Unproven> {
+        let group = at / GROUP as u64;
+        if !self.window.contains(group) {
+            self.load(at, progress)?;
+        }
+        let Some(node) = self.window.node else {
+            return Err(Unproven::Stopped);
+        };
+        let groups = group..node.groups().end;
+        let until = |wanted: bool| {
+            let mut rest = groups.clone();
+            let found = rest.find(|group| self.window.bad.contains(*group) == wanted);
+            found.unwrap_or(groups.end)
+        };
+        if self.window.bad.contains(group) {
+            let end = until(false);
+            return Err(Unproven::Damaged {
+                range: group * GROUP as u64..(end * GROUP as u64).min(self.size),
+                reason: self.window.reason(group),
+            });
+        }
+        let start = node.bytes(self.size).start;
+        let end = (until(true) * GROUP as u64).min(self.size);
+        let good = self
+            .window
+            .bytes
+            .get(length(at - start)..length(end - start));
+        good.filter(|good| !good.is_empty())
+            .ok_or(Unproven::Stopped)
+    }
+
+    /// Reads the window that `at` lies in, and proves what it can of it.
+    fn load(&mut self, at: u64, progress: Progress<'_>) -> Result<(), Unproven> {
+        if self.hopeless.contains(&at) {
+            return Err(hopeless(at - at % GROUP as u64..self.hopeless.end));
+        }
+        let group = at / GROUP as u64;
+        let (node, expected) = self.descend(group, progress)?;
+        self.window.read(self.data, node, self.size);
+        let read = self.window.bytes.len() as u64;
+        if self.computed(node) != Some(expected) {
+            self.locate(node, expected);
+        }
+        if progress(read).is_break() {
+            self.window.node = None;
+            return Err(Unproven::Stopped);
+        }
+        Ok(())
+    }
+
+    /// The window that a group lies in, and its proven value.
+    fn descend(
+        &mut self,
+        group: u64,
+        progress: Progress<'_>,
+    ) -> Result<(Subtree, Value), Unproven> {
+        while self.path.len() > 1
+            && !self
+                .path
+                .last()
+                .is_some_and(|(node, _)| node.groups().contains(&group))
+        {
+            self.path.pop();
+        }
+        loop {
+            let &(node, expected) = self.path.last().ok_or(Unproven::Stopped)?;
+            let Some((left, right)) = node.children().filter(|_| node.count() > WINDOW) else {
+                return Ok((node, expected));
+            };
+            let mut pair = self.pair(node, expected);
+            if pair.is_none() && self.values.is_none() {
+                self.survey(progress)?;
+                pair = self.pair(node, expected);
+            }
+            let Some((of_left, of_right)) = pair else {
+                let bytes = node.bytes(self.size);
+                let from = group - group % WINDOW;
+                self.hopeless = bytes;
+                return Err(hopeless(from * GROUP as u64..self.hopeless.end));
+            };
+            self.path.push(if left.groups().contains(&group) {
+                (left, of_left)
+            } else {
+                (right, of_right)
+            });
+        }
+    }
+
+    /// Reads the whole file for the value of each window.
+    fn survey(&mut self, progress: Progress<'_>) -> Result<(), Unproven> {
+        let whole = Subtree::whole(self.size);
+        let (mut values, mut windows) = (Vec::new(), vec![whole]);
+        while let Some(node) = windows.pop() {
+            if let Some((left, right)) = node.children().filter(|_| node.count() > WINDOW) {
+                windows.extend([right, left]);
+                continue;
+            }
+            self.window.read(self.data, node, self.size);
+            values.push(self.computed(node));
+            if progress(self.window.bytes.len() as u64).is_break() {
+                self.window.node = None;
+                return Err(Unproven::Stopped);
+            }
+        }
+        self.window.node = None;
+        self.values = Some(values);
+        Ok(())
+    }
+
+    /// The values of the two children of `node`, which together are `expected`, wherever they can be found.
+    fn pair(&mut self, node: Subtree, expected: Value) -> Option<Pair> {
+        let (left, right) = node.children()?;
+        let is_root = node == Subtree::whole(self.size);
+        let stored = self.pairs.of(node);
+        if chaining::merge(&stored, is_root) == expected {
+            return Some(stored);
+        }
+        let lefts = self.candidates(left, stored.0);
+        let rights = self.candidates(right, stored.1);
+        matching(&lefts, &rights, expected, is_root)
+    }
+
+    /// What the value of `child` may be: as its parent has it, as the pair below it says, as its data hash.
+    fn candidates(&mut self, child: Subtree, stored: Value) -> Vec<Value> {
+        let below = child.children().map(|_| self.pairs.of(child));
+        let below = below.map(|pair| chaining::merge(&pair, false));
+        let found = [Some(stored), below, self.computed(child)];
+        found.into_iter().flatten().collect()
+    }
+
+    /// What the data of `node` hashes to, as far as it is known.
+    fn computed(&self, node: Subtree) -> Option<Value> {
+        let is_root = node == Subtree::whole(self.size);
+        if let Some(window) = self.window.node.filter(|window| window.contains(node)) {
+            if node.groups().any(|group| self.window.lost.contains(group)) {
+                return None;
+            }
+            let (start, own) = (window.bytes(self.size).start, node.bytes(self.size));
+            let range = length(own.start - start)..length(own.end - start);
+            let bytes = self.window.bytes.get(range)?;
+            return Some(chaining::of_bytes(node.first(), bytes, is_root));
+        }
+        if node.count() <= WINDOW {
+            let index = usize::try_from(node.first() / WINDOW).ok()?;
+            // Of a part of another window nothing is known.
+            let is_whole = node.first() % WINDOW == 0
+                && (node.count() == WINDOW || node.bytes(self.size).end == self.size);
+            let values = self.values.as_ref().filter(|_| is_whole);
+            return values.and_then(|values| values.get(index).copied().flatten());
+        }
+        let (left, right) = node.children()?;
+        let pair = (self.computed(left)?, self.computed(right)?);
+        Some(chaining::merge(&pair, is_root))
+    }
+
+    /// Finds the groups of `node`, within the window, that are not what `expected` says.
+    fn locate(&mut self, node: Subtree, expected: Value) {
+        let Some((left, right)) = node.children() else {
+            self.window.bad.insert(node.groups());
+            return;
+        };
+        let Some(pair) = self.pair(node, expected) else {
+            self.window.bad.insert(node.groups());
+            return;
+        };
+        for (child, value) in [(left, pair.0), (right, pair.1)] {
+            if self.computed(child) != Some(value) {
+                self.locate(child, value);
+            }
+        }
+    }
+}
+
+impl Window {
+    fn contains(&self, group: u64) -> bool {
+        self.node.is_some_and(|node| node.groups().contains(&group))
+    }
+
+    /// Reads the bytes of `node`; what cannot be read is lost.
+    fn read(&mut self, data: &(impl ReadAt + ?Sized), node: Subtree, size: u64) {
+        let range = node.bytes(size);
+        self.node = Some(node);
+        (self.lost, self.bad) = (Groups::none(), Groups::none());
+        self.error = None;
+        self.bytes.clear();
+        self.bytes.resize(length(range.end - range.start), 0);
+        let (filled, error) = fill(data, range.start, &mut self.bytes);
+        if error.is_none() && filled < self.bytes.len() {
+            let first = node.first() + (filled / GROUP) as u64;
+            self.lost.insert(first..node.groups().end);
+        }
+        if error.is_some() {
+            // Only the groups that cannot be read are lost.
+            for (group, bytes) in (node.first()..).zip(self.bytes.chunks_mut(GROUP)) {
+                let (filled, error) = fill(data, group * GROUP as u64, bytes);
+                if filled < bytes.len() {
+                    self.lost.insert_one(group);
+                }
+                if let Some(error) = error {
+                    self.error.get_or_insert_with(|| error.to_string());
+                }
+            }
+        }
+    }
+
+    fn reason(&self, group: u64) -> String {
+        match (&self.error, self.lost.contains(group)) {
+            (_, false) => "they are not what was admitted".to_owned(),
+            (None, true) => "the file is too short".to_owned(),
+            (Some(error), true) => format!("they cannot be read: {error}"),
+        }
+    }
+}
+
+fn hopeless(range: Range<u64>) -> Unproven {
+    Unproven::Damaged {
+        range,
+        reason: "they cannot be proven: some of them are not what was admitted, and the outboard is damaged too"
+            .to_owned(),
+    }
+}
+
+/// A length that fits in memory: a window never exceeds 1 MiB.
+fn length(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use std::io;
+
+use super::*;
+use crate::testing::{EDGES, noise};
+use crate::tree::TreeBuilder;
+use crate::walk::walk;
+
+fn go(_: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn tree(data: &[u8]) -> (Root, Vec<u8>) {
+    let mut builder = TreeBuilder::new(Vec::new());
+    builder.update(data).unwrap();
+    let tree = builder.finish().unwrap();
+    (tree.root, tree.sink)
+}
+
+/// Everything that is handed out, and the groups that are not.
+fn read_all<D: ReadAt + ?Sized>(
+    data: &D,
+    outboard: Option<&[u8]>,
+    root: Root,
+    original: &[u8],
+    step: usize,
+) -> Groups {
+    let size = original.len() as u64;
+    let mut reader = ProvenReader::new(data, outboard, root, size);
+    let (mut at, mut bad, mut buffer) = (0, Groups::none(), vec![0; step]);
+    while at < size {
+        match reader.read_at(at, &mut buffer, &mut go) {
+            Ok(count) => {
+                assert!(count > 0);
+                let start = usize::try_from(at).unwrap();
+                assert_eq!(buffer[..count], original[start..start + count], "at {at}");
+                at += count as u64;
+            }
+            Err(Unproven::Damaged { range, reason }) => {
+                assert!(range.start <= at && at < range.end && range.end <= size);
+                assert!(!reason.is_empty());
+                bad.insert(at / GROUP as u64..range.end.div_ceil(GROUP as u64));
+                at = range.end;
+            }
+            Err(Unproven::Stopped) => panic!("nobody stopped it"),
+        }
+    }
+    assert_eq!(reader.read_at(at, &mut buffer, &mut go), Ok(0));
+    assert_eq!(reader.read_at(u64::MAX, &mut buffer, &mut go), Ok(0));
+    bad
+}
+
+#[test]
+fn good_data_is_read_whatever_the_outboard_is() {
+    for size in EDGES.into_iter().chain([GROUP * 200 + 77]) {
+        let data = noise(size, 1);
+        let (root, outboard) = tree(&data);
+        let rotten = noise(outboard.len(), 2);
+        let short = &outboard[..outboard.len() / 2];
+        for outboard in [Some(outboard.as_slice()), None, Some(&rotten), Some(short)] {
+            for step in [100_000, GROUP, 3 << 20] {
+                assert!(read_all(data.as_slice(), outboard, root, &data, step).is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn with_a_good_outboard_exactly_the_damaged_groups_are_missing() {
+    let original = noise(GROUP * 150 + 5, 3);
+    let (root, outboard) = tree(&original);
+    for seed in 0..40 {
+        let mut data = original.clone();
+        for pick in noise(1 + usize::try_from(seed % 5).unwrap(), seed) {
+            let at = usize::from(pick) * 9001 % data.len();
+            data[at] ^= 1;
+        }
+        let found = walk(
+            data.as_slice(),
+            Some(outboard.as_slice()),
+            root,
+            original.len() as u64,
+            &mut go,
+        );
+        let bad = read_all(data.as_slice(), Some(&outboard), root, &original, 70_000);
+        assert_eq!(bad, found.damaged, "{seed}");
+    }
+}
+
+#[test]
+fn with_both_damaged_nothing_wrong_is_handed_out() {
+    let original = noise(GROUP * 300 + 5, 4);
+    let (root, outboard) = tree(&original);
+    for seed in 0..40 {
+        let (mut data, mut rotten) = (original.clone(), outboard.clone());
+        for (index, pick) in noise(3, seed).into_iter().enumerate() {
+            let at = (usize::from(pick) * 20_011 + index * 77_777) % data.len();
+            data[at] ^= 1;
+            let at = (usize::from(pick) * 677 + index * 997) % rotten.len();
+            rotten[at] ^= 1;
+        }
+        // `read_all` holds each byte against the original.
+        let bad = read_all(data.as_slice(), Some(&rotten), root, &original, 70_000);
+        assert!(!bad.is_empty());
+        let bad = read_all(data.as_slice(), None, root, &original, 70_000);
+        assert!(!bad.is_empty());
+    }
+}
+
+#[test]
+fn a_short_file_is_good_as_far_as_it_goes() {
+    let original = noise(GROUP * 100, 5);
+    let (root, outboard) = tree(&original);
+    let short = &original[..GROUP * 70 + 9];
+    let bad = read_all(short, Some(&outboard), root, &original, 50_000);
+    assert_eq!(bad.ranges().collect::<Vec<_>>(), [(70..100)]);
+}
+
+/// Bytes with a sector that cannot be read, and which answers otherwise each time it is asked.
+struct Fickle {
+    data: Vec<u8>,
+    bad: Range<u64>,
+    asked: std::sync::atomic::AtomicU64,
+}
+
+impl ReadAt for Fickle {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let end = offset + buffer.len() as u64;
+        if offset < self.bad.end && self.bad.start < end {
+            return Err(io::Error::other("bad sector"));
+        }
+        let count = ReadAt::read_at(&self.data, offset, buffer)?;
+        let asked = self
+            .asked
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if asked % 3 == 2 && count > 0 {
+            buffer[count / 2] ^= 1;
+        }
+        Ok(count)
+    }
+}
+
+#[test]
+fn a_disk_that_lies_now_and_then_deceives_nobody() {
+    let original = noise(GROUP * 300 + 5, 6);
+    let (root, outboard) = tree(&original);
+    let fickle = || Fickle {
+        data: original.clone(),
+        bad: 100_000..100_001,
+        asked: std::sync::atomic::AtomicU64::new(0),
+    };
+    for outboard in [Some(outboard.as_slice()), None] {
+        let bad = read_all(&fickle(), outboard, root, &original, 70_000);
+        assert!(bad.contains(100_000 / GROUP as u64));
+    }
+}
+
+#[test]
+fn it_reads_backwards_and_stops_when_it_is_told() {
+    let original = noise(GROUP * 300 + 5, 7);
+    let (root, outboard) = tree(&original);
+    let size = original.len() as u64;
+    let mut reader = ProvenReader::new(original.as_slice(), Some(outboard.as_slice()), root, size);
+    for at in (0..size).rev().step_by(50_001) {
+        let mut byte = [0];
+        assert_eq!(reader.read_at(at, &mut byte, &mut go), Ok(1));
+        assert_eq!(byte[0], original[usize::try_from(at).unwrap()]);
+    }
+    for outboard in [Some(outboard.as_slice()), None] {
+        let mut reader = ProvenReader::new(original.as_slice(), outboard, root, size);
+        let stopped = reader.read_at(0, &mut [0; 10], &mut |_| ControlFlow::Break(()));
+        assert_eq!(stopped, Err(Unproven::Stopped));
+        assert_eq!(reader.read_at(0, &mut [0; 10], &mut go), Ok(10));
+    }
+}

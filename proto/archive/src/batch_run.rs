@@ -1,0 +1,340 @@
+//! A batch job as it is told from part to part, when all of it is there: read by monitors and nodes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use archive_model::batch::{JobId, JobLimits, JobSpec, Program};
+use archive_model::{FileName, FileOutcome};
+use archive_rpc::InvalidMessage;
+
+use crate::{convert, wire};
+
+/// The most arguments of a job.
+const MOST_ARGUMENTS: usize = 100;
+
+/// The most bytes of all names and values of arguments together.
+const LONGEST_ARGUMENTS: usize = 64 * 1024;
+
+/// The longest expression for names, in bytes.
+const LONGEST_EXPRESSION: usize = 64 * 1024;
+
+/// The largest component, in bytes.
+const LARGEST_COMPONENT: u64 = 64 << 20;
+
+/// The longest reason of a failure, in characters.
+const LONGEST_REASON: usize = 1000;
+
+/// The longest that a job is given at once; what asks for more is given this.
+const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);
+
+/// A job that is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The job.
+    pub id: JobId,
+    /// What is to be done.
+    pub spec: JobSpec,
+    /// How large its component is, in bytes; 0 of a built-in job.
+    pub component_size: u64,
+    /// Only files after this name.
+    pub after: Option<FileName>,
+    /// How long it may still take.
+    pub left: Duration,
+}
+
+impl Run {
+    /// Reads what begins a run.
+    pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
+        let (id, spec, left) = (open.id, open.spec, open.left_ms);
+        let after = convert::after(&open.after)?;
+        Self::of(&id, spec, after, left)
+    }
+
+    /// Reads what begins a reduce step.
+    pub fn read_reduce(open: wire::batch_reduce_request::Open) -> Result<Self, InvalidMessage> {
+        Self::of(&open.id, open.spec, None, open.left_ms)
+    }
+
+    fn of(
+        id: &str,
+        spec: Option<wire::BatchSpec>,
+        after: Option<FileName>,
+        left_ms: u64,
+    ) -> Result<Self, InvalidMessage> {
+        let id =
+            JobId::new(id).map_err(|error| InvalidMessage::invalid("id", error.to_string()))?;
+        let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
+        let component_size = spec.component_size;
+        Ok(Self {
+            id,
+            spec: read_spec(spec)?,
+            component_size,
+            after,
+            left: Duration::from_millis(left_ms).min(LONGEST_TIME),
+        })
+    }
+}
+
+fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
+    let program = if spec.job.is_empty() {
+        if !(1..=LARGEST_COMPONENT).contains(&spec.component_size) {
+            let reason = format!("is {}, not 1 to {LARGEST_COMPONENT}", spec.component_size);
+            return Err(InvalidMessage::invalid("component_size", reason));
+        }
+        Program::Component(convert::root("component", &spec.component)?)
+    } else {
+        if !spec.component.is_empty() || spec.component_size != 0 {
+            let reason = "a job is built in or a component, not both";
+            return Err(InvalidMessage::invalid("component", reason));
+        }
+        Program::BuiltIn(spec.job)
+    };
+    if spec.files.len() > LONGEST_EXPRESSION {
+        let reason = format!("is longer than {LONGEST_EXPRESSION} bytes");
+        return Err(InvalidMessage::invalid("files", reason));
+    }
+    for (field, value) in [
+        ("time_ms", spec.time_ms),
+        ("file_time_ms", spec.file_time_ms),
+        ("memory", spec.memory),
+        ("output", spec.output),
+    ] {
+        if value == 0 {
+            return Err(InvalidMessage::missing(field));
+        }
+    }
+    Ok(JobSpec {
+        program,
+        arguments: read_arguments(spec.arguments)?,
+        files: spec.files,
+        replica: convert::replica_id(&spec.replica)?,
+        limits: JobLimits {
+            time: Duration::from_millis(spec.time_ms).min(LONGEST_TIME),
+            file_time: Duration::from_millis(spec.file_time_ms).min(LONGEST_TIME),
+            memory: spec.memory,
+            output: spec.output,
+        },
+    })
+}
+
+fn read_arguments(
+    arguments: Vec<wire::batch_spec::Value>,
+) -> Result<Vec<(String, String)>, InvalidMessage> {
+    let refused = |reason: String| Err(InvalidMessage::invalid("arguments", reason));
+    if arguments.len() > MOST_ARGUMENTS {
+        return refused(format!("are more than {MOST_ARGUMENTS}"));
+    }
+    let each = arguments.iter();
+    let bytes: usize = each.map(|one| one.name.len() + one.value.len()).sum();
+    if bytes > LONGEST_ARGUMENTS {
+        return refused(format!("are longer than {LONGEST_ARGUMENTS} bytes"));
+    }
+    let mut seen = BTreeSet::new();
+    for argument in &arguments {
+        if argument.name.is_empty() {
+            return refused("have one without a name".to_owned());
+        }
+        if !seen.insert(&argument.name) {
+            return refused(format!("name {:?} twice", argument.name));
+        }
+    }
+    let pair = |one: wire::batch_spec::Value| (one.name, one.value);
+    Ok(arguments.into_iter().map(pair).collect())
+}
+
+/// Writes what became of a file.
+pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
+    let failure = |failure: archive_model::FileFailure| wire::BatchFailure {
+        kind: failure.kind.word().to_owned(),
+        offset: failure.offset,
+        reason: failure.reason.chars().take(LONGEST_REASON).collect(),
+    };
+    wire::batch_run_response::Done {
+        name: done.name.to_string(),
+        node: done.node.to_string(),
+        volume: done.volume.to_string(),
+        root: convert::root_bytes(&done.root),
+        size: done.size,
+        records: done.records,
+        output: done.output,
+        failures: done.failures.into_iter().map(failure).collect(),
+        more_failures: done.more_failures,
+    }
+}
+
+/// Reads what became of a file, down to the last field.
+pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, InvalidMessage> {
+    use archive_model::batch::{FailureKind, MOST_FAILURES};
+    if done.failures.len() > MOST_FAILURES {
+        let reason = format!("are more than {MOST_FAILURES}");
+        return Err(InvalidMessage::invalid("failures", reason));
+    }
+    let failure = |failure: wire::BatchFailure| {
+        let mut kinds = FailureKind::ALL.into_iter();
+        let kind = kinds.find(|kind| kind.word() == failure.kind);
+        if failure.reason.chars().count() > LONGEST_REASON {
+            let why = format!("is longer than {LONGEST_REASON} characters");
+            return Err(InvalidMessage::invalid("reason", why));
+        }
+        Ok(archive_model::FileFailure {
+            kind: kind.ok_or_else(|| InvalidMessage::invalid("kind", "is none of a failure"))?,
+            offset: failure.offset,
+            reason: failure.reason,
+        })
+    };
+    Ok(FileOutcome {
+        name: convert::file_name("name", &done.name)?,
+        node: convert::node_id(&done.node)?,
+        volume: convert::volume_id(&done.volume)?,
+        root: convert::root("root", &done.root)?,
+        size: done.size,
+        records: done.records,
+        output: done.output,
+        failures: done
+            .failures
+            .into_iter()
+            .map(failure)
+            .collect::<Result<_, _>>()?,
+        more_failures: done.more_failures,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> wire::batch_run_request::Open {
+        wire::batch_run_request::Open {
+            id: "j1".to_owned(),
+            spec: Some(wire::BatchSpec {
+                job: "file-list".to_owned(),
+                replica: "r".to_owned(),
+                time_ms: 1,
+                file_time_ms: 1,
+                memory: 1,
+                output: 1,
+                ..wire::BatchSpec::default()
+            }),
+            after: String::new(),
+            left_ms: u64::MAX,
+        }
+    }
+
+    fn value(name: &str, value: &str) -> wire::batch_spec::Value {
+        wire::batch_spec::Value {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_whole_is_read() {
+        let run = Run::read(open()).unwrap();
+        assert_eq!(run.left, LONGEST_TIME);
+        assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
+        let mut open = open();
+        let spec = open.spec.as_mut().unwrap();
+        spec.job.clear();
+        (spec.component, spec.component_size) = (vec![7; 32].into(), LARGEST_COMPONENT);
+        spec.arguments = vec![value("a", ""), value("b", "")];
+        let run = Run::read(open).unwrap();
+        assert_eq!(run.component_size, LARGEST_COMPONENT);
+        assert_eq!(run.spec.arguments.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refused = |field: &str, change: &dyn Fn(&mut wire::BatchSpec)| {
+            let mut open = open();
+            change(open.spec.as_mut().unwrap());
+            let error = Run::read(open).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{field}`")), "{field}: {error}");
+        };
+        refused("time_ms", &|spec| spec.time_ms = 0);
+        refused("file_time_ms", &|spec| spec.file_time_ms = 0);
+        refused("memory", &|spec| spec.memory = 0);
+        refused("output", &|spec| spec.output = 0);
+        refused("replica", &|spec| spec.replica.clear());
+        refused("component", &|spec| spec.component_size = 1);
+        refused("component", &|spec| spec.component = vec![7; 32].into());
+        refused("component_size", &|spec| spec.job.clear());
+        refused("component_size", &|spec| {
+            spec.job.clear();
+            (spec.component, spec.component_size) = (vec![7; 32].into(), LARGEST_COMPONENT + 1);
+        });
+        refused("component", &|spec| {
+            spec.job.clear();
+            (spec.component, spec.component_size) = (vec![7; 31].into(), 9);
+        });
+        refused("files", &|spec| spec.files = "x".repeat(64 * 1024 + 1));
+        refused("arguments", &|spec| {
+            spec.arguments = vec![value("a", "1"), value("a", "2")];
+        });
+        refused("arguments", &|spec| spec.arguments = vec![value("", "1")]);
+        refused("arguments", &|spec| {
+            spec.arguments = vec![value("a", &"x".repeat(64 * 1024))];
+        });
+        refused("arguments", &|spec| {
+            spec.arguments = (0..101).map(|i| value(&i.to_string(), "")).collect();
+        });
+        let nothing = wire::batch_run_request::Open {
+            spec: None,
+            ..open()
+        };
+        assert!(
+            Run::read(nothing)
+                .unwrap_err()
+                .to_string()
+                .contains("`spec`")
+        );
+        let no_id = wire::batch_run_request::Open {
+            id: "../x".to_owned(),
+            ..open()
+        };
+        assert!(Run::read(no_id).unwrap_err().to_string().contains("`id`"));
+        let no_name = wire::batch_run_request::Open {
+            after: "../x".to_owned(),
+            ..open()
+        };
+        assert!(
+            Run::read(no_name)
+                .unwrap_err()
+                .to_string()
+                .contains("`after`")
+        );
+    }
+
+    #[test]
+    fn what_became_of_a_file_is_read_as_it_was_written() {
+        use archive_model::batch::{FailureKind, FileFailure};
+        use archive_model::{NodeId, Root, VolumeId};
+        let done = FileOutcome {
+            name: FileName::new("a.warc").unwrap(),
+            node: NodeId::new("n1").unwrap(),
+            volume: VolumeId::new("v1").unwrap(),
+            root: Root::from_bytes([7; 32]),
+            size: 1,
+            records: 2,
+            output: 3,
+            failures: FailureKind::ALL
+                .map(|kind| FileFailure {
+                    kind,
+                    offset: Some(9),
+                    reason: "x".to_owned(),
+                })
+                .to_vec(),
+            more_failures: 5,
+        };
+        let written = write_done(done.clone());
+        assert_eq!(read_done(written.clone()), Ok(done));
+        let mut bad = written.clone();
+        bad.failures[0].kind = "else".to_owned();
+        assert!(read_done(bad).is_err());
+        let mut bad = written.clone();
+        bad.failures[0].reason = "ä".repeat(LONGEST_REASON + 1);
+        assert!(read_done(bad).is_err());
+        let mut bad = written;
+        bad.failures = vec![wire::BatchFailure::default(); 101];
+        assert!(read_done(bad).is_err());
+    }
+}
