@@ -38,7 +38,6 @@ use tokio::sync::Notify;
 use crate::replicas::NodeProgress;
 use crate::settings::BatchSettings;
 use life::{Event, Phase};
-use live::Live;
 use queue::Queue;
 
 pub(crate) use chunks::{JobBytes, Unread};
@@ -47,7 +46,6 @@ pub(crate) use keep::{Keeping, OpenError};
 pub(crate) use life::{Ending, Gap as BatchGap, Phase as BatchPhase};
 pub(crate) use meters::Meters;
 pub(crate) use runner::{Runner, Stuck};
-pub(crate) use space::Space;
 pub(crate) use submit::{Asked, Incoming, SubmitError};
 pub(crate) use table::{Jobs, Row};
 
@@ -167,9 +165,8 @@ impl Batches {
     /// Ends a job, in the name of `who`; one that has ended stays as it is. None: there is no such job.
     pub(crate) async fn cancel(&self, id: &JobId, who: String) -> Result<Option<Row>, Stuck> {
         let (jobs, of) = (self.runner.jobs.clone(), id.clone());
-        let happened = tokio::task::spawn_blocking(move || {
-            jobs.happen(&of, Event::Cancelled(who), |_row| {})
-        });
+        let happened =
+            tokio::task::spawn_blocking(move || jobs.happen(&of, Event::Cancelled(who), |_row| {}));
         let Some((row, _)) = happened.await?? else {
             return Ok(None);
         };

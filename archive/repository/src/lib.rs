@@ -48,5 +48,6 @@ pub mod vote;
 
 pub use serve::{StartError, serve};
 pub use settings::{
-    BatchSettings, CheckSettings, DrainSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings,
+    BatchSettings, CheckSettings, DrainSettings, RepairSettings, ReplicaSettings,
+    RepositorySettings, Settings,
 };

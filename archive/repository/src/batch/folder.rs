@@ -177,9 +177,9 @@ impl Folder {
 
     /// How many bytes its files have together.
     pub(crate) fn bytes(&self) -> Result<u64, DiskError> {
-        Name::ALL.iter().try_fold(0_u64, |sum, name| {
-            Ok(sum.saturating_add(self.size(*name)?))
-        })
+        Name::ALL
+            .iter()
+            .try_fold(0_u64, |sum, name| Ok(sum.saturating_add(self.size(*name)?)))
     }
 
     fn path(&self, name: Name) -> PathBuf {

@@ -221,12 +221,7 @@ impl Keeper {
             None | Some((_, Step::Stop)) => Err(Stopped::Over),
             Some((
                 _,
-                Step::Wait
-                | Step::Look
-                | Step::Run
-                | Step::Pause(_)
-                | Step::Compare
-                | Step::Reduce,
+                Step::Wait | Step::Look | Step::Run | Step::Pause(_) | Step::Compare | Step::Reduce,
             )) => Ok(()),
         }
     }

@@ -105,7 +105,11 @@ pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_js
     for failure in &outcome.failures {
         errors.extend(error(outcome, failure)?);
     }
-    if let Some(last) = outcome.failures.last().filter(|_| outcome.more_failures > 0) {
+    if let Some(last) = outcome
+        .failures
+        .last()
+        .filter(|_| outcome.more_failures > 0)
+    {
         let more = FileFailure {
             kind: last.kind,
             offset: None,

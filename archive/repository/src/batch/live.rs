@@ -67,6 +67,8 @@ impl Live {
     pub(crate) fn nodes(&self, id: &JobId) -> Vec<(NodeProgress, Timestamp)> {
         let all = self.all();
         let running = all.get(id);
-        running.map_or_else(Vec::new, |running| running.nodes.values().cloned().collect())
+        running.map_or_else(Vec::new, |running| {
+            running.nodes.values().cloned().collect()
+        })
     }
 }

@@ -51,7 +51,10 @@ impl Meters {
     /// Shows how many jobs are in each phase.
     pub(crate) fn show(&self, phases: &[Phase]) {
         for (state, gauge) in &self.states {
-            let count = phases.iter().filter(|phase| word(**phase) == *state).count();
+            let count = phases
+                .iter()
+                .filter(|phase| word(**phase) == *state)
+                .count();
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }

@@ -190,7 +190,10 @@ pub(super) fn tidy(row: &Row, folder: &Folder) -> Result<(), super::folder::Fold
 
 /// A monitor does not answer.
 pub(super) fn silent(row: &Row, why: &str) -> String {
-    format!("the monitor of replica {} is silent: {why}", row.spec.replica)
+    format!(
+        "the monitor of replica {} is silent: {why}",
+        row.spec.replica
+    )
 }
 
 /// What follows from an error of a call for a job.

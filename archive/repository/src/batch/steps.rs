@@ -28,6 +28,9 @@ use crate::replicas::{BatchOrder, BatchRun, Brought, Reduced};
 /// How many messages of a run wait to be written, at most.
 const WAITING: usize = 8;
 
+/// How long a monitor may say nothing, not even how far its nodes are.
+const SILENCE: Duration = Duration::from_mins(5);
+
 /// How long a monitor may take to begin.
 const BEGIN: Duration = Duration::from_mins(1);
 
@@ -53,18 +56,15 @@ impl Runner {
     }
 
     /// Runs the job after its last file, and writes what comes.
-    pub(super) async fn read(
-        &self,
-        row: &Row,
-        halt: &CancellationToken,
-    ) -> Result<Event, Stuck> {
+    pub(super) async fn read(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
         let matching = match whole_name(&row.spec.files) {
             Ok(matching) => matching,
             Err(error) => return Ok(Event::Failed(error)),
         };
         let instruments = (self.clock.clone(), self.meters.clone(), self.space.clone());
         let (jobs, folder, of) = (self.jobs.clone(), self.folder(row), row.clone());
-        let opened = spawn_blocking(move || Keeper::open(&jobs, &folder, &of, matching, instruments));
+        let opened =
+            spawn_blocking(move || Keeper::open(&jobs, &folder, &of, matching, instruments));
         let keeper = match opened.await? {
             Ok(keeper) => keeper,
             Err(why) => return Ok(Event::Failed(why)),
@@ -112,7 +112,11 @@ impl Runner {
     ) -> Option<Status> {
         let mut is_whole = false;
         loop {
-            let piece = match run.next().await {
+            let next = match self.clock.timeout(SILENCE, run.next()).await {
+                Ok(next) => next,
+                Err(late) => Err(Kind::TimedOut.status(late.to_string())),
+            };
+            let piece = match next {
                 Err(status) => return Some(status),
                 Ok(None) if is_whole => return None,
                 Ok(None) => {
@@ -150,9 +154,9 @@ impl Runner {
             Ok(event) => Ok(event),
             Err(Unsaid::Db(error)) => Err(error.into()),
             Err(Unsaid::Stop(_)) => Ok(Event::Woke),
-            Err(
-                error @ (Unsaid::Manifest(_) | Unsaid::Line(..) | Unsaid::Write(_)),
-            ) => Ok(Event::Failed(error.to_string())),
+            Err(error @ (Unsaid::Manifest(_) | Unsaid::Line(..) | Unsaid::Write(_))) => {
+                Ok(Event::Failed(error.to_string()))
+            }
         }
     }
 
@@ -203,11 +207,7 @@ impl Runner {
     }
 
     /// Makes the result.
-    pub(super) async fn reduce(
-        &self,
-        row: &Row,
-        halt: &CancellationToken,
-    ) -> Result<Event, Stuck> {
+    pub(super) async fn reduce(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
         let made = match &row.spec.program {
             Program::BuiltIn(name) => {
                 let (name, arguments) = (name.clone(), row.spec.arguments.clone());
@@ -219,7 +219,9 @@ impl Runner {
                     let folder = own.folder(&of);
                     super::reduce::reduce(kind, &of, &folder, &own.space, &stop)
                 });
-                until(halt, &control, reducing).await?.map_err(Event::Failed)
+                until(halt, &control, reducing)
+                    .await?
+                    .map_err(Event::Failed)
             }
             Program::Component(_) => {
                 tokio::select! {
@@ -236,63 +238,94 @@ impl Runner {
             Err(event) => return Ok(event),
         };
         let (jobs, id) = (self.jobs.clone(), row.id.clone());
-        let noted = spawn_blocking(move || {
-            jobs.happen(&id, Event::Reduced, |row| row.result = result)
-        });
+        let noted =
+            spawn_blocking(move || jobs.happen(&id, Event::Reduced, |row| row.result = result));
         drop(noted.await??);
         Ok(Event::Woke)
     }
 
     /// Has the component's own reduce step make it, at the monitor.
-    async fn reduce_there(&self, row: &Row) -> Result<Result<Option<u64>, Event>, Stuck> {
+    async fn reduce_there(&self, row: &Row) -> Result<Made, Stuck> {
         match self.look(row).await {
             Event::Looked { .. } => {}
             other => return Ok(Err(other)),
         }
+        // Most often it is not there. Where it is, nobody asks for it.
+        match self.reduce_once(row, false).await? {
+            Some(made) => Ok(made),
+            None => {
+                let again = self.reduce_once(row, true).await?;
+                let said = "its monitor asked for the component, and then not again";
+                Ok(again.unwrap_or_else(|| Err(Event::Broke(said.to_owned()))))
+            }
+        }
+    }
+
+    /// The same, with or without the component. None: it is the other that is wanted.
+    async fn reduce_once(&self, row: &Row, is_sent: bool) -> Result<Option<Made>, Stuck> {
         let component = self.bytes(row, Name::Component, row.component_size);
+        let component = is_sent.then_some(component);
         let input = self.bytes(row, Name::Output, row.mark.output);
-        let began = self.replicas.reduce_batch(self.order(row), component, input);
+        let began = self
+            .replicas
+            .reduce_batch(self.order(row), component, input);
         let mut reduction = match self.clock.timeout(BEGIN, began).await {
-            Err(late) => return Ok(Err(Event::Silent(silent(row, &late.to_string())))),
-            Ok(Err(status)) => return Ok(reduce_broke(row, &status)),
+            Err(late) => return Ok(Some(Err(Event::Broke(silent(row, &late.to_string()))))),
+            Ok(Err(status)) => return Ok(Some(reduce_broke(row, &status))),
             Ok(Ok(reduction)) => reduction,
         };
         let (of, folder, space) = (row.clone(), self.folder(row), self.space.clone());
         let opened = spawn_blocking(move || ResultFile::open(&of, &folder, &space));
         let mut file = match opened.await? {
             Ok(file) => file,
-            Err(why) => return Ok(Err(Event::Failed(why))),
+            Err(why) => return Ok(Some(Err(Event::Failed(why)))),
         };
+        let mut waits = is_sent;
         loop {
-            match reduction.next().await {
-                Err(status) => return Ok(reduce_broke(row, &status)),
+            let next = if waits {
+                match self.clock.timeout(BEGIN, reduction.next()).await {
+                    Ok(next) => next,
+                    Err(_late) => return Ok(None),
+                }
+            } else {
+                reduction.next().await
+            };
+            let bytes = match next {
+                Err(status) => return Ok(Some(reduce_broke(row, &status))),
                 Ok(None) => {
                     let said = "the result ended before its end".to_owned();
-                    return Ok(Err(Event::Broke(said)));
+                    return Ok(Some(Err(Event::Broke(said))));
                 }
-                Ok(Some(Reduced::End(Err(why)))) => return Ok(Err(Event::Failed(why))),
+                Ok(Some(Reduced::Want)) if waits => {
+                    waits = false;
+                    continue;
+                }
+                Ok(Some(Reduced::Want)) => return Ok(None),
+                Ok(Some(Reduced::End(Err(why)))) => return Ok(Some(Err(Event::Failed(why)))),
                 Ok(Some(Reduced::End(Ok(())))) => {
                     let length = spawn_blocking(move || file.finish()).await?;
-                    return Ok(length.map(Some).map_err(Event::Failed));
+                    return Ok(Some(length.map(Some).map_err(Event::Failed)));
                 }
-                Ok(Some(Reduced::Data(bytes))) => {
-                    let (back, appended) = spawn_blocking(move || {
-                        let appended = file.append(&bytes);
-                        (file, appended)
-                    })
-                    .await?;
-                    file = back;
-                    if let Err(why) = appended {
-                        return Ok(Err(Event::Failed(why)));
-                    }
-                }
+                Ok(Some(Reduced::Data(bytes))) => bytes,
+            };
+            let appended = spawn_blocking(move || {
+                let appended = file.append(&bytes);
+                (file, appended)
+            });
+            let (back, appended) = appended.await?;
+            file = back;
+            if let Err(why) = appended {
+                return Ok(Some(Err(Event::Failed(why))));
             }
         }
     }
 }
 
+/// The length of the result, where it is not the output itself; or why there is none.
+type Made = Result<Option<u64>, Event>;
+
 /// What follows from an error of the reduce step. A component without one leaves the output as it is.
-fn reduce_broke(row: &Row, status: &Status) -> Result<Option<u64>, Event> {
+fn reduce_broke(row: &Row, status: &Status) -> Made {
     match Kind::of(status) {
         Kind::NotFound => Ok(None),
         Kind::Unavailable

@@ -121,9 +121,15 @@ impl Asked {
     fn check(&self) -> Result<(), SubmitError> {
         let field = |name, why: &str| Err(SubmitError::Field(name, why.to_owned()));
         let arguments = &self.spec.arguments;
-        let bytes: usize = arguments.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes: usize = arguments
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
         if arguments.len() > ARGUMENTS || bytes > ARGUMENT_BYTES {
-            return field("arguments", "at most 100, of at most 64 KiB together, may be given");
+            return field(
+                "arguments",
+                "at most 100, of at most 64 KiB together, may be given",
+            );
         }
         let names: BTreeSet<&str> = arguments.iter().map(|(name, _)| name.as_str()).collect();
         if names.len() < arguments.len() || names.contains("") {

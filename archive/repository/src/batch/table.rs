@@ -125,9 +125,7 @@ impl Jobs {
     }
 
     /// Every job, by its id.
-    pub(crate) fn all(
-        &self,
-    ) -> Result<impl Iterator<Item = Result<Row, DbError>> + '_, DbError> {
+    pub(crate) fn all(&self) -> Result<impl Iterator<Item = Result<Row, DbError>> + '_, DbError> {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_model::{
-    FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId,
-};
+use archive_model::{FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId};
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -70,6 +68,8 @@ pub(crate) struct BatchRun {
 /// What a reduce step brings.
 #[derive(Debug)]
 pub(crate) enum Reduced {
+    /// The component is not there: begin again and send it, unless it is being sent.
+    Want,
     /// The next bytes of the result.
     Data(Bytes),
     /// That was all; or why there is no result.
@@ -80,7 +80,8 @@ pub(crate) enum Reduced {
 #[derive(Debug)]
 pub(crate) struct BatchReduction {
     messages: Streaming<wire::BatchReduceResponse>,
-    wanted: Arc<Notify>,
+    /// None: the component is not sent.
+    wanted: Option<Arc<Notify>>,
 }
 
 /// A monitor does not say what it must.
@@ -101,7 +102,11 @@ impl Replicas {
             if now.is_retired_node(replica, &node) {
                 continue;
             }
-            let side = if status.alive { &mut alive } else { &mut silent };
+            let side = if status.alive {
+                &mut alive
+            } else {
+                &mut silent
+            };
             side.insert(node);
         }
         Ok((alive, silent))
@@ -122,11 +127,13 @@ impl Replicas {
         });
         let has_component = component.is_some();
         let bytes = after_want(&wanted, component);
-        let steps = stream::once(async { Some(open) }).chain(bytes.map(|bytes| bytes.map(Step::Component)));
+        let steps =
+            stream::once(async { Some(open) }).chain(bytes.map(|bytes| bytes.map(Step::Component)));
         let requests = steps
             // What cannot be read any more ends the stream, and with it the run.
             .take_while(|step| std::future::ready(step.is_some()))
-            .map(|step| wire::BatchRunRequest { step });
+            .map(|step| wire::BatchRunRequest { step })
+            .boxed();
         let replica = order.spec.replica;
         let mut monitor = self.monitor(&replica)?;
         let messages = monitor.run_batch(requests).await?.into_inner();
@@ -139,11 +146,12 @@ impl Replicas {
         })
     }
 
-    /// Begins the reduce step of a component: its bytes are sent when they are asked for, and `input` behind them.
+    /// Begins the reduce step of a component over `input`. With `component`, its bytes are sent first, as soon as they are
+    /// asked for.
     pub(crate) async fn reduce_batch(
         &self,
         order: BatchOrder,
-        component: JobBytes,
+        component: Option<JobBytes>,
         input: JobBytes,
     ) -> Result<BatchReduction, Status> {
         use wire::batch_reduce_request::{End, Open};
@@ -154,9 +162,13 @@ impl Replicas {
             left_ms: millis(order.left),
         });
         let waiting = Arc::clone(&wanted);
-        let component = stream::once(async move { waiting.notified().await })
-            .flat_map(move |()| component.clone().chunks())
-            .map(|bytes| bytes.map(ReduceStep::Component));
+        let is_sent = component.is_some();
+        let component = stream::iter(component).flat_map(move |component| {
+            let waiting = Arc::clone(&waiting);
+            let bytes = stream::once(async move { waiting.notified().await });
+            bytes.flat_map(move |()| component.clone().chunks())
+        });
+        let component = component.map(|bytes| bytes.map(ReduceStep::Component));
         let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
         let steps = stream::once(async { Some(open) })
             .chain(component)
@@ -164,10 +176,14 @@ impl Replicas {
             .chain(stream::once(async { Some(ReduceStep::End(End {})) }));
         let requests = steps
             .take_while(|step| std::future::ready(step.is_some()))
-            .map(|step| wire::BatchReduceRequest { step });
+            .map(|step| wire::BatchReduceRequest { step })
+            .boxed();
         let mut monitor = self.monitor(&order.spec.replica)?;
         let messages = monitor.reduce_batch(requests).await?.into_inner();
-        Ok(BatchReduction { messages, wanted })
+        Ok(BatchReduction {
+            messages,
+            wanted: is_sent.then_some(wanted),
+        })
     }
 }
 
@@ -194,15 +210,14 @@ impl BatchRun {
             let Some(message) = self.messages.message().await? else {
                 return Ok(None);
             };
-            let step = message
-                .step
-                .ok_or_else(|| lie("sent an empty message"))?;
+            let step = message.step.ok_or_else(|| lie("sent an empty message"))?;
             return Ok(Some(match step {
                 Step::Want(_) if self.has_component => {
                     // Asked once: a second time nothing more is sent.
                     self.wanted.notify_one();
                     continue;
                 }
+                Step::Begin(_) => return Err(lie("speaks as if it were a node")),
                 Step::Want(_) => return Err(lie("wants the component of a built-in job")),
                 Step::Output(bytes) if bytes.len() > MESSAGE => {
                     return Err(lie("sent a message of more than 1 MiB"));
@@ -245,23 +260,24 @@ impl BatchReduction {
     /// The next of what comes. None: it was cut.
     pub(crate) async fn next(&mut self) -> Result<Option<Reduced>, Status> {
         use wire::batch_reduce_response::Step;
-        loop {
-            let Some(message) = self.messages.message().await? else {
-                return Ok(None);
-            };
-            let step = message
-                .step
-                .ok_or_else(|| lie("sent an empty message"))?;
-            return Ok(Some(match step {
-                Step::Want(_) => {
-                    self.wanted.notify_one();
-                    continue;
+        let Some(message) = self.messages.message().await? else {
+            return Ok(None);
+        };
+        let step = message.step.ok_or_else(|| lie("sent an empty message"))?;
+        Ok(Some(match step {
+            Step::Want(_) => {
+                if let Some(wanted) = &self.wanted {
+                    wanted.notify_one();
                 }
-                Step::Data(bytes) => Reduced::Data(bytes),
-                Step::End(end) if end.failure.is_empty() => Reduced::End(Ok(())),
-                Step::End(end) => Reduced::End(Err(end.failure)),
-            }));
-        }
+                Reduced::Want
+            }
+            Step::Data(bytes) if bytes.len() > MESSAGE => {
+                return Err(lie("sent a message of more than 1 MiB"));
+            }
+            Step::Data(bytes) => Reduced::Data(bytes),
+            Step::End(end) if end.failure.is_empty() => Reduced::End(Ok(())),
+            Step::End(end) => Reduced::End(Err(end.failure)),
+        }))
     }
 }
 

@@ -72,12 +72,10 @@ impl Batch for Door {
         Ok(Response::new(self.batch_status(&row)))
     }
 
-    type BatchListStream = AnswerStream<wire::BatchStatus>;
-
     async fn batch_list(
         &self,
         request: Request<wire::BatchListRequest>,
-    ) -> Result<Response<Self::BatchListStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::BatchStatus>>, Status> {
         let identity = Identity::of(&request)?;
         let wanted = request.into_inner();
         let ids = self.batches.list(move |row| {
@@ -128,12 +126,10 @@ impl Batch for Door {
         Ok(Response::new(self.batch_status(&row)))
     }
 
-    type BatchOutputStream = AnswerStream<wire::BatchOutputResponse>;
-
     async fn batch_output(
         &self,
         request: Request<wire::BatchOutputRequest>,
-    ) -> Result<Response<Self::BatchOutputStream>, Status> {
+    ) -> Result<Response<AnswerStream<wire::BatchOutputResponse>>, Status> {
         let asked = request.into_inner();
         let what = match What::try_from(asked.what) {
             Ok(What::Unspecified) => return Err(InvalidMessage::missing("what").into()),
@@ -189,8 +185,11 @@ impl Door {
     fn named_replica(&self, named: &str) -> Result<ReplicaId, Status> {
         let id = fields::replica_id(named)?;
         let spec = self.specs.iter().find(|spec| spec.id == id);
-        let missing =
-            || Kind::NotFound.status(format!("replica {id} is not in the settings of this archive"));
+        let missing = || {
+            Kind::NotFound.status(format!(
+                "replica {id} is not in the settings of this archive"
+            ))
+        };
         if spec.ok_or_else(missing)?.kind != ReplicaKind::Bitarchive {
             let said = format!("replica {id} keeps checksums and no bytes; name another");
             return Err(Kind::Mismatch.status(said));
@@ -316,7 +315,9 @@ fn is_own(identity: &Identity, row: &Row) -> bool {
 }
 
 fn unknown(id: &str) -> Status {
-    Kind::NotFound.status(format!("there is no batch job {id}, or it is kept no longer"))
+    Kind::NotFound.status(format!(
+        "there is no batch job {id}, or it is kept no longer"
+    ))
 }
 
 /// Why a job is not taken, on the wire.
@@ -331,9 +332,10 @@ fn refused(error: &SubmitError) -> Status {
         SubmitError::Full(_) | SubmitError::Space(_) => Kind::NoSpace,
         SubmitError::Folder(error) => {
             tracing::error!(%error, "a batch job cannot be written");
-            match error.is_full() {
-                true => Kind::NoSpace,
-                false => Kind::Storage,
+            if error.is_full() {
+                Kind::NoSpace
+            } else {
+                Kind::Storage
             }
         }
         SubmitError::Stuck(error) => return stuck(error),
