@@ -53,6 +53,7 @@ const TABLES: &[&str] = &[
     "audit-log",
     "incidents",
     "similar",
+    "batch",
 ];
 
 /// One file, as it was decided.

@@ -17,6 +17,7 @@ mod attention;
 mod audit;
 pub mod audit_log;
 mod automatic;
+mod batch;
 mod bootstrap;
 pub mod check;
 mod checking;
@@ -47,5 +48,6 @@ pub mod vote;
 
 pub use serve::{StartError, serve};
 pub use settings::{
-    CheckSettings, DrainSettings, RepairSettings, ReplicaSettings, RepositorySettings, Settings,
+    BatchSettings, CheckSettings, DrainSettings, RepairSettings, ReplicaSettings,
+    RepositorySettings, Settings,
 };

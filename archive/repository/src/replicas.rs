@@ -3,6 +3,7 @@
 //! A door: wire types end here. A node is dialled under its own name, so that nobody else answers for it.
 
 mod admissions;
+mod batch;
 mod copies;
 mod listing;
 mod mend;
@@ -24,6 +25,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 pub(crate) use admissions::Admissions;
+pub(crate) use batch::{BatchOrder, BatchRun, Brought, NodeProgress, Reduced, spec_to_wire};
 pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified};
 pub(crate) use listing::ListedCopies;
 pub(crate) use mend::{MendOrder, Mended, Mending};

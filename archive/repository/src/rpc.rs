@@ -1,6 +1,7 @@
-//! The doors: the services `Ingest` and `Access`. They decode, ask, and encode.
+//! The doors: the services `Ingest`, `Access`, `Preservation` and `Batch`. They decode, ask, and encode.
 
 mod access;
+mod batch;
 mod convert;
 mod drains;
 mod get;
@@ -19,6 +20,7 @@ use archive_daemon::{Clock, Notifier, Tasks};
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{Kind, Services};
 use proto_archive::wire::access_server::AccessServer;
+use proto_archive::wire::batch_server::BatchServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
 use tokio::sync::mpsc;
@@ -29,6 +31,7 @@ use tonic::service::Routes;
 use crate::admin::Admin;
 use crate::assemble::Assembler;
 use crate::automatic::Volumes;
+use crate::batch::Batches;
 use crate::coordinator::Mail;
 use crate::drain::Board;
 use crate::metrics::Stores;
@@ -50,6 +53,7 @@ pub(crate) struct Door {
     pub(crate) preserver: Preserver,
     pub(crate) volumes: Arc<Volumes>,
     pub(crate) drains: Board,
+    pub(crate) batches: Batches,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
     pub(crate) stores: Stores,
@@ -62,6 +66,7 @@ pub(crate) struct Door {
 pub(crate) fn services(door: Door) -> Services {
     let routes = Routes::new(IngestServer::new(door.clone()))
         .add_service(AccessServer::new(door.clone()))
+        .add_service(BatchServer::new(door.clone()))
         .add_service(PreservationServer::new(door));
     Services {
         routes,

@@ -24,6 +24,7 @@ use crate::assemble::Assembler;
 use crate::attention::Attention;
 use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
+use crate::batch::{self, Batches, Keeping};
 use crate::bootstrap::Bring;
 use crate::coordinator::{Coordinator, Mail, Paging};
 use crate::drain::{Board, Drain as Draining, Hands, Pace};
@@ -38,7 +39,7 @@ use crate::replicas::Replicas;
 use crate::requests::table::Requests;
 use crate::rpc::{Door, services};
 use crate::schedule::Schedule;
-use crate::settings::{InvalidSettings, RepositorySettings, Settings};
+use crate::settings::{BatchSettings, InvalidSettings, RepositorySettings, Settings};
 use crate::standing::Standing;
 use crate::transfer::{Left, Transfers};
 
@@ -259,7 +260,15 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let schedule = Schedule::new(preserver.clone(), &settings.checks);
     daemon.workers.spawn(schedule.map_err(AdminError::from)?)?;
 
+    let batches = start_batches(
+        &daemon,
+        (&admin, &standing),
+        &replicas,
+        (settings.batch, own.data.clone()),
+    )
+    .await?;
     let door = Door {
+        batches,
         settings: Arc::new(own),
         specs: Arc::new(settings.replicas),
         trust: Arc::new(trust),
@@ -294,6 +303,39 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     tracing::info!(%address, "the repository listens");
     Ok(address)
+}
+
+/// Takes up the batch jobs, and runs them.
+async fn start_batches(
+    daemon: &Daemon,
+    (admin, standing): (&Admin, &Arc<Standing>),
+    replicas: &Arc<Replicas>,
+    (settings, data): (BatchSettings, PathBuf),
+) -> Result<Batches, StartError> {
+    let (keep, patience) = (settings.keep.duration(), settings.patience.duration());
+    let jobs = batch::Jobs::new(admin.clone(), daemon.clock.clone(), keep, patience);
+    let parts = batch::Parts {
+        jobs: jobs.map_err(AdminError::from)?,
+        admin: admin.clone(),
+        standing: standing.view(),
+        replicas: Arc::clone(replicas),
+        clock: daemon.clock.clone(),
+        meters: batch::Meters::new(&daemon.metrics)?,
+        settings,
+        data,
+    };
+    let opened = spawn_blocking(move || Batches::open(parts)).await?;
+    let batches = opened.map_err(|error| match error {
+        batch::OpenError::Db(error) => AdminError::from(error).into(),
+        batch::OpenError::Disk(error) => StartError::Disk(error),
+    })?;
+    daemon.workers.spawn(Keeping(batches.clone()))?;
+    let (own, tasks) = (batches.clone(), daemon.tasks.clone());
+    daemon.tasks.spawn("batch", async move {
+        own.dispatch(tasks).await;
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Ok(batches)
 }
 
 /// What the trail and the exports need.

@@ -35,6 +35,9 @@ pub struct Settings {
     /// How volumes and nodes are drained.
     #[serde(default)]
     pub drain: DrainSettings,
+    /// What batch jobs may use, and how long what they leave is kept.
+    #[serde(default)]
+    pub batch: BatchSettings,
     /// The replicas of the archive.
     #[serde(rename = "replica")]
     pub replicas: Vec<ReplicaSettings>,
@@ -141,6 +144,47 @@ impl Default for DrainSettings {
     fn default() -> Self {
         Self {
             bytes_per_second: ByteSize::from_bytes(100_000_000),
+        }
+    }
+}
+
+/// The section `[batch]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BatchSettings {
+    /// How many jobs run at once over one replica; at least 1.
+    pub running: u32,
+    /// How many jobs may wait for their turn, in all.
+    pub waiting: u32,
+    /// How long what a job left is kept after its end.
+    pub keep: Period,
+    /// How long a node that goes away during a job is waited for; then the job goes on without it, and says so.
+    pub patience: Period,
+    /// The longest that a job may take once it has begun, and what it may take when it asks for nothing else.
+    pub time: Period,
+    /// The same for what a component computes for one file.
+    pub file_time: Period,
+    /// The same for the memory of a component.
+    pub memory: ByteSize,
+    /// The same for the output of a job, before it is reduced and after.
+    pub output: ByteSize,
+    /// How much all jobs together may keep on disk, beside the admin data; not set: as much as there is room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space: Option<ByteSize>,
+}
+
+impl Default for BatchSettings {
+    fn default() -> Self {
+        Self {
+            running: 2,
+            waiting: 1000,
+            keep: Period::from_secs(30 * 24 * 60 * 60),
+            patience: Period::from_secs(2 * 60),
+            time: Period::from_secs(7 * 24 * 60 * 60),
+            file_time: Period::from_secs(10 * 60),
+            memory: ByteSize::from_bytes(512 << 20),
+            output: ByteSize::from_bytes(64 << 30),
+            space: None,
         }
     }
 }

@@ -115,6 +115,7 @@ pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
         repair: crate::settings::RepairSettings::default(),
         checks: crate::settings::CheckSettings::default(),
         drain: crate::settings::DrainSettings::default(),
+        batch: crate::settings::BatchSettings::default(),
         daemon: DaemonSettings::default(),
         rpc: RpcSettings {
             listen: "127.0.0.1:0".to_owned(),

@@ -266,6 +266,7 @@ impl World {
             repair: archive_repository::settings::RepairSettings::default(),
             checks: archive_repository::settings::CheckSettings::default(),
             drain: archive_repository::settings::DrainSettings::default(),
+            batch: archive_repository::settings::BatchSettings::default(),
             daemon: DaemonSettings::default(),
             rpc: RpcSettings {
                 listen: "127.0.0.1:0".to_owned(),

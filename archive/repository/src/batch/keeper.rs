@@ -1,0 +1,232 @@
+//! Writes what a run brings: on a thread of its own, synced now and then, and only then remembered.
+//!
+//! A checkpoint is at a file boundary: output, errors and manifest are synced, then the row says how long they are. What
+//! lies behind it is cut off by whoever goes on.
+
+use std::time::{Duration, Instant};
+
+use archive_daemon::Clock;
+use archive_db::DbError;
+use archive_model::{FileOutcome, JobId};
+use bytes::Bytes;
+use regex::Regex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::folder::{Files, Folder};
+use super::intake::Intake;
+use super::life::{Event, Gap, Step};
+use super::lines;
+use super::meters::Meters;
+use super::table::{Jobs, Mark, Row};
+
+/// So many bytes of output, or so long, between two checkpoints at most, where files come to their ends.
+const BYTES: u64 = 64 << 20;
+const TIME: Duration = Duration::from_secs(5);
+
+/// What a run brings, as far as it is written.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// The next bytes about the next file.
+    Output(Bytes),
+    /// A file is done.
+    Done(Box<FileOutcome>),
+    /// That was all: how many files, and whose are not among them.
+    End(u64, Vec<Gap>),
+}
+
+/// How a run ended, as far as what is written knows.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// In order. All is on disk.
+    Whole(Vec<Gap>),
+    /// Nothing more came. What had come to the end of a file is on disk.
+    Cut,
+    /// It cannot go on, and why.
+    Wrong(String),
+    /// The job has ended meanwhile.
+    Over,
+}
+
+/// Writes one run.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    jobs: Jobs,
+    clock: Clock,
+    meters: Meters,
+    space: super::space::Space,
+    id: JobId,
+    files: Files,
+    intake: Intake,
+    /// At the end of the last file that is done.
+    mark: Mark,
+    /// Whether the row knows the mark.
+    is_noted: bool,
+    noted: Instant,
+    unnoted: u64,
+}
+
+/// Why no more can be written.
+enum Stopped {
+    Wrong(String),
+    Over,
+    Db(DbError),
+}
+
+impl From<DbError> for Stopped {
+    fn from(error: DbError) -> Self {
+        Self::Db(error)
+    }
+}
+
+fn wrong(error: impl std::fmt::Display) -> Stopped {
+    Stopped::Wrong(error.to_string())
+}
+
+impl Keeper {
+    /// Opens the files of a job as they were at its last checkpoint.
+    pub(crate) fn open(
+        jobs: &Jobs,
+        folder: &Folder,
+        row: &Row,
+        matching: Option<Regex>,
+        (clock, meters, space): (Clock, Meters, super::space::Space),
+    ) -> Result<Self, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let mut files = folder.open(&row.mark).map_err(|error| text(&error))?;
+        let mut mark = row.mark.clone();
+        if mark.manifest == 0 {
+            let line = lines::job(row).map_err(|error| text(&error))?;
+            files.manifest.append(&line).map_err(|error| text(&error))?;
+            mark.manifest = length(&line);
+        }
+        let most = row.spec.limits.output;
+        Ok(Self {
+            jobs: jobs.clone(),
+            id: row.id.clone(),
+            files,
+            intake: Intake::new(mark.after.clone(), matching, mark.output, most),
+            is_noted: mark == row.mark,
+            mark,
+            noted: clock.instant(),
+            unnoted: 0,
+            clock,
+            meters,
+            space,
+        })
+    }
+
+    /// Writes until nothing more comes. An error is one of the admin data.
+    pub(crate) fn run(
+        mut self,
+        pieces: mpsc::Receiver<Piece>,
+        runtime: &Handle,
+    ) -> Result<Kept, DbError> {
+        let kept = match self.write(pieces, runtime) {
+            Ok(kept) => kept,
+            Err(Stopped::Over) => return Ok(Kept::Over),
+            Err(Stopped::Db(error)) => return Err(error),
+            Err(Stopped::Wrong(why)) => Kept::Wrong(why),
+        };
+        match self.note() {
+            Ok(()) => Ok(kept),
+            Err(Stopped::Over) => Ok(Kept::Over),
+            Err(Stopped::Db(error)) => Err(error),
+            // The first reason is the better one.
+            Err(Stopped::Wrong(why)) => Ok(match kept {
+                Kept::Wrong(first) => Kept::Wrong(first),
+                Kept::Whole(_) | Kept::Cut | Kept::Over => Kept::Wrong(why),
+            }),
+        }
+    }
+
+    fn write(
+        &mut self,
+        mut pieces: mpsc::Receiver<Piece>,
+        runtime: &Handle,
+    ) -> Result<Kept, Stopped> {
+        let mut whole = None;
+        loop {
+            let waited = runtime.block_on(self.clock.timeout(TIME, pieces.recv()));
+            match waited {
+                // Nothing comes: what is there is noted meanwhile.
+                Err(_late) => self.note()?,
+                Ok(None) => return Ok(whole.map_or(Kept::Cut, Kept::Whole)),
+                Ok(Some(Piece::Output(bytes))) => self.output(&bytes)?,
+                Ok(Some(Piece::Done(outcome))) => self.done(&outcome)?,
+                Ok(Some(Piece::End(files, gaps))) => {
+                    self.intake.end(files).map_err(wrong)?;
+                    whole = Some(gaps);
+                }
+            }
+        }
+    }
+
+    fn output(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+        self.intake.output(length(bytes)).map_err(wrong)?;
+        self.space.take(length(bytes)).map_err(wrong)?;
+        self.unnoted = self.unnoted.saturating_add(length(bytes));
+        self.files.output.append(bytes).map_err(wrong)
+    }
+
+    fn done(&mut self, outcome: &FileOutcome) -> Result<(), Stopped> {
+        self.intake.done(outcome).map_err(wrong)?;
+        let (manifest, errors) = lines::file(outcome).map_err(wrong)?;
+        self.space
+            .take(length(&manifest).saturating_add(length(&errors)))
+            .map_err(wrong)?;
+        if !errors.is_empty() {
+            self.files.errors.append(&errors).map_err(wrong)?;
+        }
+        self.files.manifest.append(&manifest).map_err(wrong)?;
+        let mark = &mut self.mark;
+        mark.after = Some(outcome.name.clone());
+        mark.output = mark.output.saturating_add(outcome.output);
+        mark.errors = mark.errors.saturating_add(length(&errors));
+        mark.manifest = mark.manifest.saturating_add(length(&manifest));
+        mark.files = mark.files.saturating_add(1);
+        mark.failed = mark.failed.saturating_add(u64::from(!errors.is_empty()));
+        mark.records = mark.records.saturating_add(outcome.records);
+        mark.bytes = mark.bytes.saturating_add(outcome.size);
+        self.meters.files.inc();
+        self.meters.bytes.inc_by(outcome.size);
+        self.is_noted = false;
+        let age = self.clock.instant().saturating_duration_since(self.noted);
+        if self.unnoted >= BYTES || age >= TIME {
+            self.note()?;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint.
+    fn note(&mut self) -> Result<(), Stopped> {
+        self.noted = self.clock.instant();
+        self.unnoted = 0;
+        if self.is_noted {
+            return Ok(());
+        }
+        self.files.sync().map_err(wrong)?;
+        let mark = self.mark.clone();
+        let event = if mark.files == 0 {
+            // Only the first line of the manifest.
+            Event::Woke
+        } else {
+            Event::Progress
+        };
+        let noted = self
+            .jobs
+            .happen(&self.id, event, move |row| row.mark = mark)?;
+        self.is_noted = true;
+        match noted {
+            None | Some((_, Step::Stop)) => Err(Stopped::Over),
+            Some((
+                _,
+                Step::Wait | Step::Look | Step::Run | Step::Pause(_) | Step::Compare | Step::Reduce,
+            )) => Ok(()),
+        }
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,367 @@
+//! The life of a batch job: a function from what happened to what to do next.
+//!
+//! Owns when a run is asked for again, how long who went away is waited for, and how a job ends. Awaits nothing and reads
+//! no clock: the shell writes a [`Life`] down whenever it has changed, and only then does the [`Step`].
+//!
+//! Not promised: that the step is done. After a restart the shell says [`Event::Turn`] again, and is told the same step.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use archive_model::{FileName, NodeId};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// So many runs in a row that brought no file more: the next file is suspected, and the job fails.
+pub(crate) const MOST_ATTEMPTS: u32 = 20;
+
+/// The most gaps that are kept of one job.
+pub(crate) const MOST_GAPS: usize = 1000;
+
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// What is remembered of a job's life.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Life {
+    pub(crate) phase: Phase,
+    /// Why it waits, failed or was cancelled; else empty.
+    pub(crate) reason: String,
+    /// The monitor of its replica does not answer.
+    pub(crate) silent: bool,
+    /// How often it was begun again.
+    pub(crate) restarts: u64,
+    /// Runs in a row that brought no file more.
+    attempts: u32,
+    /// Pauses in a row: each is longer.
+    pauses: u32,
+    /// Since when a node is waited for, and nothing else comes.
+    missed: Option<Timestamp>,
+    /// Nodes that were alive when last looked: they are waited for.
+    present: BTreeSet<NodeId>,
+    /// Nodes that were silent when the run began.
+    absent: BTreeSet<NodeId>,
+    /// Whether the run has brought a file: then it lacks those that `absent` have.
+    went_on: bool,
+    /// Whose files were not read, all of them or from some name on.
+    pub(crate) gaps: Vec<Gap>,
+    /// Files that the replica has, and nobody has read.
+    pub(crate) unread: u64,
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    /// It waits for its turn.
+    #[default]
+    Waiting,
+    /// Nodes read files for it, or will.
+    Reading,
+    /// All is read; what nobody has read is looked for.
+    Comparing,
+    /// The result is made.
+    Reducing,
+    /// Nothing becomes of it any more.
+    Ended(Ending),
+}
+
+/// How a job has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ending {
+    /// Every file that it is about was read.
+    Done,
+    /// Some were not.
+    Partial,
+    /// It could not go to its end.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+}
+
+/// Whose files were not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Gap {
+    /// The node; empty: the whole replica.
+    pub(crate) node: String,
+    /// The volume, or its path; empty: the whole node.
+    pub(crate) volume: String,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Its turn has come, or come again after a restart of the repository.
+    Turn,
+    /// The repository was started again.
+    Restarted,
+    /// The monitor says which nodes are alive, and which are silent.
+    Looked {
+        /// Those that answer.
+        alive: BTreeSet<NodeId>,
+        /// Those that do not, and belong to the replica.
+        silent: BTreeSet<NodeId>,
+    },
+    /// The monitor does not answer.
+    Silent(String),
+    /// The monitor has no room for the job now.
+    Busy(String),
+    /// A pause is over.
+    Woke,
+    /// A file more is on disk.
+    Progress,
+    /// The run, or the reduce step, broke off.
+    Broke(String),
+    /// The run went to its end.
+    Finished(Vec<Gap>),
+    /// The files that nobody has read were counted.
+    Compared(u64),
+    /// The result is on disk.
+    Reduced,
+    /// It cannot go on.
+    Failed(String),
+    /// Its time is over.
+    TimeOver,
+    /// Somebody, by `role/name`, ends it.
+    Cancelled(String),
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing: its turn has not come.
+    Wait,
+    /// Ask the monitor which nodes are alive.
+    Look,
+    /// Run it after the last file that is on disk; when it runs already, go on.
+    Run,
+    /// Wait so long.
+    Pause(Duration),
+    /// Look for files that nobody has read.
+    Compare,
+    /// Make the result.
+    Reduce,
+    /// Nothing any more.
+    Stop,
+}
+
+/// What is known beside the event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) now: Timestamp,
+    /// How long a node that went away is waited for.
+    pub(crate) patience: Duration,
+    /// The last file whose output is on disk.
+    pub(crate) after: Option<&'a FileName>,
+}
+
+impl Life {
+    /// Whether nothing becomes of it any more.
+    pub(crate) const fn ending(&self) -> Option<Ending> {
+        match self.phase {
+            Phase::Ended(ending) => Some(ending),
+            Phase::Waiting | Phase::Reading | Phase::Comparing | Phase::Reducing => None,
+        }
+    }
+
+    /// What follows from what happened. An event that is late, or has no meaning where the job is, changes nothing.
+    pub(crate) fn apply(&mut self, event: Event, context: Context<'_>) -> Step {
+        if self.ending().is_some() {
+            return Step::Stop;
+        }
+        match (event, self.phase) {
+            (Event::Cancelled(who), _) => {
+                return self.end(Ending::Cancelled, format!("cancelled by {who}"));
+            }
+            (Event::Failed(reason), _) => return self.end(Ending::Failed, reason),
+            (Event::TimeOver, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
+                let waited = match self.reason.as_str() {
+                    "" => String::new(),
+                    reason => format!(", after it had waited: {reason}"),
+                };
+                return self.end(Ending::Failed, format!("its time is over{waited}"));
+            }
+            (Event::Restarted, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
+                self.settle();
+                self.restarts = self.restarts.saturating_add(1);
+                self.pauses = 0;
+            }
+            (Event::Turn, Phase::Waiting) => self.phase = Phase::Reading,
+            (Event::Looked { alive, silent }, Phase::Reading) => {
+                return self.looked(&alive, silent, context);
+            }
+            (Event::Silent(reason), Phase::Reading | Phase::Reducing) => {
+                self.silent = true;
+                // What the nodes do is not known: nobody's patience with them runs.
+                self.missed = None;
+                return self.pause(reason);
+            }
+            (Event::Busy(reason), Phase::Reading | Phase::Reducing) => {
+                self.silent = false;
+                return self.pause(reason);
+            }
+            (Event::Broke(reason), Phase::Reading | Phase::Reducing) => {
+                self.silent = false;
+                return self.broke(&reason, context.after);
+            }
+            (Event::Progress, Phase::Reading) => {
+                self.progressed();
+                return Step::Run;
+            }
+            (Event::Finished(gaps), Phase::Reading) => {
+                // What a run that went to its end lacks, it says itself.
+                self.went_on = false;
+                self.settle();
+                for gap in gaps {
+                    self.add(gap);
+                }
+                self.calm(Phase::Comparing);
+            }
+            (Event::Compared(unread), Phase::Comparing) => {
+                self.unread = unread;
+                self.calm(Phase::Reducing);
+            }
+            (Event::Reduced, Phase::Reducing) => {
+                let is_whole = self.gaps.is_empty() && self.unread == 0;
+                let ending = if is_whole {
+                    Ending::Done
+                } else {
+                    Ending::Partial
+                };
+                return self.end(ending, String::new());
+            }
+            (
+                Event::Turn
+                | Event::Restarted
+                | Event::Looked { .. }
+                | Event::Silent(_)
+                | Event::Busy(_)
+                | Event::Woke
+                | Event::Progress
+                | Event::Broke(_)
+                | Event::Finished(_)
+                | Event::Compared(_)
+                | Event::Reduced
+                | Event::TimeOver,
+                _,
+            ) => {}
+        }
+        self.step()
+    }
+
+    /// What is to be done where it is.
+    const fn step(&self) -> Step {
+        match self.phase {
+            Phase::Waiting => Step::Wait,
+            Phase::Reading => Step::Look,
+            Phase::Comparing => Step::Compare,
+            Phase::Reducing => Step::Reduce,
+            Phase::Ended(_) => Step::Stop,
+        }
+    }
+
+    fn looked(
+        &mut self,
+        alive: &BTreeSet<NodeId>,
+        silent: BTreeSet<NodeId>,
+        context: Context<'_>,
+    ) -> Step {
+        self.silent = false;
+        let gone: BTreeSet<NodeId> = self.present.intersection(&silent).cloned().collect();
+        if gone.is_empty() {
+            self.missed = None;
+        } else {
+            let since = *self.missed.get_or_insert(context.now);
+            let patience = SignedDuration::try_from(context.patience);
+            let is_over = patience.is_ok_and(|most| context.now.duration_since(since) >= most);
+            if !is_over {
+                let names: Vec<&str> = gone.iter().map(NodeId::as_str).collect();
+                return self.pause(format!("it waits for {}, silent now", names.join(", ")));
+            }
+            self.missed = None;
+        }
+        self.present = alive.clone();
+        self.absent = silent;
+        self.reason.clear();
+        Step::Run
+    }
+
+    fn broke(&mut self, reason: &str, after: Option<&FileName>) -> Step {
+        self.settle();
+        self.attempts = self.attempts.saturating_add(1);
+        self.restarts = self.restarts.saturating_add(1);
+        if self.attempts < MOST_ATTEMPTS {
+            return self.pause(reason.to_owned());
+        }
+        let said = if self.phase == Phase::Reducing {
+            format!("its reduce step broke off {MOST_ATTEMPTS} times; the last time: {reason}")
+        } else {
+            let place = after.map_or("at the beginning".to_owned(), |after| {
+                format!("after {after}")
+            });
+            format!(
+                "its run broke off {MOST_ATTEMPTS} times {place}, and the file that follows there is suspected; the last \
+                 time: {reason}"
+            )
+        };
+        self.end(Ending::Failed, said)
+    }
+
+    fn progressed(&mut self) {
+        self.went_on = true;
+        self.attempts = 0;
+        self.pauses = 0;
+        self.missed = None;
+    }
+
+    /// A run is over without saying what it lacks: if it went on, then without the nodes that were silent.
+    fn settle(&mut self) {
+        let absent = std::mem::take(&mut self.absent);
+        for node in absent.into_iter().filter(|_| self.went_on) {
+            self.add(Gap {
+                node: node.to_string(),
+                volume: String::new(),
+                reason: "it was silent while others were read".to_owned(),
+            });
+        }
+        self.went_on = false;
+    }
+
+    fn add(&mut self, gap: Gap) {
+        let known = self
+            .gaps
+            .iter()
+            .any(|known| (&known.node, &known.volume) == (&gap.node, &gap.volume));
+        if !known && self.gaps.len() < MOST_GAPS {
+            self.gaps.push(gap);
+        }
+    }
+
+    fn calm(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.reason.clear();
+        self.silent = false;
+        self.attempts = 0;
+        self.pauses = 0;
+        self.missed = None;
+    }
+
+    fn pause(&mut self, reason: String) -> Step {
+        self.reason = reason;
+        let seconds = 1_u64 << self.pauses.min(10);
+        self.pauses = self.pauses.saturating_add(1);
+        Step::Pause(Duration::from_secs(seconds).min(LONGEST_PAUSE))
+    }
+
+    fn end(&mut self, ending: Ending, reason: String) -> Step {
+        self.settle();
+        self.phase = Phase::Ended(ending);
+        self.reason = reason;
+        self.silent = false;
+        Step::Stop
+    }
+}

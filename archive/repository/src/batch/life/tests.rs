@@ -1,0 +1,359 @@
+//! Every short life, and the long ones that matter.
+
+use super::*;
+
+fn node(text: &str) -> NodeId {
+    NodeId::new(text).unwrap()
+}
+
+fn nodes(names: &[&str]) -> BTreeSet<NodeId> {
+    names.iter().map(|name| node(name)).collect()
+}
+
+fn looked(alive: &[&str], silent: &[&str]) -> Event {
+    Event::Looked {
+        alive: nodes(alive),
+        silent: nodes(silent),
+    }
+}
+
+fn gap(node: &str) -> Gap {
+    Gap {
+        node: node.to_owned(),
+        volume: String::new(),
+        reason: "silent".to_owned(),
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A job and its time.
+#[derive(Clone)]
+struct World {
+    life: Life,
+    seconds: i64,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            life: Life::default(),
+            seconds: 0,
+        }
+    }
+
+    fn running() -> Self {
+        let mut world = Self::new();
+        assert_eq!(world.say(Event::Turn), Step::Look);
+        world
+    }
+
+    fn say(&mut self, event: Event) -> Step {
+        let after = FileName::new("b.warc").unwrap();
+        let context = Context {
+            now: Timestamp::from_second(self.seconds).unwrap(),
+            patience: PATIENCE,
+            after: Some(&after),
+        };
+        self.life.apply(event, context)
+    }
+}
+
+fn events() -> Vec<Event> {
+    vec![
+        Event::Turn,
+        Event::Restarted,
+        looked(&["a", "b"], &[]),
+        looked(&["a"], &["b"]),
+        looked(&[], &["a", "b"]),
+        Event::Silent("gone".to_owned()),
+        Event::Busy("full".to_owned()),
+        Event::Woke,
+        Event::Progress,
+        Event::Broke("cut".to_owned()),
+        Event::Finished(Vec::new()),
+        Event::Finished(vec![gap("b")]),
+        Event::Compared(0),
+        Event::Compared(3),
+        Event::Reduced,
+        Event::Failed("disk".to_owned()),
+        Event::TimeOver,
+        Event::Cancelled("researcher/anna".to_owned()),
+    ]
+}
+
+fn check(before: &Life, event: &Event, after: &Life, step: Step) {
+    let told = || format!("{before:?} {event:?} {after:?} {step:?}");
+    if before.ending().is_some() {
+        assert_eq!(before, after, "what has ended stays: {}", told());
+        assert_eq!(step, Step::Stop);
+    }
+    // A step is one of the phase.
+    let fits = match after.phase {
+        Phase::Waiting => step == Step::Wait,
+        Phase::Reading => matches!(step, Step::Look | Step::Run | Step::Pause(_)),
+        Phase::Comparing => step == Step::Compare,
+        Phase::Reducing => matches!(step, Step::Reduce | Step::Pause(_)),
+        Phase::Ended(_) => step == Step::Stop,
+    };
+    assert!(fits, "{}", told());
+    if let Step::Pause(pause) = step {
+        assert!((1..=15).contains(&pause.as_secs()), "{}", told());
+        assert!(!after.reason.is_empty(), "{}", told());
+    }
+    if step == Step::Run {
+        assert!(matches!(event, Event::Looked { .. } | Event::Progress));
+    }
+    // No phase is skipped, and none is taken twice.
+    let at = |life: &Life| match life.phase {
+        Phase::Waiting => 0,
+        Phase::Reading => 1,
+        Phase::Comparing => 2,
+        Phase::Reducing => 3,
+        Phase::Ended(_) => 4,
+    };
+    let ends = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
+    assert!(
+        at(after) == at(before) || at(after) == at(before) + 1 || ends,
+        "{}",
+        told()
+    );
+    if after.ending() == Some(Ending::Done) {
+        assert!(after.gaps.is_empty() && after.unread == 0, "{}", told());
+    }
+    if matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled)) {
+        assert!(!after.reason.is_empty(), "{}", told());
+    }
+    // A gap is never forgotten.
+    assert!(before.gaps.iter().all(|gap| after.gaps.contains(gap)));
+    match event {
+        Event::Cancelled(_) | Event::Failed(_) => assert!(after.ending().is_some()),
+        Event::TimeOver => {
+            assert!(after.ending().is_some() || before.phase == Phase::Waiting);
+        }
+        Event::Turn
+        | Event::Restarted
+        | Event::Looked { .. }
+        | Event::Silent(_)
+        | Event::Busy(_)
+        | Event::Woke
+        | Event::Progress
+        | Event::Broke(_)
+        | Event::Finished(_)
+        | Event::Compared(_)
+        | Event::Reduced => {}
+    }
+}
+
+#[test]
+fn every_sequence_of_five_events_is_a_life() {
+    fn go(world: &World, events: &[Event], depth: usize, count: &mut u64) {
+        for event in events {
+            let mut next = world.clone();
+            next.seconds += 61;
+            let step = next.say(event.clone());
+            check(&world.life, event, &next.life, step);
+            *count += 1;
+            if depth > 1 && next.life.ending().is_none() {
+                go(&next, events, depth - 1, count);
+            }
+        }
+    }
+    let mut count = 0;
+    go(&World::new(), &events(), 5, &mut count);
+    go(&World::running(), &events(), 5, &mut count);
+    assert!(count > 500_000, "{count}");
+}
+
+#[test]
+fn an_undisturbed_job_is_done() {
+    let mut world = World::running();
+    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
+    assert_eq!(world.say(Event::Progress), Step::Run);
+    assert_eq!(world.say(Event::Finished(Vec::new())), Step::Compare);
+    assert_eq!(world.say(Event::Compared(0)), Step::Reduce);
+    assert_eq!(world.say(Event::Reduced), Step::Stop);
+    assert_eq!(world.life.ending(), Some(Ending::Done));
+    assert_eq!((world.life.reason.as_str(), world.life.restarts), ("", 0));
+}
+
+#[test]
+fn pauses_grow_and_progress_makes_them_short_again() {
+    let mut world = World::running();
+    world.say(looked(&["a"], &[]));
+    let mut pauses = Vec::new();
+    for _ in 0..6 {
+        let Step::Pause(pause) = world.say(Event::Broke("cut".to_owned())) else {
+            panic!("no pause")
+        };
+        pauses.push(pause.as_secs());
+        assert_eq!(world.say(Event::Woke), Step::Look);
+        assert_eq!(world.say(looked(&["a"], &[])), Step::Run);
+    }
+    assert_eq!(pauses, [1, 2, 4, 8, 15, 15]);
+    world.say(Event::Progress);
+    let again = world.say(Event::Broke("cut".to_owned()));
+    assert_eq!(again, Step::Pause(Duration::from_secs(1)));
+    assert_eq!(world.life.restarts, 7);
+}
+
+#[test]
+fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
+    let mut world = World::running();
+    world.say(looked(&["a", "b"], &["c"]));
+    world.say(Event::Progress);
+    world.say(Event::Broke("cut".to_owned()));
+    world.seconds = 1000;
+    assert!(matches!(
+        world.say(looked(&["a"], &["b", "c"])),
+        Step::Pause(_)
+    ));
+    assert!(
+        world.life.reason.contains("waits for b"),
+        "{}",
+        world.life.reason
+    );
+    world.seconds = 1119;
+    assert!(matches!(
+        world.say(looked(&["a"], &["b", "c"])),
+        Step::Pause(_)
+    ));
+    world.seconds = 1120;
+    assert_eq!(world.say(looked(&["a"], &["b", "c"])), Step::Run);
+    world.say(Event::Progress);
+    world.say(Event::Broke("cut".to_owned()));
+    // It comes back, and its files from here on are read; those before are a gap that stays.
+    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
+    world.say(Event::Progress);
+    world.say(Event::Finished(vec![gap("c")]));
+    let names: Vec<_> = world
+        .life
+        .gaps
+        .iter()
+        .map(|gap| gap.node.as_str())
+        .collect();
+    assert_eq!(names, ["c", "b"]);
+    world.say(Event::Compared(0));
+    world.say(Event::Reduced);
+    assert_eq!(world.life.ending(), Some(Ending::Partial));
+}
+
+#[test]
+fn a_node_that_comes_back_in_time_leaves_no_gap() {
+    let mut world = World::running();
+    world.say(looked(&["a", "b"], &[]));
+    world.say(Event::Progress);
+    world.say(Event::Broke("cut".to_owned()));
+    for _ in 0..10 {
+        world.seconds += 11;
+        assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
+        world.say(Event::Woke);
+    }
+    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
+    world.say(Event::Progress);
+    // A second time, its patience begins anew.
+    world.say(Event::Broke("cut".to_owned()));
+    world.seconds += 100;
+    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
+    world.say(looked(&["a", "b"], &[]));
+    world.say(Event::Finished(Vec::new()));
+    assert!(world.life.gaps.is_empty());
+}
+
+#[test]
+fn a_node_that_was_silent_at_first_is_not_waited_for_and_only_a_file_makes_it_a_gap() {
+    let mut world = World::running();
+    assert_eq!(world.say(looked(&["a"], &["b"])), Step::Run);
+    world.say(Event::Broke("cut".to_owned()));
+    assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
+    world.say(Event::Progress);
+    world.say(Event::Restarted);
+    assert!(world.life.gaps.is_empty());
+    // The last run says itself what it lacks: the look was too early.
+    assert_eq!(world.say(looked(&["a", "b"], &["c"])), Step::Run);
+    world.say(Event::Progress);
+    world.say(Event::Finished(Vec::new()));
+    assert!(world.life.gaps.is_empty());
+}
+
+#[test]
+fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_patience() {
+    let mut world = World::running();
+    world.say(looked(&["a", "b"], &[]));
+    world.say(Event::Progress);
+    world.say(Event::Broke("cut".to_owned()));
+    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
+    for _ in 0..1000 {
+        world.seconds += 15;
+        assert!(matches!(
+            world.say(Event::Silent("no monitor".to_owned())),
+            Step::Pause(_)
+        ));
+        assert!(world.life.silent);
+        assert_eq!(world.say(Event::Woke), Step::Look);
+    }
+    // It is back, and has not heard of b yet.
+    assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
+    assert!(!world.life.silent);
+    world.say(Event::Silent("no monitor".to_owned()));
+    assert_eq!(world.say(Event::TimeOver), Step::Stop);
+    assert_eq!(world.life.ending(), Some(Ending::Failed));
+    assert!(
+        world.life.reason.contains("no monitor"),
+        "{}",
+        world.life.reason
+    );
+}
+
+#[test]
+fn a_run_that_breaks_at_one_place_fails_and_names_it() {
+    let mut world = World::running();
+    world.say(looked(&["a"], &[]));
+    for _ in 0..100 {
+        // With progress between, it may break as often as it likes.
+        assert!(matches!(
+            world.say(Event::Broke("cut".to_owned())),
+            Step::Pause(_)
+        ));
+        world.say(looked(&["a"], &[]));
+        world.say(Event::Progress);
+    }
+    for at in 1..=MOST_ATTEMPTS {
+        let step = world.say(Event::Broke("node a: gone".to_owned()));
+        assert_eq!(step == Step::Stop, at == MOST_ATTEMPTS, "{at}");
+        world.say(looked(&["a"], &[]));
+    }
+    assert_eq!(world.life.ending(), Some(Ending::Failed));
+    let reason = &world.life.reason;
+    assert!(
+        reason.contains("after b.warc") && reason.contains("node a: gone"),
+        "{reason}"
+    );
+    let mut busy = World::running();
+    for _ in 0..1000 {
+        assert!(matches!(
+            busy.say(Event::Busy("full".to_owned())),
+            Step::Pause(_)
+        ));
+    }
+}
+
+#[test]
+fn a_restart_goes_on_in_every_phase() {
+    let mut world = World::new();
+    for (event, step) in [
+        (Event::Woke, Step::Wait),
+        (Event::Turn, Step::Look),
+        (Event::Finished(Vec::new()), Step::Compare),
+        (Event::Compared(1), Step::Reduce),
+    ] {
+        assert_eq!(world.say(event), step);
+        let restarts = world.life.restarts;
+        assert_eq!(world.say(Event::Restarted), step);
+        let expected = restarts + u64::from(step != Step::Wait);
+        assert_eq!(world.life.restarts, expected);
+        if step != Step::Wait {
+            assert_eq!(world.say(Event::Turn), step);
+        }
+    }
+}

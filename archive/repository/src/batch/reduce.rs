@@ -1,0 +1,97 @@
+//! The result of a built-in job, from its output: on a thread of its own, in bounded memory.
+
+use archive_batch::{Control, JobError, Reduce, Sink, Stop};
+use archive_durable::AppendFile;
+
+use super::folder::{Folder, Name};
+use super::space::Space;
+use super::table::Row;
+
+/// Writes the result of a row's job; gives how long the file is. None: the output is the result. An error says why there
+/// is none.
+pub(crate) fn reduce(
+    kind: Reduce,
+    row: &Row,
+    folder: &Folder,
+    space: &Space,
+    control: &Control,
+) -> Result<Option<u64>, String> {
+    match kind {
+        Reduce::Concatenate => return Ok(None),
+        Reduce::Component => return Err("a built-in job has no component".to_owned()),
+        Reduce::Sort | Reduce::Unique | Reduce::Sum => {}
+    }
+    let mut input = folder
+        .read(Name::Output, row.mark.output)
+        .map_err(|error| error.to_string())?;
+    let mut out = ResultFile::open(row, folder, space)?;
+    let scratch = folder.scratch().map_err(|error| error.to_string())?;
+    let made = archive_batch::reduce(kind, &mut input, &mut out, &scratch, control);
+    folder.drop_scratch().map_err(|error| error.to_string())?;
+    match made {
+        Ok(()) => out.finish().map(Some),
+        Err(error) => Err(out.why(&error)),
+    }
+}
+
+/// The file `result`, while it is written.
+#[derive(Debug)]
+pub(crate) struct ResultFile {
+    file: AppendFile,
+    space: Space,
+    length: u64,
+    most: u64,
+    /// Why no more can be written.
+    failure: Option<String>,
+}
+
+impl ResultFile {
+    /// Begins it anew.
+    pub(crate) fn open(row: &Row, folder: &Folder, space: &Space) -> Result<Self, String> {
+        let file = folder
+            .append(Name::Result, 0)
+            .map_err(|error| error.to_string())?;
+        folder.sync().map_err(|error| error.to_string())?;
+        Ok(Self {
+            file,
+            space: space.clone(),
+            length: 0,
+            most: row.spec.limits.output,
+            failure: None,
+        })
+    }
+
+    /// Adds bytes, or says why not.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.length = self.length.saturating_add(count);
+        if self.length > self.most {
+            return Err(format!(
+                "its result is longer than the {} bytes that it may have",
+                self.most
+            ));
+        }
+        self.space.take(count).map_err(|full| full.to_string())?;
+        self.file.append(bytes).map_err(|error| error.to_string())
+    }
+
+    /// Makes it durable; gives its length.
+    pub(crate) fn finish(&mut self) -> Result<u64, String> {
+        self.file.sync().map_err(|error| error.to_string())?;
+        Ok(self.length)
+    }
+
+    /// Why there is no result: what could not be written, before what came of that.
+    fn why(&mut self, error: &JobError) -> String {
+        self.failure.take().unwrap_or_else(|| error.to_string())
+    }
+}
+
+impl Sink for ResultFile {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        self.append(bytes).map_err(|why| {
+            self.failure = Some(why);
+            Stop::Output
+        })
+    }
+}

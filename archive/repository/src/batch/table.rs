@@ -1,0 +1,256 @@
+//! Batch jobs as they are remembered: each change in one synced batch, with its line in the audit trail where a person
+//! wants to know of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_db::{DbError, Table, Value};
+use archive_model::{FileName, JobId, JobSpec, Program};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::life::{Context, Ending, Event, Life, Phase, Step};
+use crate::admin::{Admin, AuditLine};
+
+/// One job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) id: JobId,
+    pub(crate) spec: JobSpec,
+    /// How many bytes its component has; 0 of a built-in job.
+    pub(crate) component_size: u64,
+    /// Who submitted it, as `role/name`.
+    pub(crate) who: String,
+    pub(crate) submitted: Timestamp,
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) ended: Option<Timestamp>,
+    /// Until when what it left is kept.
+    pub(crate) expires: Option<Timestamp>,
+    pub(crate) life: Life,
+    pub(crate) mark: Mark,
+    /// How long the file `result` is; none: the output is the result.
+    pub(crate) result: Option<u64>,
+}
+
+impl Value for Row {}
+
+/// How far a job has come: all of it was synced before it was written here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// The last file whose output is on disk.
+    pub(crate) after: Option<FileName>,
+    /// How long the three files are.
+    pub(crate) output: u64,
+    pub(crate) errors: u64,
+    pub(crate) manifest: u64,
+    /// Files, those of them that have failures, records that were shown, and bytes of the files.
+    pub(crate) files: u64,
+    pub(crate) failed: u64,
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Row {
+    /// When its time is over; none: it has not begun.
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        let started = self.started?;
+        Some(
+            started
+                .checked_add(self.spec.limits.time)
+                .unwrap_or(Timestamp::MAX),
+        )
+    }
+
+    /// Whether it has not ended.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.life.ending().is_none()
+    }
+
+    /// What it runs, in a word.
+    pub(crate) fn program(&self) -> String {
+        match &self.spec.program {
+            Program::BuiltIn(name) => name.clone(),
+            Program::Component(root) => format!("component {root}"),
+        }
+    }
+}
+
+/// The jobs of the archive.
+#[derive(Clone, Debug)]
+pub(crate) struct Jobs {
+    admin: Admin,
+    table: Table<String, Row>,
+    clock: Clock,
+    /// How long what a job left is kept.
+    keep: Duration,
+    /// How long a node is waited for.
+    patience: Duration,
+    /// Held from when a row is read until it is written.
+    changing: Arc<Mutex<()>>,
+}
+
+/// What became of a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Submitted {
+    /// It is new, and remembered.
+    Taken(Box<Row>),
+    /// There is a job of this id.
+    Known(Box<Row>),
+    /// So many wait already.
+    Full(usize),
+}
+
+impl Jobs {
+    /// The table of that name.
+    pub(crate) fn new(
+        admin: Admin,
+        clock: Clock,
+        keep: Duration,
+        patience: Duration,
+    ) -> Result<Self, DbError> {
+        Ok(Self {
+            table: admin.table("batch")?,
+            admin,
+            clock,
+            keep,
+            patience,
+            changing: Arc::default(),
+        })
+    }
+
+    /// One job.
+    pub(crate) fn get(&self, id: &JobId) -> Result<Option<Row>, DbError> {
+        self.table.get(&id.as_str().to_owned())
+    }
+
+    /// Every job, by its id.
+    pub(crate) fn all(&self) -> Result<impl Iterator<Item = Result<Row, DbError>> + '_, DbError> {
+        Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
+    }
+
+    /// Remembers a job, unless `most` wait already.
+    pub(crate) fn submit(&self, row: Row, most: usize) -> Result<Submitted, DbError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = self.get(&row.id)? {
+            return Ok(Submitted::Known(Box::new(known)));
+        }
+        let mut waiting = 0_usize;
+        for other in self.all()? {
+            waiting += usize::from(other?.life.phase == Phase::Waiting);
+        }
+        if waiting >= most {
+            return Ok(Submitted::Full(waiting));
+        }
+        let what = format!(
+            "batch job {} submitted: {} over replica {}",
+            row.id,
+            row.program(),
+            row.spec.replica
+        );
+        self.write(&row, Some((row.who.clone(), what)))?;
+        Ok(Submitted::Taken(Box::new(row)))
+    }
+
+    /// Lets something happen to a job that has not ended, after `change` to its row; gives the row and what is to be done.
+    /// None: there is no such job.
+    pub(crate) fn happen(
+        &self,
+        id: &JobId,
+        event: Event,
+        change: impl FnOnce(&mut Row),
+    ) -> Result<Option<(Row, Step)>, DbError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(before) = self.get(id)? else {
+            return Ok(None);
+        };
+        if !before.is_open() {
+            return Ok(Some((before, Step::Stop)));
+        }
+        let mut row = before.clone();
+        change(&mut row);
+        let now = self.clock.now();
+        let who = match &event {
+            Event::Cancelled(who) => who.clone(),
+            Event::Turn
+            | Event::Restarted
+            | Event::Looked { .. }
+            | Event::Silent(_)
+            | Event::Busy(_)
+            | Event::Woke
+            | Event::Progress
+            | Event::Broke(_)
+            | Event::Finished(_)
+            | Event::Compared(_)
+            | Event::Reduced
+            | Event::Failed(_)
+            | Event::TimeOver => "repository".to_owned(),
+        };
+        let context = Context {
+            now,
+            patience: self.patience,
+            after: row.mark.after.as_ref(),
+        };
+        let step = row.life.apply(event, context);
+        if row.life.phase != Phase::Waiting && row.started.is_none() && row.is_open() {
+            row.started = Some(now);
+        }
+        let line = row.life.ending().map(|ending| {
+            row.ended = Some(now);
+            row.expires = Some(now.checked_add(self.keep).unwrap_or(Timestamp::MAX));
+            (who, ended(&row, ending))
+        });
+        if row != before {
+            self.write(&row, line)?;
+        }
+        Ok(Some((row, step)))
+    }
+
+    /// Forgets a job that has ended.
+    pub(crate) fn forget(&self, row: &Row) -> Result<(), DbError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = self.admin.change();
+        let key = row.id.as_str().to_owned();
+        changes.batch().delete(&self.table, &key)?;
+        changes.note(AuditLine {
+            at: self.clock.now(),
+            who: "repository".to_owned(),
+            file: None,
+            what: format!("batch job {} of {} is kept no longer", row.id, row.who),
+        });
+        self.admin.commit(changes)
+    }
+
+    fn write(&self, row: &Row, line: Option<(String, String)>) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = row.id.as_str().to_owned();
+        changes.batch().put(&self.table, &key, row)?;
+        if let Some((who, what)) = line {
+            changes.note(AuditLine {
+                at: self.clock.now(),
+                who,
+                file: None,
+                what,
+            });
+        }
+        self.admin.commit(changes)
+    }
+}
+
+/// The end of a job, as it stands in the trail.
+fn ended(row: &Row, ending: Ending) -> String {
+    let (word, reason) = match ending {
+        Ending::Done => ("done", String::new()),
+        Ending::Partial => (
+            "partial",
+            format!(
+                ": {} files unread, {} gaps",
+                row.life.unread,
+                row.life.gaps.len()
+            ),
+        ),
+        Ending::Failed => ("failed", format!(": {}", row.life.reason)),
+        Ending::Cancelled => ("cancelled", String::new()),
+    };
+    format!("batch job {} {word}{reason}", row.id)
+}

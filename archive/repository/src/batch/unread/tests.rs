@@ -1,0 +1,165 @@
+//! What was read against what is there, in every combination; manifests that are cut, mixed up or not ours.
+
+use std::collections::BTreeMap;
+
+use archive_model::{Digests, NodeId, ReplicaKind, ReplicaState, Root};
+
+use super::*;
+use crate::store::{Content, FileRecord, Phase, ReplicaRecord};
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+fn replica(text: &str) -> ReplicaId {
+    ReplicaId::new(text).unwrap()
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// A file with copies: replica, state, since.
+fn file(text: &str, copies: &[(&str, ReplicaState, i64)]) -> AdminRow {
+    let copies = copies.iter().map(|(id, state, since)| {
+        let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, at(*since));
+        copy.state = state.clone();
+        copy.node = Some(NodeId::new("n").unwrap());
+        (replica(id), copy)
+    });
+    let record = FileRecord {
+        name: name(text),
+        phase: Phase::Bound,
+        upload: None,
+        content: Some(Content {
+            size: 1,
+            root: Root::from_bytes([1; 32]),
+            digests: Digests::default(),
+        }),
+        replicas: copies.collect::<BTreeMap<_, _>>(),
+    };
+    AdminRow {
+        record,
+        depositor: "harvester/h".to_owned(),
+        admission: None,
+    }
+}
+
+fn whole(text: &str) -> AdminRow {
+    file(text, &[("one", ReplicaState::UploadCompleted, 5)])
+}
+
+fn about(files: &str) -> About {
+    About {
+        replica: replica("one"),
+        matching: crate::batch::whole_name(files).unwrap(),
+        since: at(10),
+    }
+}
+
+fn manifest(names: &[&str]) -> Vec<u8> {
+    let mut lines = b"{\"job\":\"j\"}\n".to_vec();
+    for name in names {
+        lines.extend(format!("{{\"file\":\"{name}\",\"size\":7}}\n").bytes());
+    }
+    lines
+}
+
+fn run(about: &About, manifest: &[u8], rows: Vec<AdminRow>) -> Result<Vec<String>, Unsaid> {
+    let mut told = Vec::new();
+    let rows = rows.into_iter().map(Ok);
+    let (now, control) = (Now::default(), Control::default());
+    let count = unread(about, &now, manifest, rows, &control, |row| {
+        told.push(row.record.name.to_string());
+        Ok(())
+    })?;
+    assert_eq!(usize::try_from(count).unwrap(), told.len());
+    Ok(told)
+}
+
+#[test]
+fn every_set_of_files_against_every_manifest() {
+    let names = ["a", "b", "c", "d"];
+    let some = |bits: usize| {
+        let chosen = (0..4).filter(move |at| bits & (1 << at) != 0);
+        chosen.map(|at| names[at]).collect::<Vec<_>>()
+    };
+    for there in 0..16 {
+        for read in 0..16 {
+            let rows = some(there).into_iter().map(whole).collect();
+            let told = run(&about(""), &manifest(&some(read)), rows).unwrap();
+            assert_eq!(told, some(there & !read), "{there} {read}");
+        }
+    }
+}
+
+#[test]
+fn only_what_the_job_is_about_is_missed() {
+    use ReplicaState::{DataUploaded, UploadCompleted, Withdrawn};
+    let rows = vec![
+        whole("a.warc"),
+        file("b.warc", &[("two", UploadCompleted, 5)]),
+        file("c.warc", &[("one", DataUploaded, 5)]),
+        file("d.warc", &[("one", Withdrawn("why".to_owned()), 5)]),
+        // Stored after the job began.
+        file("e.warc", &[("one", UploadCompleted, 11)]),
+        // Healed after the job began, and in the archive before: it is known, and was read by nobody.
+        file(
+            "f.warc",
+            &[("one", UploadCompleted, 11), ("two", UploadCompleted, 5)],
+        ),
+        whole("g.txt"),
+    ];
+    let told = run(&about(r".*\.warc"), &manifest(&[]), rows).unwrap();
+    assert_eq!(told, ["a.warc", "f.warc"]);
+}
+
+#[test]
+fn a_manifest_that_is_not_what_was_written_is_an_error() {
+    let rows = || vec![whole("a"), whole("z")];
+    let whole = manifest(&["b", "c"]);
+    // Cut within a line: never a shorter manifest. Behind a line, the table knows its length.
+    for cut in 0..whole.len() {
+        let is_line = cut == 0 || whole[cut - 1] == b'\n';
+        let told = run(&about(""), &whole[..cut], rows());
+        assert_eq!(told.is_ok(), is_line, "{cut}");
+    }
+    for names in [["c", "b"], ["b", "b"]] {
+        let error = run(&about(""), &manifest(&names), rows()).unwrap_err();
+        assert!(error.to_string().contains("line 3"), "{error}");
+    }
+    let error = run(&about(""), b"{}\n{\"file\":7}\n", rows()).unwrap_err();
+    assert!(error.to_string().contains("line 2"), "{error}");
+    let mut long = manifest(&[]);
+    long.extend(std::iter::repeat_n(b'x', 3 << 20));
+    assert!(run(&about(""), &long, rows()).is_err());
+}
+
+#[test]
+fn it_ends_when_it_is_told_to() {
+    let control = Control::default();
+    control.stop(Stop::Cancelled);
+    let rows = vec![Ok(whole("a"))].into_iter();
+    let told = unread(
+        &about(""),
+        &Now::default(),
+        manifest(&[]).as_slice(),
+        rows,
+        &control,
+        |_row| Ok(()),
+    );
+    assert!(matches!(told, Err(Unsaid::Stop(Stop::Cancelled))));
+}
+
+#[test]
+fn an_expression_is_one_by_itself_and_matches_whole_names() {
+    let matching = |expression: &str| crate::batch::whole_name(expression);
+    assert!(matching("").unwrap().is_none());
+    let either = matching("a|bc").unwrap().unwrap();
+    for (text, expected) in [("a", true), ("bc", true), ("ab", false), ("abc", false)] {
+        assert_eq!(either.is_match(text), expected, "{text}");
+    }
+    for bad in ["a)|(b", "(", "*", r"\w{1000}{1000}"] {
+        assert!(matching(bad).is_err(), "{bad}");
+    }
+}

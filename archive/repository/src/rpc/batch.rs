@@ -1,0 +1,351 @@
+//! The service `Batch`.
+
+mod convert;
+
+use std::time::Duration;
+
+use archive_batch::InvalidJob;
+use archive_model::{JobId, ReplicaId, ReplicaKind};
+use archive_rpc::{Identity, Idle, InvalidMessage, Kind, Role};
+use proto_archive::wire::batch_output_request::What;
+use proto_archive::wire::batch_server::Batch;
+use proto_archive::wire::batch_submit_request::{Open, Step};
+use proto_archive::{convert as fields, wire};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{AnswerStream, Answers, Door, send};
+use crate::batch::{Asked, Incoming, Row, Stuck, SubmitError, Unread};
+
+/// How long a replica may take to say that it is there.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The longest message of a component, in bytes.
+const MESSAGE: usize = 1 << 20;
+
+#[tonic::async_trait]
+impl Batch for Door {
+    async fn batch_jobs(
+        &self,
+        _request: Request<wire::BatchJobsRequest>,
+    ) -> Result<Response<wire::BatchJobsResponse>, Status> {
+        use wire::batch_jobs_response::{Argument, Job};
+        let jobs = archive_batch::built_in().iter().map(|job| Job {
+            name: job.name.to_owned(),
+            about: job.about.to_owned(),
+            output: job.output.to_owned(),
+            arguments: job
+                .arguments
+                .iter()
+                .map(|argument| Argument {
+                    name: argument.name.to_owned(),
+                    about: argument.about.to_owned(),
+                    required: argument.default.is_none(),
+                    default: argument.default.unwrap_or_default().to_owned(),
+                })
+                .collect(),
+            reduce: job.reduce.to_string(),
+        });
+        let jobs = jobs.collect();
+        Ok(Response::new(wire::BatchJobsResponse { jobs }))
+    }
+
+    async fn batch_submit(
+        &self,
+        request: Request<Streaming<wire::BatchSubmitRequest>>,
+    ) -> Result<Response<wire::BatchStatus>, Status> {
+        let who = own_name(&*Identity::of(&request)?)?;
+        let stall = self.settings.stall.duration();
+        let mut steps = Idle::new(request.into_inner(), stall);
+        let first = steps.next().await.transpose()?;
+        let Some(Step::Open(open)) = first.and_then(|first| first.step) else {
+            return Err(InvalidMessage::missing("open").into());
+        };
+        let asked = self.asked(&open, who).await?;
+        let submitted = self.batches.submit(asked).await;
+        let row = match submitted.map_err(|error| refused(&error))? {
+            Err(known) => known,
+            Ok(incoming) => self.receive(incoming, steps).await?,
+        };
+        Ok(Response::new(self.batch_status(&row)))
+    }
+
+    async fn batch_list(
+        &self,
+        request: Request<wire::BatchListRequest>,
+    ) -> Result<Response<AnswerStream<wire::BatchStatus>>, Status> {
+        let identity = Identity::of(&request)?;
+        let wanted = request.into_inner();
+        let ids = self.batches.list(move |row| {
+            (!wanted.own || is_own(&identity, row)) && (!wanted.open || row.is_open())
+        });
+        let ids = ids.await.map_err(|error| stuck(&error))?;
+        let (answers, stream) = mpsc::channel(16);
+        let door = self.clone();
+        self.tasks.spawn_once("batch-list", async move {
+            if let Err(status) = door.send_all(ids, &answers).await {
+                drop(answers.send(Err(status)).await);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn batch_find(
+        &self,
+        request: Request<wire::BatchRef>,
+    ) -> Result<Response<wire::BatchStatus>, Status> {
+        let row = self.job_row(&request.into_inner().id).await?;
+        Ok(Response::new(self.batch_status(&row)))
+    }
+
+    async fn batch_cancel(
+        &self,
+        request: Request<wire::BatchRef>,
+    ) -> Result<Response<wire::BatchStatus>, Status> {
+        let identity = Identity::of(&request)?;
+        let row = self.job_row(&request.into_inner().id).await?;
+        let who = if is_own(&identity, &row) {
+            row.who.clone()
+        } else {
+            let operator = identity
+                .grants()
+                .iter()
+                .find(|grant| grant.role() == Role::Operator);
+            let refused = || {
+                let said = format!("batch job {} is of {}, not yours", row.id, row.who);
+                Kind::Refused.status(said)
+            };
+            operator.ok_or_else(refused)?.to_string()
+        };
+        let cancelled = self.batches.cancel(&row.id, who).await;
+        let row = cancelled.map_err(|error| stuck(&error))?;
+        let row = row.ok_or_else(|| unknown("it"))?;
+        Ok(Response::new(self.batch_status(&row)))
+    }
+
+    async fn batch_output(
+        &self,
+        request: Request<wire::BatchOutputRequest>,
+    ) -> Result<Response<AnswerStream<wire::BatchOutputResponse>>, Status> {
+        let asked = request.into_inner();
+        let what = match What::try_from(asked.what) {
+            Ok(What::Unspecified) => return Err(InvalidMessage::missing("what").into()),
+            Ok(what) => what,
+            Err(error) => {
+                return Err(InvalidMessage::invalid("what", error.to_string()).into());
+            }
+        };
+        let row = self.job_row(&asked.id).await?;
+        if row.is_open() {
+            let said = format!("batch job {} has not ended; ask again later", row.id);
+            return Err(Kind::Unavailable.status(said));
+        }
+        let (name, length) = convert::left(&row, what);
+        if asked.offset > length {
+            let why = format!("is behind the end, which is at {length}");
+            return Err(InvalidMessage::invalid("offset", why).into());
+        }
+        let bytes = self.batches.bytes(&row, name, (asked.offset, length));
+        let (answers, stream) = mpsc::channel(4);
+        self.tasks.spawn_once("batch-output", async move {
+            if let Err(status) = send_bytes(bytes.pieces(), length, &answers).await {
+                drop(answers.send(Err(status)).await);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+}
+
+impl Door {
+    /// What somebody wants, all of it said.
+    async fn asked(&self, open: &Open, who: String) -> Result<Asked, Status> {
+        let id = convert::id(&open.id)?;
+        let spec = open.spec.as_ref();
+        let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
+        let known = self.batches.find(&id).await;
+        let known = known.map_err(|error| stuck(&error))?;
+        let replica = match (spec.replica.as_str(), &known) {
+            ("", Some(known)) => known.spec.replica.clone(),
+            ("", None) => self.first_replica().await?,
+            (named, _) => self.named_replica(named)?,
+        };
+        let settings = self.batches.settings();
+        Ok(Asked {
+            id,
+            spec: convert::spec(spec, replica, known.as_ref(), settings)?,
+            component_size: spec.component_size,
+            who,
+        })
+    }
+
+    fn named_replica(&self, named: &str) -> Result<ReplicaId, Status> {
+        let id = fields::replica_id(named)?;
+        let spec = self.specs.iter().find(|spec| spec.id == id);
+        let missing = || {
+            Kind::NotFound.status(format!(
+                "replica {id} is not in the settings of this archive"
+            ))
+        };
+        if spec.ok_or_else(missing)?.kind != ReplicaKind::Bitarchive {
+            let said = format!("replica {id} keeps checksums and no bytes; name another");
+            return Err(Kind::Mismatch.status(said));
+        }
+        if self.people.standing.now().is_retired(&id) {
+            return Err(Kind::NotFound.status(format!("replica {id} is retired")));
+        }
+        Ok(id)
+    }
+
+    /// The first that keeps bytes and answers.
+    async fn first_replica(&self) -> Result<ReplicaId, Status> {
+        let standing = self.people.standing.now();
+        for spec in self.specs.iter() {
+            let keeps = spec.kind == ReplicaKind::Bitarchive && !standing.is_excused(&spec.id);
+            if keeps {
+                let state = self.replicas.batch_nodes(&spec.id);
+                if let Ok(Ok(_)) = self.clock.timeout(LOOK, state).await {
+                    return Ok(spec.id.clone());
+                }
+            }
+        }
+        let said = "no replica that keeps bytes answers; name one for the job to wait for";
+        Err(Kind::Unavailable.status(said))
+    }
+
+    /// Takes the component, if there is one, and then the job.
+    async fn receive(
+        &self,
+        mut incoming: Incoming,
+        mut steps: impl Stream<Item = Result<wire::BatchSubmitRequest, Status>> + Unpin + Send,
+    ) -> Result<Row, Status> {
+        while incoming.missing() > 0 {
+            let bytes = match steps.next().await.transpose().map(component) {
+                Ok(Ok(bytes)) => bytes,
+                Ok(Err(status)) | Err(status) => {
+                    let dropped = self.batches.drop_incoming(incoming).await;
+                    dropped.map_err(|error| refused(&error))?;
+                    return Err(status);
+                }
+            };
+            let appended = incoming.append(bytes).await;
+            incoming = appended.map_err(|error| refused(&error))?;
+        }
+        let taken = self.batches.take(incoming).await;
+        taken.map_err(|error| refused(&error))
+    }
+
+    async fn job_row(&self, id: &str) -> Result<Row, Status> {
+        let id = convert::id(id)?;
+        let found = self.batches.find(&id).await;
+        let found = found.map_err(|error| stuck(&error))?;
+        found.ok_or_else(|| unknown(id.as_str()))
+    }
+
+    fn batch_status(&self, row: &Row) -> wire::BatchStatus {
+        convert::status(row, self.batches.nodes(&row.id))
+    }
+
+    async fn send_all(
+        &self,
+        ids: Vec<JobId>,
+        answers: &Answers<wire::BatchStatus>,
+    ) -> Result<(), Status> {
+        for id in ids {
+            let found = self.batches.find(&id).await;
+            // One that is kept no longer is not there.
+            if let Some(row) = found.map_err(|error| stuck(&error))? {
+                send(answers, self.batch_status(&row)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn component(message: Option<wire::BatchSubmitRequest>) -> Result<bytes::Bytes, Status> {
+    match message.and_then(|message| message.step) {
+        Some(Step::Component(bytes)) if bytes.len() <= MESSAGE => Ok(bytes),
+        Some(Step::Component(_)) => {
+            Err(InvalidMessage::invalid("component", "a message has more than 1 MiB").into())
+        }
+        Some(Step::Open(_)) => Err(InvalidMessage::invalid("open", "comes once").into()),
+        None => Err(InvalidMessage::invalid("component", "ended before its end").into()),
+    }
+}
+
+async fn send_bytes(
+    mut pieces: impl Stream<Item = Result<bytes::Bytes, Unread>> + Unpin,
+    size: u64,
+    answers: &Answers<wire::BatchOutputResponse>,
+) -> Result<(), Status> {
+    while let Some(piece) = pieces.next().await {
+        let data = piece.map_err(|error| {
+            tracing::error!(%error, "what a batch job left cannot be read");
+            Kind::Storage.status(format!("{error}; run the job again"))
+        })?;
+        let answer = wire::BatchOutputResponse {
+            data,
+            size: 0,
+            end: false,
+        };
+        send(answers, answer).await?;
+    }
+    let end = wire::BatchOutputResponse {
+        data: bytes::Bytes::new(),
+        size,
+        end: true,
+    };
+    send(answers, end).await
+}
+
+/// In whose name the caller submits.
+fn own_name(identity: &Identity) -> Result<String, Status> {
+    let mut grants = identity.grants().iter();
+    let grant = grants.find(|grant| grant.role() == Role::Researcher);
+    let refused = || Kind::Refused.status("this wants a certificate with the role researcher");
+    grant.map(ToString::to_string).ok_or_else(refused)
+}
+
+fn is_own(identity: &Identity, row: &Row) -> bool {
+    let mut grants = identity.grants().iter();
+    grants.any(|grant| grant.to_string() == row.who)
+}
+
+fn unknown(id: &str) -> Status {
+    Kind::NotFound.status(format!(
+        "there is no batch job {id}, or it is kept no longer"
+    ))
+}
+
+/// Why a job is not taken, on the wire.
+fn refused(error: &SubmitError) -> Status {
+    let kind = match error {
+        SubmitError::Field(..) => Kind::Invalid,
+        SubmitError::Job(InvalidJob::Unknown(_)) => Kind::NotFound,
+        SubmitError::Job(InvalidJob::Component(_)) | SubmitError::Component(_) => Kind::Mismatch,
+        SubmitError::Job(InvalidJob::Missing { .. } | InvalidJob::Argument { .. }) => Kind::Invalid,
+        SubmitError::Taken(..) => Kind::Exists,
+        SubmitError::Twice(_) | SubmitError::Many => Kind::Busy,
+        SubmitError::Full(_) | SubmitError::Space(_) => Kind::NoSpace,
+        SubmitError::Folder(error) => {
+            tracing::error!(%error, "a batch job cannot be written");
+            if error.is_full() {
+                Kind::NoSpace
+            } else {
+                Kind::Storage
+            }
+        }
+        SubmitError::Stuck(error) => return stuck(error),
+    };
+    kind.status(error.to_string())
+}
+
+fn stuck(error: &Stuck) -> Status {
+    match error {
+        Stuck::Db(error) => super::admin_failed(error),
+        Stuck::Join(error) => Kind::Internal.status(error.to_string()),
+    }
+}

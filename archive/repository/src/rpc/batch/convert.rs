@@ -1,0 +1,181 @@
+//! Between jobs and the wire: what is asked for, and how a job stands.
+
+use std::time::Duration;
+
+use archive_model::{JobId, JobLimits, JobSpec, Program, ReplicaId, Root};
+use archive_rpc::InvalidMessage;
+use jiff::Timestamp;
+use proto_archive::wire::batch_status::{Node, State};
+use proto_archive::{convert as fields, wire};
+
+use crate::batch::{BatchPhase, Ending, Name, Row};
+use crate::replicas::{NodeProgress, spec_to_wire};
+use crate::settings::BatchSettings;
+
+/// Reads the id of a job.
+pub(super) fn id(text: &str) -> Result<JobId, InvalidMessage> {
+    if text.is_empty() {
+        return Err(InvalidMessage::missing("id"));
+    }
+    JobId::new(text).map_err(|error| InvalidMessage::invalid("id", error.to_string()))
+}
+
+/// Reads what runs.
+pub(super) fn program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage> {
+    let component: Option<Root> = fields::optional_root("component", &spec.component)?;
+    match (spec.job.as_str(), component) {
+        ("", Some(root)) => Ok(Program::Component(root)),
+        ("", None) => Err(InvalidMessage::missing("job")),
+        (_, Some(_)) => Err(InvalidMessage::invalid(
+            "component",
+            "a built-in job has none",
+        )),
+        (_, None) if spec.component_size > 0 => Err(InvalidMessage::invalid(
+            "component_size",
+            "a built-in job has no component",
+        )),
+        (job, None) => Ok(Program::BuiltIn(job.to_owned())),
+    }
+}
+
+/// Reads what is to be done. What is not said is as it is with the job that is `known`, else as the repository is set.
+pub(super) fn spec(
+    wire: &wire::BatchSpec,
+    replica: ReplicaId,
+    known: Option<&Row>,
+    settings: &BatchSettings,
+) -> Result<JobSpec, InvalidMessage> {
+    let most = JobLimits {
+        time: settings.time.duration(),
+        file_time: settings.file_time.duration(),
+        memory: settings.memory.bytes(),
+        output: settings.output.bytes(),
+    };
+    let default = known.map_or(most, |row| row.spec.limits);
+    let time = |field, asked: u64, default: Duration, most: Duration| {
+        let asked = match asked {
+            0 => default,
+            asked => Duration::from_millis(asked),
+        };
+        bounded(field, asked, default.max(most))
+    };
+    let bytes = |field, asked: u64, default: u64, most: u64| {
+        let asked = if asked == 0 { default } else { asked };
+        bounded(field, asked, default.max(most))
+    };
+    let arguments = wire.arguments.iter();
+    Ok(JobSpec {
+        program: program(wire)?,
+        arguments: arguments
+            .map(|argument| (argument.name.clone(), argument.value.clone()))
+            .collect(),
+        files: wire.files.clone(),
+        replica,
+        limits: JobLimits {
+            time: time("time_ms", wire.time_ms, default.time, most.time)?,
+            file_time: time(
+                "file_time_ms",
+                wire.file_time_ms,
+                default.file_time,
+                most.file_time,
+            )?,
+            memory: bytes("memory", wire.memory, default.memory, most.memory)?,
+            output: bytes("output", wire.output, default.output, most.output)?,
+        },
+    })
+}
+
+fn bounded<T: PartialOrd + std::fmt::Debug>(
+    field: &'static str,
+    asked: T,
+    most: T,
+) -> Result<T, InvalidMessage> {
+    if asked > most {
+        let why = format!("the repository allows at most {most:?}");
+        return Err(InvalidMessage::invalid(field, why));
+    }
+    Ok(asked)
+}
+
+/// How a job stands.
+pub(super) fn status(row: &Row, nodes: Vec<(NodeProgress, Timestamp)>) -> wire::BatchStatus {
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
+    let (life, mark) = (&row.life, &row.mark);
+    let gaps = life.gaps.iter().map(|gap| wire::Gap {
+        replica: row.spec.replica.to_string(),
+        node: gap.node.clone(),
+        volume: gap.volume.clone(),
+        reason: gap.reason.clone(),
+    });
+    let nodes = nodes.into_iter().map(|(progress, seen)| Node {
+        node: progress.node.to_string(),
+        files: progress.files,
+        files_total: progress.files_total,
+        bytes: progress.bytes,
+        seen: seen.to_string(),
+    });
+    wire::BatchStatus {
+        id: row.id.to_string(),
+        spec: Some(spec_to_wire(&row.spec, row.component_size)),
+        state: state(row).into(),
+        reason: life.reason.clone(),
+        who: row.who.clone(),
+        submitted: row.submitted.to_string(),
+        started: time(row.started),
+        ended: time(row.ended),
+        expires: time(row.expires),
+        files: mark.files,
+        failed: mark.failed,
+        unread: life.unread,
+        records: mark.records,
+        bytes: mark.bytes,
+        output_bytes: mark.output,
+        result_bytes: if has_result(row) {
+            left(row, wire::batch_output_request::What::Result).1
+        } else {
+            0
+        },
+        error_bytes: mark.errors,
+        manifest_bytes: mark.manifest,
+        gaps: gaps.collect(),
+        nodes: nodes.collect(),
+        restarts: life.restarts,
+    }
+}
+
+/// The file that has what is asked for, and how long it is.
+pub(super) fn left(row: &Row, what: wire::batch_output_request::What) -> (Name, u64) {
+    use wire::batch_output_request::What;
+    match (what, row.result) {
+        (What::Errors, _) => (Name::Errors, row.mark.errors),
+        (What::Manifest, _) => (Name::Manifest, row.mark.manifest),
+        (What::Result | What::Unspecified, Some(length)) if has_result(row) => {
+            (Name::Result, length)
+        }
+        (What::Result | What::Unspecified, _) => (Name::Output, row.mark.output),
+    }
+}
+
+fn has_result(row: &Row) -> bool {
+    match row.life.phase {
+        BatchPhase::Ended(Ending::Done | Ending::Partial) => true,
+        BatchPhase::Ended(Ending::Failed | Ending::Cancelled)
+        | BatchPhase::Waiting
+        | BatchPhase::Reading
+        | BatchPhase::Comparing
+        | BatchPhase::Reducing => false,
+    }
+}
+
+fn state(row: &Row) -> State {
+    match row.life.phase {
+        BatchPhase::Waiting => State::Queued,
+        BatchPhase::Reading if row.life.silent => State::Queued,
+        BatchPhase::Reading | BatchPhase::Comparing => State::Running,
+        BatchPhase::Reducing => State::Reducing,
+        BatchPhase::Ended(Ending::Done) => State::Done,
+        BatchPhase::Ended(Ending::Partial) => State::Partial,
+        BatchPhase::Ended(Ending::Failed) => State::Failed,
+        BatchPhase::Ended(Ending::Cancelled) => State::Cancelled,
+    }
+}

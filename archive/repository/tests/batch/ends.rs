@@ -1,0 +1,330 @@
+//! How jobs end: partial, cancelled, refused, failed by a monitor that lies.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use archive_daemon::{ByteSize, Period};
+use proto_archive::wire::batch_output_request::What;
+use proto_archive::wire::batch_run_response::{Done, End, Step, Want};
+use proto_archive::wire::batch_status::State;
+use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus, Gap};
+use tonic::Code;
+
+use crate::monitor::{Cut, Lie, Monitor};
+use crate::world::{Caller, World, file_list, state};
+
+fn fill(monitor: &Monitor, names: &[&str]) {
+    let mut script = monitor.script();
+    for name in names {
+        let line = format!("{name}\n");
+        script.files.insert((*name).to_owned(), line.into());
+    }
+}
+
+async fn list(caller: &mut Caller, own: bool, open: bool) -> Vec<String> {
+    let asked = caller.0.batch_list(BatchListRequest { own, open }).await;
+    let mut stream = asked.unwrap().into_inner();
+    let mut ids = Vec::new();
+    while let Some(BatchStatus { id, .. }) = stream.message().await.unwrap() {
+        ids.push(id);
+    }
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
+    let world = World::new().await;
+    fill(&world.monitor, &["b.warc", "d.warc"]);
+    world.store(&["a.warc", "b.warc", "c.txt", "d.warc", "e.warc"]);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    let spec = BatchSpec {
+        files: r".*\.warc".to_owned(),
+        ..file_list()
+    };
+    anna.submit("unread", spec.clone()).await.unwrap();
+    let status = anna.ended("unread").await;
+    assert_eq!((state(&status), status.unread), (State::Partial, 2));
+    assert_eq!(
+        anna.output("unread", What::Result).await,
+        b"b.warc\nd.warc\n"
+    );
+    let errors = String::from_utf8(anna.output("unread", What::Errors).await).unwrap();
+    let expected = |name: &str| {
+        format!(
+            "{{\"file\":\"{name}\",\"node\":\"n-2\",\"offset\":null,\"kind\":\"unread\",\"reason\":\"the replica is known \
+             to have it, and no node has read it\"}}\n"
+        )
+    };
+    assert_eq!(errors, expected("a.warc") + &expected("e.warc"));
+    world.monitor.script().gaps = vec![Gap {
+        replica: "one".to_owned(),
+        node: "n-2".to_owned(),
+        volume: String::new(),
+        reason: "silent".to_owned(),
+    }];
+    let only = BatchSpec {
+        files: "b.warc|d.warc".to_owned(),
+        ..file_list()
+    };
+    anna.submit("gap", only).await.unwrap();
+    let status = anna.ended("gap").await;
+    assert_eq!((state(&status), status.unread), (State::Partial, 0));
+    assert_eq!(status.gaps.len(), 1);
+    assert_eq!(status.gaps[0].node, "n-2");
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
+    let mut world = World::new().await;
+    world.settings.running = 1;
+    fill(&world.monitor, &["a", "b", "c"]);
+    for id in ["one", "two"] {
+        let cuts = VecDeque::from([Cut::Hangs(4)]);
+        world.monitor.script().cuts.insert(id.to_owned(), cuts);
+    }
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    let mut bo = world.caller(&running, "researcher/bo");
+    let mut olga = world.caller(&running, "operator/olga");
+    for id in ["one", "two", "three"] {
+        anna.submit(id, file_list()).await.unwrap();
+    }
+    anna.until("one", |status| !status.nodes.is_empty()).await;
+    assert_eq!(
+        bo.cancel("one").await.unwrap_err().code(),
+        Code::PermissionDenied
+    );
+    assert_eq!(bo.cancel("none").await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(
+        anna.output_from("one", What::Result, 0)
+            .await
+            .unwrap_err()
+            .code(),
+        Code::Unavailable
+    );
+    let waiting = anna.cancel("three").await.unwrap();
+    assert_eq!(state(&waiting), State::Cancelled);
+    let begun = Instant::now();
+    let cancelled = anna.cancel("one").await.unwrap();
+    while world.monitor.script().runs.iter().all(|run| run.0 != "two") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(state(&cancelled), State::Cancelled);
+    assert_eq!(cancelled.reason, "cancelled by researcher/anna");
+    assert_eq!(anna.cancel("one").await.unwrap().ended, cancelled.ended);
+    anna.until("two", |status| !status.nodes.is_empty()).await;
+    let cancelled = olga.cancel("two").await.unwrap();
+    assert_eq!(cancelled.reason, "cancelled by operator/olga");
+    while world.monitor.script().running > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(list(&mut olga, false, false).await, ["three", "two", "one"]);
+    assert_eq!(list(&mut olga, false, true).await, Vec::<String>::new());
+    assert_eq!(list(&mut bo, true, false).await, Vec::<String>::new());
+    let ids = olga.output_from("two", What::Result, 0).await;
+    assert_eq!(ids.unwrap_err().code(), Code::PermissionDenied);
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_that_lies_fails_the_job_with_the_reason() {
+    let world = World::new().await;
+    fill(&world.monitor, &["a", "b"]);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    let lies: [(&str, Lie, &str); 8] = [
+        (
+            "order",
+            |mut steps| {
+                steps.reverse();
+                steps.remove(0);
+                steps
+            },
+            "not in order",
+        ),
+        (
+            "twice",
+            |steps| [steps[..3].to_vec(), steps[..3].to_vec()].concat(),
+            "not in order",
+        ),
+        (
+            "length",
+            |steps| {
+                steps
+                    .into_iter()
+                    .map(|step| match step {
+                        Step::Done(done) => Step::Done(Done {
+                            output: done.output + 1,
+                            ..done
+                        }),
+                        other => other,
+                    })
+                    .collect()
+            },
+            "announced",
+        ),
+        (
+            "count",
+            |steps| {
+                steps
+                    .into_iter()
+                    .map(|step| match step {
+                        Step::End(end) => Step::End(End {
+                            files: end.files + 1,
+                            ..end
+                        }),
+                        other => other,
+                    })
+                    .collect()
+            },
+            "ended with 3 files",
+        ),
+        (
+            "oversized",
+            |_| vec![Step::Output(vec![0; (1 << 20) + 1].into())],
+            "more than 1 MiB",
+        ),
+        (
+            "name",
+            |steps| {
+                steps
+                    .into_iter()
+                    .map(|step| match step {
+                        Step::Done(done) => Step::Done(Done {
+                            name: "../x".to_owned(),
+                            ..done
+                        }),
+                        other => other,
+                    })
+                    .collect()
+            },
+            "name",
+        ),
+        ("want", |_| vec![Step::Want(Want {})], "component"),
+        (
+            "middle",
+            |steps| vec![steps[0].clone(), Step::End(End::default())],
+            "middle",
+        ),
+    ];
+    for (id, lie, said) in lies {
+        world.monitor.script().lie = Some(lie);
+        anna.submit(id, file_list()).await.unwrap();
+        let status = anna.ended(id).await;
+        assert_eq!(state(&status), State::Failed, "{id}");
+        assert!(status.reason.contains(said), "{id}: {}", status.reason);
+        // What came before is kept, to the end of a file.
+        let output = anna.output(id, What::Result).await;
+        assert!([&b""[..], b"a\n", b"a\nb\n"].contains(&&output[..]), "{id}");
+        assert_eq!(anna.manifest_or_nothing(id).await, output.len() / 2, "{id}");
+    }
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_end_a_job_with_the_reason() {
+    let mut world = World::new().await;
+    world.settings.output = ByteSize::from_bytes(100);
+    world.settings.space = Some(ByteSize::from_bytes(100_000));
+    fill(&world.monitor, &["a", "b"]);
+    world
+        .monitor
+        .script()
+        .files
+        .insert("c".to_owned(), vec![b'x'; 200]);
+    world
+        .monitor
+        .script()
+        .cuts
+        .insert("slow".to_owned(), VecDeque::from([Cut::Hangs(4)]));
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("much", file_list()).await.unwrap();
+    let status = anna.ended("much").await;
+    assert_eq!(state(&status), State::Failed);
+    assert!(status.reason.contains("100 bytes"), "{}", status.reason);
+    assert_eq!(anna.output("much", What::Result).await, b"a\nb\n");
+    let more = BatchSpec {
+        output: 101,
+        ..file_list()
+    };
+    assert_eq!(
+        anna.submit("more", more).await.unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    let slow = BatchSpec {
+        time_ms: 1000,
+        ..file_list()
+    };
+    anna.submit("slow", slow).await.unwrap();
+    let status = anna.ended("slow").await;
+    assert_eq!(state(&status), State::Failed);
+    assert!(status.reason.contains("time is over"), "{}", status.reason);
+    assert_eq!(anna.output("slow", What::Result).await, b"a\n");
+    drop(anna);
+    running.stop().await;
+    // All of them together, and how long they are kept.
+    world.settings.output = ByteSize::from_bytes(1 << 30);
+    world.settings.keep = Period::from_secs(0);
+    world
+        .monitor
+        .script()
+        .files
+        .insert("d".to_owned(), vec![b'x'; 200_000]);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("all", file_list()).await.unwrap();
+    let status = anna.ended("all").await;
+    assert!(status.reason.contains("batch.space"), "{}", status.reason);
+    drop(anna);
+    running.stop().await;
+    let running = world.start().await;
+    while world.folder("all").try_exists().unwrap() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut anna = world.caller(&running, "researcher/anna");
+    assert_eq!(anna.find("all").await.unwrap_err().code(), Code::NotFound);
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_monitor_is_waited_for() {
+    let world = World::new().await;
+    fill(&world.monitor, &["a"]);
+    world.monitor.script().silent = true;
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    let nowhere = BatchSpec {
+        replica: String::new(),
+        ..file_list()
+    };
+    assert_eq!(
+        anna.submit("any", nowhere).await.unwrap_err().code(),
+        Code::Unavailable
+    );
+    anna.submit("waits", file_list()).await.unwrap();
+    let status = anna
+        .until("waits", |status| !status.reason.is_empty())
+        .await;
+    assert_eq!(state(&status), State::Queued);
+    assert!(
+        status.reason.contains("monitor of replica one is silent"),
+        "{}",
+        status.reason
+    );
+    world.monitor.script().silent = false;
+    assert_eq!(state(&anna.ended("waits").await), State::Done);
+    world.end(running).await;
+}

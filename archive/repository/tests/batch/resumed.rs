@@ -1,0 +1,180 @@
+//! Whatever breaks, and wherever: what is left is what an undisturbed run leaves, byte by byte.
+
+use std::collections::VecDeque;
+use std::io::Write;
+
+use proto_archive::wire::batch_output_request::What;
+use proto_archive::wire::batch_status::State;
+
+use crate::monitor::{Cut, Monitor};
+use crate::world::{World, file_list, state};
+
+/// Seven files, most with output, one with a failure, one with nothing.
+fn fill(monitor: &Monitor) {
+    let mut script = monitor.script();
+    for (at, name) in ["a", "b", "c", "d", "e", "f", "g"].into_iter().enumerate() {
+        let output = if name == "d" {
+            String::new()
+        } else {
+            format!("{name} {}\n", "x".repeat(at * 3))
+        };
+        script.files.insert(format!("{name}.warc"), output.into());
+    }
+    script.failing.insert("c.warc".to_owned());
+}
+
+/// How many messages a whole run has.
+fn messages(monitor: &Monitor) -> usize {
+    let script = monitor.script();
+    let of = |output: &Vec<u8>| output.len().div_ceil(5) + 2;
+    script.files.values().map(of).sum::<usize>() + 1
+}
+
+async fn left(caller: &mut crate::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
+    let manifest = caller.manifest(id).await;
+    (
+        caller.output(id, What::Result).await,
+        caller.output(id, What::Errors).await,
+        manifest,
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
+    let world = World::new().await;
+    fill(&world.monitor);
+    let count = messages(&world.monitor);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("whole", file_list()).await.unwrap();
+    let whole = anna.ended("whole").await;
+    assert_eq!(state(&whole), State::Done, "{whole:?}");
+    let expected = left(&mut anna, "whole").await;
+    assert_eq!((whole.files, whole.failed), (7, 1));
+    assert_eq!(whole.result_bytes, expected.0.len() as u64);
+    assert_eq!(expected.2.lines().count(), 7);
+    assert!(count > 20, "{count}");
+    let cut = |at: usize| match at % 2 {
+        0 => Cut::Broken(at),
+        _ => Cut::Ended(at),
+    };
+    for at in 0..count {
+        let id = format!("cut-{at}");
+        // Each one breaks once more, later.
+        let cuts = VecDeque::from([cut(at), cut(at / 2)]);
+        world.monitor.script().cuts.insert(id.clone(), cuts);
+        anna.submit(&id, file_list()).await.unwrap();
+    }
+    for at in 0..count {
+        let id = format!("cut-{at}");
+        let status = anna.ended(&id).await;
+        assert_eq!(state(&status), State::Done, "{status:?}");
+        assert_eq!(status.restarts, 2, "{id}");
+        assert_eq!(left(&mut anna, &id).await, expected, "{id}");
+        assert_eq!(
+            (status.files, status.records, status.bytes),
+            (whole.files, whole.records, whole.bytes)
+        );
+    }
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_stops_after_any_message_goes_on() {
+    let world = World::new().await;
+    fill(&world.monitor);
+    let count = messages(&world.monitor);
+    let mut running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("whole", file_list()).await.unwrap();
+    anna.ended("whole").await;
+    let expected = left(&mut anna, "whole").await;
+    for at in (0..count).step_by(3) {
+        let id = format!("stop-{at}");
+        let cuts = VecDeque::from([Cut::Hangs(at), Cut::Hangs(4)]);
+        world.monitor.script().cuts.insert(id.clone(), cuts);
+        anna.submit(&id, file_list()).await.unwrap();
+        for runs in 1..=2 {
+            while world
+                .monitor
+                .script()
+                .runs
+                .iter()
+                .filter(|run| run.0 == id)
+                .count()
+                < runs
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            drop(anna);
+            running.stop().await;
+            // What a kill leaves behind the last checkpoint.
+            for name in ["output", "errors.jsonl", "manifest.jsonl"] {
+                let path = world.folder(&id).join(name);
+                if path.try_exists().unwrap() {
+                    let mut file = std::fs::OpenOptions::new()
+                        .append(true)
+                        .open(&path)
+                        .unwrap();
+                    file.write_all(b"{\"file\":\"half a li").unwrap();
+                }
+            }
+            running = world.start().await;
+            anna = world.caller(&running, "researcher/anna");
+        }
+        let status = anna.ended(&id).await;
+        assert_eq!(state(&status), State::Done, "{status:?}");
+        assert_eq!(left(&mut anna, &id).await, expected, "{id}");
+    }
+    // What has ended is kept over any restart, and can be read from anywhere.
+    let result = anna.output("whole", What::Result).await;
+    for offset in 0..=result.len() {
+        let from = anna.output_from("whole", What::Result, offset as u64).await;
+        assert_eq!(from.unwrap(), result[offset..]);
+    }
+    let behind = result.len() as u64 + 1;
+    let error = anna.output_from("whole", What::Result, behind).await;
+    assert_eq!(error.unwrap_err().code(), tonic::Code::InvalidArgument);
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_were_lost_under_a_job_fail_it_and_what_belongs_to_none_goes() {
+    let world = World::new().await;
+    fill(&world.monitor);
+    for id in ["cut-output", "no-folder"] {
+        let cuts = VecDeque::from([Cut::Hangs(12)]);
+        world.monitor.script().cuts.insert(id.to_owned(), cuts);
+    }
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    for id in ["cut-output", "no-folder"] {
+        anna.submit(id, file_list()).await.unwrap();
+        anna.until(id, |status| status.files > 0 || !status.nodes.is_empty())
+            .await;
+    }
+    drop(anna);
+    running.stop().await;
+    let output = world.folder("cut-output").join("output");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(output)
+        .unwrap();
+    file.set_len(1).unwrap();
+    std::fs::remove_dir_all(world.folder("no-folder")).unwrap();
+    std::fs::create_dir(world.folder("of-nobody")).unwrap();
+    std::fs::create_dir(world.folder("of-nobody").join("scratch")).unwrap();
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    for id in ["cut-output", "no-folder"] {
+        let status = anna.ended(id).await;
+        assert_eq!(state(&status), State::Failed);
+        assert!(
+            status.reason.contains("submit it again"),
+            "{}",
+            status.reason
+        );
+    }
+    assert!(!world.folder("of-nobody").try_exists().unwrap());
+    world.end(running).await;
+}
