@@ -9,6 +9,7 @@ mod cdx;
 mod check;
 mod get;
 mod list;
+mod losses;
 mod node;
 mod notify;
 mod parts;
