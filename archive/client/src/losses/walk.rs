@@ -321,10 +321,8 @@ fn cut(end: &End, at: u64, block: Option<u64>, line_ends: u64) -> Option<Cut> {
 /// What a header says of its record.
 fn facts(header: &Header, kind: Kind, offset: u64) -> LostRecord {
     let text = |name: &str| header.text_of(name).map(String::from);
-    let kind = match kind {
-        Kind::Unknown => text("WARC-Type").unwrap_or_else(|| Kind::Unknown.name().to_owned()),
-        known => known.name().to_owned(),
-    };
+    let said = text("WARC-Type").filter(|_| kind == Kind::Unknown);
+    let kind = said.unwrap_or_else(|| kind.name().to_owned());
     let uri = |name: &str| header.uri(name).map(String::from);
     LostRecord {
         offset,

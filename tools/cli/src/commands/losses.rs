@@ -177,3 +177,68 @@ impl<'a> Looking<'a> {
         found.map_err(|error| self.session.failure(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use archive_client::preservation::{AnomalyState, AnomalyWord};
+    use archive_client::{LostRecord, Span};
+
+    use super::*;
+    use crate::said::tests::filed;
+
+    #[test]
+    fn what_is_damaged_is_said_in_records() {
+        let record = LostRecord {
+            offset: 12,
+            length: Some(9),
+            kind: "response".into(),
+            url: Some("http://a/\u{1b}[2J".into()),
+            date: Some("2026-01-02T03:04:05Z".into()),
+            id: None,
+            whole: true,
+        };
+        let unknown = vec![Span { start: 20, end: 30 }];
+        let losses = Losses {
+            records: vec![record],
+            unknown,
+            omitted: 3,
+            not_an_archive_file: false,
+        };
+        let told = Told {
+            losses: Some(losses.clone()),
+            error: None,
+        };
+        assert_eq!(
+            told.below("17  lost".into()),
+            "17  lost\n    wholly  offset 12  response  2026-01-02T03:04:05Z  http://a/ [2J\n    \
+             and 3 more records\n    unknown bytes 20-29: nobody can say which records begin there"
+        );
+        let anomaly = filed(AnomalyWord::Lost, AnomalyState::Open);
+        let json = serde_json::to_value(told.of(&anomaly)).unwrap();
+        assert_eq!((&json["id"], &json["kind"]), (&"17".into(), &"lost".into()));
+        assert_eq!(json["records"][0]["url"], "http://a/\u{1b}[2J", "as it is");
+        assert_eq!(
+            json["unknown"],
+            serde_json::json!([{"start": 20, "end": 30}])
+        );
+        let none = Losses {
+            records: vec![],
+            not_an_archive_file: true,
+            omitted: 0,
+            ..losses
+        };
+        assert_eq!(lines_of(&none), ["    not an archive file: bytes 20-29"]);
+        let nothing = serde_json::to_value(Told::default().of(&anomaly)).unwrap();
+        assert!(nothing.get("records").is_none(), "{nothing}");
+    }
+
+    #[test]
+    fn damaged_bytes_are_those_lost_or_those_of_groups() {
+        let mut anomaly = filed(AnomalyWord::Missing, AnomalyState::Open);
+        assert!(damaged(&anomaly).is_empty());
+        anomaly.groups.insert(1..3);
+        assert_eq!(damaged(&anomaly), [16_384..49_152]);
+        anomaly.lost = vec![(5, 6)];
+        assert_eq!(damaged(&anomaly), [5..6]);
+    }
+}

@@ -200,10 +200,10 @@ impl<'a> Damage<'a> {
             is_told &= !told.is_failed();
             if is_json {
                 items.item(&told.of(step), String::new)?;
-            } else if let Some(anomaly) = &step.anomaly {
-                if !damaged(anomaly).is_empty() {
-                    items.line(&told.below(said::anomaly(anomaly)))?;
-                }
+            } else if let Some(anomaly) = &step.anomaly
+                && !damaged(anomaly).is_empty()
+            {
+                items.line(&told.below(said::anomaly(anomaly)))?;
             }
         }
         Ok(is_told)

@@ -91,7 +91,8 @@ fn damage_is_told_in_records() {
     );
 
     // In both: the one that goes into the hole, and the bytes of those that begin in it.
-    let first = hit(&lost)[0].clone();
+    let only = &hit(&lost)[..1];
+    let first = &only[0];
     let (next, _) = lost
         .iter()
         .find(|(start, _)| *start >= 2 * GROUP)
@@ -101,7 +102,7 @@ fn damage_is_told_in_records() {
     let anomalies = said["anomalies"].as_array().expect("anomalies");
     assert!(anomalies.len() >= 2, "{said}");
     for anomaly in anomalies {
-        assert_eq!(named(anomaly), [first.clone()], "{said}");
+        assert_eq!(named(anomaly), only, "{said}");
         assert_eq!(anomaly["unknown"], unknown, "{said}");
     }
 
@@ -127,7 +128,7 @@ fn damage_is_told_in_records() {
         repairs.iter().find(is_so).expect("a repair")
     };
     assert_eq!(named(of("repaired")), hit(&corrupt), "{done}");
-    assert_eq!(named(of("lost")), [first.clone()], "{done}");
+    assert_eq!(named(of("lost")), only, "{done}");
     assert_eq!(of("lost")["unknown"], unknown, "{done}");
 
     // What is left of it, and the same in the map.
