@@ -42,6 +42,20 @@ impl<R: Read> Input<R> {
         self.base + self.start as u64
     }
 
+    pub(crate) const fn source(&self) -> &R {
+        &self.source
+    }
+
+    pub(crate) const fn source_mut(&mut self) -> &mut R {
+        &mut self.source
+    }
+
+    /// Forgets what is there: what the source gives next stands at `position`.
+    pub(crate) fn restart(&mut self, position: u64) {
+        (self.start, self.end) = (0, 0);
+        self.base = position;
+    }
+
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }

@@ -10,6 +10,7 @@ use crate::gzip::{self, Gunzip, Step, Then};
 use crate::input::Input;
 use crate::zst::{self, Unzstd};
 
+mod hole;
 mod resync;
 
 /// The size of the buffer of decompressed bytes.
@@ -87,6 +88,8 @@ pub(crate) struct Stream<R> {
     member: Member,
     state: State,
     padding: u64,
+    /// Taken for gzip where its first bytes do not tell.
+    assumed: bool,
 }
 
 impl<R: Read> Stream<R> {
@@ -101,6 +104,7 @@ impl<R: Read> Stream<R> {
             member: Member::default(),
             state: State::Unknown,
             padding: 0,
+            assumed: false,
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod damage;
 mod files;
+mod indexing;
 mod judges;
 mod reading;
 mod samples;

@@ -10,6 +10,7 @@ mod cdx;
 mod check;
 mod get;
 mod list;
+mod losses;
 mod node;
 mod notify;
 mod parts;

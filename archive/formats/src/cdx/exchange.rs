@@ -124,7 +124,7 @@ impl Half {
             (Side::Request(_), Side::Response) | (Side::Response, Side::Request(_))
         );
         let names = |one: &Self, other: &Self| {
-            !other.id.is_empty() && one.concurrent_to.iter().any(|id| *id == other.id)
+            !other.id.is_empty() && one.concurrent_to.contains(&other.id)
         };
         one_asks_one_answers && self.url == next.url && (names(next, self) || names(self, next))
     }
@@ -146,7 +146,7 @@ fn join(one: Half, other: Half) -> Option<Capture> {
     };
     let mut capture = capture?;
     if let Some(posted) = posted {
-        capture.key = UrlKey::of(&posted.appended.url).as_str().to_owned();
+        capture.key = UrlKey::of(&posted.appended.url).to_string();
         capture
             .extra
             .push(("requestBody".to_owned(), posted.appended.body));

@@ -23,6 +23,9 @@ impl<R: Read> Stream<R> {
         starts: &dyn Fn(&[u8]) -> bool,
     ) -> io::Result<bool> {
         self.input.want(SIZE)?;
+        if self.assumed {
+            return Ok(!starts(self.input.bytes()));
+        }
         let mut trial = Codec::Gzip(Box::new(Gunzip::new()));
         let bytes = self.input.bytes();
         Ok(!starts(bytes)

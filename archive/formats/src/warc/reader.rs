@@ -17,6 +17,7 @@ use crate::zst::{self, Unzstd};
 
 mod begin;
 mod finish;
+mod hole;
 mod record;
 
 pub use record::Record;
@@ -86,6 +87,10 @@ pub struct Reader<R> {
     ended: bool,
     /// The last record ended as it should, so that one begins here or the file is damaged.
     sure: bool,
+    /// What comes next may be the rest of a line.
+    torn: bool,
+    /// The header that the end of the bytes has cut, and where its record begins.
+    cut: Option<(u64, Header)>,
 }
 
 /// The record that is being read.
@@ -129,6 +134,8 @@ impl<R: Read> Reader<R> {
             omitted: 0,
             ended: false,
             sure: true,
+            torn: false,
+            cut: None,
         }
     }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::get::name;
+use super::losses::{Looking, MOST_WAITING};
 use super::requests::ask;
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
@@ -19,11 +20,18 @@ use crate::session::Session;
 /// One line for each anomaly: its id, since when, who found it, then kind, file, replica, what. Nothing is asked of any
 /// replica: these are the findings of checks, scrubs and reads. Needs one of the roles officer, custodian, operator.
 ///
+/// With --records, each damaged file is read up to its last damaged byte, from any replica and proven, and under each
+/// anomaly stand the WARC and ARC records in the damaged bytes: wholly or partly, offset, type, date, URL, identifier.
+/// Where the header of a record is lost nobody can name it; those bytes are said to be unknown. At most 64 GiB are read
+/// where no file is named. Needs the role officer.
+///
 /// The exit code is 1 if an anomaly is open, and 0 if there is none.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast anomalies
   holdfast anomalies --all --file 12-34-20260101-00001.warc.gz
+  holdfast anomalies --file 12-34-20260101-00001.warc.gz --records
+  holdfast anomalies --records --json | jq -r '.anomalies[].records[].url'
   holdfast anomalies accept a17 --reason 'the donor has no other copy either' --as custodian/custodian-1")]
 pub(crate) struct Anomalies {
     #[command(subcommand)]
@@ -34,6 +42,9 @@ pub(crate) struct Anomalies {
     /// Only those of this file
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
+    /// Also the records in the damaged bytes: reads the damaged files
+    #[arg(long)]
+    records: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,15 +78,17 @@ struct End {
 impl Anomalies {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         if let Some(AnomaliesCommand::Accept(Accept { id, reason })) = self.accept {
-            if self.all || self.file.is_some() {
+            if self.all || self.file.is_some() || self.records {
                 return Err(Failure::usage(
-                    "--all and --file are of the list; leave them out to accept an anomaly",
+                    "--all, --file and --records are of the list; leave them out to accept an anomaly",
                 ));
             }
             return ask(context, &Act::Accept { anomaly: id }, &reason).await;
         }
         let file = self.file.as_deref().map(name).transpose()?;
         let session = Session::open(&context.global)?;
+        let mut looking = (self.records).then(|| Looking::new(&session, file.is_some()));
+        let mut waiting = Vec::new();
         let keeper = session.keeper();
         let selection = AnomalySelection {
             all: self.all,
@@ -87,17 +100,38 @@ impl Anomalies {
         let mut open = 0;
         let ended = loop {
             match steps.next().await {
+                Ok(Some(_)) if waiting.len() == MOST_WAITING => break Err(too_many()),
                 Ok(Some(anomaly)) => {
                     open += u64::from(anomaly.state == AnomalyState::Open);
-                    items.item(&anomaly, || line(&anomaly))?;
+                    if looking.is_some() {
+                        waiting.push(anomaly);
+                    } else {
+                        items.item(&anomaly, || line(&anomaly))?;
+                    }
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error.into()),
             }
         };
-        let exit = if open == 0 { Exit::Done } else { Exit::Failed };
+        let mut exit = if open == 0 { Exit::Done } else { Exit::Failed };
+        if let Some(looking) = &mut looking {
+            for anomaly in &waiting {
+                let told = looking.look(anomaly).await;
+                items.item(&told.of(anomaly), || told.below(line(anomaly)))?;
+                if told.is_failed() {
+                    exit = Exit::Failed;
+                }
+            }
+        }
         items.end(true, End { open }, ended, exit)
     }
+}
+
+fn too_many() -> Failure {
+    let message = format!(
+        "the first {MOST_WAITING} anomalies are listed, and there are more: name a file with --file, or leave out --records"
+    );
+    Failure::failed(message)
 }
 
 fn line(anomaly: &FiledAnomaly) -> String {

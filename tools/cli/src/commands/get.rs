@@ -22,7 +22,8 @@ use crate::session::Session;
 ///
 /// Every byte is verified against the signed admission before it is written. What is damaged in one replica comes from
 /// another. The file gets its name when it is whole and synced; an existing file is never touched without --force.
-/// Where no replica has some bytes intact it fails with exit code 1; --salvage writes all the others.
+/// Where no replica has some bytes intact it fails with exit code 1; --salvage writes all the others, and tells the WARC
+/// and ARC records in the holes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast get 12-34-20260101-00001.warc.gz
@@ -44,7 +45,7 @@ pub(crate) struct Get {
     /// Write what is good in any replica, and zeros where nothing is; exit code 1 if there is such a hole
     #[arg(long)]
     salvage: bool,
-    /// Where the map of the holes goes, one a line as JSON [default: PATH.holes.jsonl, if there are any]
+    /// Where the map of the holes and the records in them goes, one a line as JSON [default: PATH.holes.jsonl, if there are any]
     #[arg(long, value_name = "PATH", requires = "salvage")]
     map: Option<PathBuf>,
     /// Replace a file that is there already

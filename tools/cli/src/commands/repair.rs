@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::get::name;
+use super::losses::{Looking, MOST_WAITING, Told, damaged};
 use crate::bars::{Bars, Counted};
 use crate::exit::{Exit, Failure};
 use crate::items::Items;
@@ -28,10 +29,14 @@ use crate::session::Session;
 /// The exit code is 0 if all of it is repaired, and 1 if something is lost, failed, or waits. More files of one replica
 /// than the brake lets through (`repair.brake_files` and `repair.brake_fraction` of the repository) are refused (5)
 /// until you say how many you expect, with --confirm.
+///
+/// With --records, the WARC and ARC records in the damaged bytes are told at the end, as `holdfast anomalies --records`
+/// does.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast repair 12-34-20260101-00001.warc.gz
   holdfast repair --all --dry-run
+  holdfast repair --all --dry-run --records
   holdfast repair --all --confirm 31 --reason 'disk 4 of replica two was replaced'")]
 pub(crate) struct Repair {
     /// Repair these files
@@ -47,6 +52,9 @@ pub(crate) struct Repair {
     /// Only say what would be done, and how many bytes it would move
     #[arg(long)]
     dry_run: bool,
+    /// Also tell the records in the damaged bytes: reads the damaged files
+    #[arg(long)]
+    records: bool,
     /// How many files you expect to be repaired; needed when they are more than the brake lets through
     #[arg(long, value_name = "COUNT")]
     confirm: Option<NonZeroU64>,
@@ -89,6 +97,7 @@ impl Repair {
         let mut items = Items::begin(&context.output, "repairs")?;
         let mut bars = Bars::new(!context.output.is_json());
         let mut outcomes = Outcomes::default();
+        let mut damage = self.records.then(|| Damage::new(&session, !self.all));
         let mut next = first;
         let ended = loop {
             let Some(step) = next else { break Ok(()) };
@@ -97,7 +106,14 @@ impl Repair {
             } else {
                 bars.end(&subject(&step));
                 outcomes.note(&step);
-                bars.suspend(|| items.item(&step, || line(&step)))?;
+                if let Some(damage) = &mut damage {
+                    bars.suspend(|| items.line(&line(&step)))?;
+                    if let Err(failure) = damage.add(step) {
+                        break Err(failure);
+                    }
+                } else {
+                    bars.suspend(|| items.item(&step, || line(&step)))?;
+                }
             }
             next = match steps.next().await {
                 Ok(next) => next,
@@ -106,7 +122,12 @@ impl Repair {
         };
         bars.finish();
         items.line(&outcomes.summary())?;
-        let exit = outcomes.exit();
+        let mut exit = outcomes.exit();
+        if let Some(damage) = damage
+            && !damage.tell(&mut items, context.output.is_json()).await?
+        {
+            exit = Exit::Failed;
+        }
         items.end(true, outcomes, ended, exit)
     }
 }
@@ -139,6 +160,54 @@ fn quoted(name: &FileName) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What was repaired, or not, and which records that is. It is told once the archive has done all of it: reading takes
+/// long, and nobody shall wait for it.
+struct Damage<'a> {
+    looking: Looking<'a>,
+    steps: Vec<Step>,
+}
+
+impl<'a> Damage<'a> {
+    fn new(session: &'a Session, is_named: bool) -> Self {
+        Self {
+            looking: Looking::new(session, is_named),
+            steps: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, step: Step) -> Result<(), Failure> {
+        if self.steps.len() == MOST_WAITING {
+            let message = format!(
+                "{MOST_WAITING} anomalies were gone through, and there are more: go on with `holdfast repair --all`, \
+                 without --records"
+            );
+            return Err(Failure::failed(message));
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+
+    /// Whether all of it could be told.
+    async fn tell(mut self, items: &mut Items, is_json: bool) -> Result<bool, Failure> {
+        let mut is_told = true;
+        for step in &self.steps {
+            let told = match &step.anomaly {
+                Some(anomaly) => self.looking.look(anomaly).await,
+                None => Told::default(),
+            };
+            is_told &= !told.is_failed();
+            if is_json {
+                items.item(&told.of(step), String::new)?;
+            } else if let Some(anomaly) = &step.anomaly
+                && !damaged(anomaly).is_empty()
+            {
+                items.line(&told.below(said::anomaly(anomaly)))?;
+            }
+        }
+        Ok(is_told)
+    }
 }
 
 impl Outcomes {

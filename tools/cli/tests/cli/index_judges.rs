@@ -63,7 +63,8 @@ enum Theirs {
     Differs,
 }
 
-/// cdxj-indexer, if it is there.
+/// Whether cdxj-indexer is there.
+#[expect(clippy::print_stderr, reason = "what did not run is said")]
 fn judge() -> bool {
     let is_there = Command::new("cdxj-indexer").arg("--help").output().is_ok();
     if !is_there {

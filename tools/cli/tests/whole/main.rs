@@ -17,6 +17,7 @@ mod damage;
 mod hang;
 mod kills;
 mod loss;
+mod losses;
 mod mounted;
 #[path = "../../../../conformance/tests/crash/mounts.rs"]
 mod mounts;

@@ -7,7 +7,7 @@ use std::io::Read;
 use super::{Current, ReadError, Reader};
 use crate::arc;
 use crate::defect::Class;
-use crate::stream::Next;
+use crate::stream::{Compression, Next};
 use crate::warc::header::{self, Extent};
 use crate::warc::record::{End, Kind, Version};
 use crate::warc::resync::{self, Dialect, Found};
@@ -107,6 +107,8 @@ impl<R: Read> Reader<R> {
 
     /// What begins here.
     fn start(&mut self) -> Result<Start, ReadError> {
+        let torn =
+            std::mem::take(&mut self.torn) && self.stream.compression() == Compression::Plain;
         while self.stream.bytes().len() < 5 && self.stream.more()? {}
         while self.stream.bytes().len() < 5 && b"WARC/".starts_with(self.stream.bytes()) {
             match self.more_of_header()? {
@@ -123,7 +125,8 @@ impl<R: Read> Reader<R> {
         if bytes.starts_with(b"WARC/") {
             return Ok(Start::Warc);
         }
-        if self.dialect == Dialect::Warc || !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
+        let may_be_arc = self.dialect != Dialect::Warc && !torn;
+        if !may_be_arc || !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
             return Ok(Start::Other);
         }
         let mut searched = 0;
@@ -226,6 +229,7 @@ impl<R: Read> Reader<R> {
                             return Ok(false);
                         }
                         More::Nothing => {
+                            self.keep_cut(place.offset);
                             self.stream.consume(5);
                             self.told = self.stream.position() + self.stream.bytes().len() as u64;
                             self.cut_header(place)?;

@@ -1,13 +1,16 @@
 //! `holdfast get --salvage`: what is left of a damaged file, zeros where nothing is, and a map of the holes.
 
+mod records;
+
 use std::path::{Path, PathBuf};
 
-use archive_client::{Access, Hole, Salvaged, Wanted};
+use archive_client::{Access, Hole, Losses, LostRecord, Salvaged, Span, Wanted};
 use archive_model::{FileName, Root};
 use serde::Serialize;
 
 use super::Destination;
 use crate::commands::Context;
+use crate::commands::losses::lines_of;
 use crate::exit::{Exit, Failure};
 use crate::output::{size, tell};
 use crate::progress::Progress;
@@ -16,6 +19,9 @@ use crate::session::Session;
 
 /// How many zeros are written at a time.
 const ZEROS: usize = 64 * 1024;
+
+/// The most holes whose records are looked for.
+const MOST_HOLES: usize = 100_000;
 
 /// Where everything goes.
 #[derive(Debug)]
@@ -46,6 +52,19 @@ struct Report<'a> {
     holes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     map: Option<&'a Path>,
+    /// The records in the holes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    losses: Option<&'a Losses>,
+}
+
+/// A line of the map that is no hole.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line<'a> {
+    /// A record in a hole.
+    Record(&'a LostRecord),
+    /// Where there are records that nobody can name.
+    UnknownRecords(&'a Span),
 }
 
 /// The map: one hole a line, as JSON.
@@ -56,6 +75,8 @@ struct Map<'a> {
     lost: u64,
     unknown: u64,
     holes: u64,
+    /// The first of them, to look for the records in them.
+    kept: Vec<Hole>,
 }
 
 impl<'a> Map<'a> {
@@ -67,6 +88,7 @@ impl<'a> Map<'a> {
             lost: 0,
             unknown: 0,
             holes: 0,
+            kept: Vec::new(),
         };
         map.open()?;
         Ok(map)
@@ -86,6 +108,9 @@ impl<'a> Map<'a> {
             unknown,
         } = *hole;
         self.holes += 1;
+        if self.kept.len() < MOST_HOLES {
+            self.kept.push(*hole);
+        }
         self.lost += end - start;
         self.unknown += if unknown { end - start } else { 0 };
         if self.path.is_none() && !self.places.is_stdout {
@@ -104,10 +129,27 @@ impl<'a> Map<'a> {
             tell(&format!("bytes {start}-{last} are zeros: {why}"));
             return Ok(());
         };
-        let line =
-            serde_json::to_string(hole).map_err(|error| Failure::failed(error.to_string()))?;
-        file.write(format!("{line}\n").as_bytes())
+        write(file, hole)
     }
+
+    /// Adds the records in the holes.
+    fn name(&mut self, losses: &Losses) -> Result<(), Failure> {
+        let Some(file) = self.file.as_mut().filter(|_| !losses.not_an_archive_file) else {
+            return Ok(());
+        };
+        for record in &losses.records {
+            write(file, &Line::Record(record))?;
+        }
+        for span in &losses.unknown {
+            write(file, &Line::UnknownRecords(span))?;
+        }
+        Ok(())
+    }
+}
+
+fn write(file: &mut Partial, line: &impl Serialize) -> Result<(), Failure> {
+    let line = serde_json::to_string(line).map_err(|error| Failure::failed(error.to_string()))?;
+    file.write(format!("{line}\n").as_bytes())
 }
 
 pub(super) async fn run(
@@ -139,6 +181,14 @@ pub(super) async fn run(
     }
     progress.finish();
     destination.finish()?;
+    let losses = if map.holes == 0 || places.is_stdout {
+        None
+    } else {
+        let name = &salvage.admission.name;
+        let losses = records::of(&places.path, name, range.clone(), &map).await?;
+        map.name(&losses)?;
+        Some(losses)
+    };
     if let Some(file) = map.file.take() {
         file.keep()?;
     }
@@ -169,6 +219,7 @@ pub(super) async fn run(
             unknown,
             holes,
             map: map.path.as_deref(),
+            losses: losses.as_ref(),
         })?;
         return Ok(exit);
     }
@@ -187,6 +238,9 @@ pub(super) async fn run(
             "{shown}  {holes} holes, {} are zeros{maybe}",
             size(lost)
         ))?;
+    }
+    for line in losses.iter().flat_map(lines_of) {
+        context.output.line(&line)?;
     }
     Ok(exit)
 }

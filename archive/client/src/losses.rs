@@ -1,0 +1,167 @@
+//! Which records of an archive file lie in damaged bytes.
+//!
+//! The damaged bytes tell nothing. What tells is the rest: a good copy where there is one, and where there is none the
+//! header of a record that begins before the hole, and the next record behind it. The file is read from its beginning, as
+//! far as damage goes, proven as every read is, and every replica gives what it has.
+//!
+//! Not promised: the name of a record whose header is lost. The bytes in which such records lie are said to be unknown.
+
+mod stretches;
+mod walk;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+
+use archive_model::FileName;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use crate::access::{Access, Salvaged, Wanted};
+use crate::error::{ClientError, plain};
+
+pub use walk::{Whereabouts, records_in};
+
+/// How many parts of a file wait for being looked at.
+const WAITING: usize = 2;
+
+/// What lies in damaged bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// The records, in the order of the file.
+    pub records: Vec<LostRecord>,
+    /// Where there are no records that can be named: from the last byte of one that can to the first of the next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Span>,
+    /// How many records there are beyond those that are named: they would be too many to keep.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: u64,
+    /// There is no WARC or ARC record in the whole file.
+    #[serde(skip_serializing_if = "is_false")]
+    pub not_an_archive_file: bool,
+}
+
+/// A record in damaged bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LostRecord {
+    /// Where it begins in the file: itself in a plain file, its member in a compressed one.
+    pub offset: u64,
+    /// How many bytes of the file it takes, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Its type, as WARC names it.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What was captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// Its identifier; records of ARC files have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether no byte of it is outside the damage.
+    pub whole: bool,
+}
+
+/// A range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// The first byte.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_false(it: &bool) -> bool {
+    !*it
+}
+
+/// For people: `partly offset 1234 response 2026-… http://… <urn:…>`.
+impl fmt::Display for LostRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = if self.whole { "wholly" } else { "partly" };
+        write!(f, "{whole}  offset {}  {}", self.offset, plain(&self.kind))?;
+        for value in [&self.date, &self.url].into_iter().flatten() {
+            write!(f, "  {}", plain(value))?;
+        }
+        match &self.id {
+            Some(id) => write!(f, "  {}", plain(id)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parts of a file as they come from the archive.
+struct Received(mpsc::Receiver<Option<Salvaged>>);
+
+impl Iterator for Received {
+    type Item = io::Result<Salvaged>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.0.blocking_recv() {
+            Some(Some(part)) => Some(Ok(part)),
+            Some(None) => None,
+            None => Some(Err(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+/// The records of an archived file in byte `ranges` of it. `watch` is told up to which byte the file was read.
+///
+/// The file is read as far as it has to be. What is damaged in one replica comes from another.
+pub async fn losses<A: Access + ?Sized>(
+    access: &A,
+    name: &FileName,
+    ranges: Vec<Range<u64>>,
+    watch: &(dyn Fn(u64) + Send + Sync),
+) -> Result<Losses, ClientError> {
+    if ranges.iter().all(Range::is_empty) {
+        return Ok(Losses::default());
+    }
+    let mut salvage = access.salvage(&Wanted::whole(name.clone())).await?;
+    let whereabouts = Whereabouts::of(name, salvage.range.clone(), ranges);
+    let (parts, received) = mpsc::channel(WAITING);
+    let looked = spawn_blocking(move || records_in(Received(received), &whereabouts));
+    let mut at = salvage.range.start;
+    let ended = loop {
+        let part = match salvage.next().await {
+            Ok(part) => part,
+            Err(error) => break Err(error),
+        };
+        let is_last = part.is_none();
+        at = match &part {
+            Some(Salvaged::Bytes(bytes)) => at + bytes.len() as u64,
+            Some(Salvaged::Hole(hole)) => hole.end,
+            None => at,
+        };
+        // Nobody receives any more: it knows enough.
+        if parts.send(part).await.is_err() || is_last {
+            break Ok(());
+        }
+        watch(at);
+    };
+    drop(parts);
+    let found = looked.await;
+    ended?;
+    match found {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) => Err(ClientError::Bug(format!(
+            "{name}: what was proven cannot be read: {error}"
+        ))),
+        Err(error) => Err(ClientError::Bug(format!(
+            "{name}: looking for records ended: {error}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

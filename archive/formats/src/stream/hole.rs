@@ -1,0 +1,41 @@
+//! Going on behind bytes that are not there.
+//!
+//! Owns what becomes of the state: compressed data goes on at the next member that begins a record. Does not know how long
+//! the hole is in the decompressed bytes.
+
+use std::io::Read;
+
+use super::{Break, Codec, State, Stream};
+use crate::defect::Class;
+
+impl<R: Read> Stream<R> {
+    pub(crate) const fn source(&self) -> &R {
+        self.input.source()
+    }
+
+    pub(crate) const fn source_mut(&mut self) -> &mut R {
+        self.input.source_mut()
+    }
+
+    /// Takes the file for gzip, unless its first bytes are a record.
+    pub(crate) fn assume_gzip(&mut self) {
+        self.assumed = true;
+    }
+
+    /// What the source gives next stands at `offset` of the file.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        self.input.restart(offset);
+        (self.start, self.end) = (0, 0);
+        if matches!(self.state, State::Unknown) {
+            return;
+        }
+        self.state = match self.codec {
+            Codec::Plain => State::Inside,
+            Codec::Gzip(_) | Codec::Zstd(_) => State::Broken(Break {
+                class: Class::Cut,
+                offset,
+                words: "the bytes before this are not there".into(),
+            }),
+        };
+    }
+}

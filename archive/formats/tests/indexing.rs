@@ -1,0 +1,172 @@
+//! What an index says of records: lengths that cut them out, and keys of what was posted.
+
+use archive_formats::cdx::{Capture, Exchanges, extract};
+use archive_formats::warc::{Builder, Kind, Reader, Writer};
+
+use crate::files::{DATE, crawl, gzip, plain, write};
+
+fn captures(file: &[u8]) -> Vec<Capture> {
+    let mut reader = Reader::new(file);
+    let mut captures = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        captures.extend(extract(record, "a.warc").unwrap().capture);
+    }
+    captures
+}
+
+fn cut_out<'a>(file: &'a [u8], capture: &Capture) -> &'a [u8] {
+    let from = usize::try_from(capture.offset.unwrap()).unwrap();
+    let length = usize::try_from(capture.length.unwrap()).unwrap();
+    &file[from..from + length]
+}
+
+#[test]
+fn what_a_length_cuts_out_is_the_record() {
+    let records = crawl();
+    let plain = plain(&records);
+    let gzip = gzip(&records);
+    let (here, there) = (captures(&plain), captures(&gzip));
+    assert_eq!((here.len(), there.len()), (4, 4));
+    for capture in &here {
+        let bytes = cut_out(&plain, capture);
+        assert!(
+            records
+                .iter()
+                .any(|(head, block)| bytes == [head.as_slice(), block].concat())
+        );
+    }
+    for (capture, other) in there.iter().zip(&here) {
+        let mut reader = Reader::new(cut_out(&gzip, capture));
+        let record = reader.next_record().unwrap().unwrap();
+        assert_eq!(
+            record.header().uri("WARC-Target-URI").as_deref(),
+            other.original.as_deref()
+        );
+        assert!(record.end().unwrap().complete);
+        assert!(reader.next_record().unwrap().is_none() && reader.take_defects().is_empty());
+    }
+}
+
+#[test]
+fn a_damaged_record_is_as_long_as_what_there_is_of_it() {
+    let gzip = gzip(&crawl());
+    let whole = captures(&gzip);
+    let length = |at: usize| usize::try_from(whole[at].length.unwrap()).unwrap();
+    let offset = |at: usize| usize::try_from(whole[at].offset.unwrap()).unwrap();
+    // The file ends within a record.
+    let end = offset(1) + length(1) / 2;
+    let cut = captures(&gzip[..end]);
+    assert_eq!(cut.last().unwrap().length, Some((end - offset(1)) as u64));
+    // A byte within a record is wrong: it ends where the next one begins.
+    let mut flipped = gzip.clone();
+    flipped[offset(0) + length(0) - 6] ^= 1;
+    let found = captures(&flipped);
+    assert_eq!(found[0].length, whole[0].length);
+    assert_eq!(found.len(), whole.len());
+    // Nobody can cut a record out of a member that it shares.
+    let shared = crate::files::member(&plain(&crawl()));
+    assert!(
+        captures(&shared)
+            .iter()
+            .all(|capture| capture.length.is_none())
+    );
+}
+
+#[test]
+fn answers_have_the_key_of_what_was_posted() {
+    let url = "http://example.org/form";
+    let post = b"POST /form HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=1&b=2";
+    let answer = b"HTTP/1.1 200 OK\r\n\r\n";
+    let of = |kind, number: u32| {
+        Builder::new(kind, &format!("urn:uuid:{number}"), DATE)
+            .target_uri(url)
+            .content_type("application/http")
+    };
+    let keys = |records: Vec<(Builder, &[u8])>| -> Vec<String> {
+        let records: Vec<_> = records
+            .into_iter()
+            .map(|(builder, block)| (builder.head(block.len() as u64).unwrap(), block.to_vec()))
+            .collect();
+        let file = write(&records, Writer::plain(Vec::new()));
+        let mut reader = Reader::new(file.as_slice());
+        let mut exchanges = Exchanges::new("a.warc");
+        let mut captures = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            captures.extend(exchanges.read(record).unwrap().capture);
+        }
+        captures.extend(exchanges.finish());
+        captures.into_iter().map(|capture| capture.key).collect()
+    };
+    let request = || of(Kind::Request, 1);
+    let response = || of(Kind::Response, 2);
+    let revisit = || {
+        Builder::not_modified("urn:uuid:2", DATE)
+            .target_uri(url)
+            .content_type("application/http")
+    };
+    let posted = "org,example)/form?__wb_method=post&a=1";
+    let plain = "org,example)/form";
+    for (records, expected) in [
+        (
+            vec![
+                (request(), &post[..]),
+                (response().concurrent_to("urn:uuid:1"), &answer[..]),
+            ],
+            vec![posted],
+        ),
+        (
+            vec![
+                (response(), answer),
+                (request().concurrent_to("urn:uuid:2"), post),
+            ],
+            vec![posted],
+        ),
+        (
+            vec![
+                (request().concurrent_to("urn:uuid:2"), post),
+                (response(), answer),
+            ],
+            vec![posted],
+        ),
+        (
+            vec![
+                (revisit(), answer),
+                (
+                    request()
+                        .concurrent_to("urn:uuid:7")
+                        .concurrent_to("urn:uuid:2"),
+                    post,
+                ),
+            ],
+            vec![posted],
+        ),
+        (vec![(request(), post), (response(), answer)], vec![plain]),
+        (
+            vec![
+                (response(), answer),
+                (of(Kind::Resource, 3), b"x"),
+                (request().concurrent_to("urn:uuid:2"), post),
+            ],
+            vec![plain, plain],
+        ),
+        (
+            vec![
+                (response(), answer),
+                (
+                    request().concurrent_to("urn:uuid:2"),
+                    b"GET /form HTTP/1.1\r\n\r\n",
+                ),
+            ],
+            vec![plain],
+        ),
+    ] {
+        assert_eq!(keys(records), expected);
+    }
+}
+
+#[test]
+fn dates_of_arc_with_parts_of_a_second_are_dates() {
+    let file = b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 5\n1 0 X\nhttp://a.b/ 1.2.3.4 201402160502219999 text/html 5\nhello\n";
+    let captures = captures(file);
+    assert_eq!(captures[0].timestamp.to_string(), "20140216050221");
+}

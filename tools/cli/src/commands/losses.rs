@@ -1,0 +1,244 @@
+//! The records in damaged bytes, for the verbs that tell of damage.
+//!
+//! Owns how much is read for that, and how it is said. What is read comes through the same door as every read: proven,
+//! and from any replica that has it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive_client::preservation::FiledAnomaly;
+use archive_client::{Losses, losses};
+use archive_model::FileName;
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::output::size;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// How many bytes a command reads for this where no file was named.
+const MOST_READ: u64 = 64 << 30;
+
+/// The most items that wait until the archive has said all of them.
+pub(crate) const MOST_WAITING: usize = 10_000;
+
+/// How many answers are kept: the copies of a file are often damaged in the same bytes.
+const MOST_KEPT: usize = 16;
+
+/// Looks for records, and remembers a little.
+pub(crate) struct Looking<'a> {
+    session: &'a Session,
+    /// How many bytes may still be read; none: any number.
+    left: Option<u64>,
+    kept: VecDeque<(FileName, Vec<Range<u64>>, Losses)>,
+}
+
+/// An item, and the records in the bytes that it tells of.
+#[derive(Debug, Serialize)]
+pub(crate) struct WithRecords<'a, T> {
+    #[serde(flatten)]
+    item: &'a T,
+    #[serde(flatten)]
+    told: &'a Told,
+}
+
+/// What was found.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Told {
+    #[serde(flatten)]
+    losses: Option<Losses>,
+    /// Why the records cannot be told.
+    #[serde(rename = "records_error", skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+}
+
+impl Told {
+    /// Whether it is not known what it is.
+    pub(crate) const fn is_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The item with this in it.
+    pub(crate) const fn of<'a, T>(&'a self, item: &'a T) -> WithRecords<'a, T> {
+        WithRecords { item, told: self }
+    }
+
+    /// A line, and under it one for each record.
+    pub(crate) fn below(&self, line: String) -> String {
+        let mut lines = vec![line];
+        lines.extend(self.losses.iter().flat_map(lines_of));
+        if let Some(Failure { message, .. }) = &self.error {
+            lines.push(format!("    the records are not known: {message}"));
+        }
+        lines.join("\n")
+    }
+}
+
+/// What people read of losses, a line each.
+pub(crate) fn lines_of(losses: &Losses) -> Vec<String> {
+    let Losses {
+        records,
+        unknown,
+        omitted,
+        not_an_archive_file,
+    } = losses;
+    let mut lines: Vec<String> = records
+        .iter()
+        .map(|record| format!("    {record}"))
+        .collect();
+    if *omitted > 0 {
+        lines.push(format!("    and {omitted} more records"));
+    }
+    for span in unknown {
+        let bytes = format!("bytes {}-{}", span.start, span.end - 1);
+        lines.push(if *not_an_archive_file {
+            format!("    not an archive file: {bytes}")
+        } else {
+            format!("    unknown {bytes}: nobody can say which records begin there")
+        });
+    }
+    lines
+}
+
+/// The damaged bytes of an anomaly; none, where it is not about some bytes.
+pub(crate) fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
+    if anomaly.lost.is_empty() {
+        // Where the size is not known, the admission tells it later.
+        return anomaly.groups.byte_ranges(u64::MAX).collect();
+    }
+    let lost = anomaly.lost.iter();
+    lost.map(|(start, end)| *start..*end).collect()
+}
+
+impl<'a> Looking<'a> {
+    /// `is_named`: a person has named the files, so that as much is read as it takes.
+    pub(crate) fn new(session: &'a Session, is_named: bool) -> Self {
+        Self {
+            session,
+            left: (!is_named).then_some(MOST_READ),
+            kept: VecDeque::new(),
+        }
+    }
+
+    /// The records in the bytes that an anomaly tells of.
+    pub(crate) async fn look(&mut self, anomaly: &FiledAnomaly) -> Told {
+        let ranges = damaged(anomaly);
+        let Some(last) = ranges.iter().map(|range| range.end).max() else {
+            return Told::default();
+        };
+        let mut kept = self.kept.iter();
+        let known = kept.find(|(file, of, _)| *file == anomaly.file && *of == ranges);
+        if let Some((_, _, losses)) = known {
+            let losses = Some(losses.clone());
+            return Told {
+                losses,
+                error: None,
+            };
+        }
+        match self.read(&anomaly.file, &ranges, last).await {
+            Ok(losses) => {
+                self.kept.truncate(MOST_KEPT - 1);
+                let kept = (anomaly.file.clone(), ranges, losses.clone());
+                self.kept.push_front(kept);
+                Told {
+                    losses: Some(losses),
+                    error: None,
+                }
+            }
+            Err(error) => Told {
+                losses: None,
+                error: Some(error),
+            },
+        }
+    }
+
+    async fn read(
+        &mut self,
+        file: &FileName,
+        ranges: &[Range<u64>],
+        last: u64,
+    ) -> Result<Losses, Failure> {
+        if self.left.is_some_and(|left| left < last) {
+            let most = size(MOST_READ);
+            return Err(Failure::failed(format!(
+                "more than {most} would have to be read; ask for one file: `holdfast anomalies --file {file} --records`"
+            )));
+        }
+        let progress = Progress::bytes(last);
+        progress.message(format!("records of {file}"));
+        let read = AtomicU64::new(0);
+        let watch = |at: u64| progress.step(read.swap(at, Ordering::Relaxed), at);
+        let reader = self.session.reader();
+        let found = losses(&reader, file, ranges.to_vec(), &watch).await;
+        progress.finish();
+        let read = read.load(Ordering::Relaxed);
+        self.left = self.left.map(|left| left.saturating_sub(read));
+        found.map_err(|error| self.session.failure(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_client::preservation::{AnomalyState, AnomalyWord};
+    use archive_client::{LostRecord, Span};
+
+    use super::*;
+    use crate::said::tests::filed;
+
+    #[test]
+    fn what_is_damaged_is_said_in_records() {
+        let record = LostRecord {
+            offset: 12,
+            length: Some(9),
+            kind: "response".into(),
+            url: Some("http://a/\u{1b}[2J".into()),
+            date: Some("2026-01-02T03:04:05Z".into()),
+            id: None,
+            whole: true,
+        };
+        let unknown = vec![Span { start: 20, end: 30 }];
+        let losses = Losses {
+            records: vec![record],
+            unknown,
+            omitted: 3,
+            not_an_archive_file: false,
+        };
+        let told = Told {
+            losses: Some(losses.clone()),
+            error: None,
+        };
+        assert_eq!(
+            told.below("17  lost".into()),
+            "17  lost\n    wholly  offset 12  response  2026-01-02T03:04:05Z  http://a/ [2J\n    \
+             and 3 more records\n    unknown bytes 20-29: nobody can say which records begin there"
+        );
+        let anomaly = filed(AnomalyWord::Lost, AnomalyState::Open);
+        let json = serde_json::to_value(told.of(&anomaly)).unwrap();
+        assert_eq!((&json["id"], &json["kind"]), (&"17".into(), &"lost".into()));
+        assert_eq!(json["records"][0]["url"], "http://a/\u{1b}[2J", "as it is");
+        assert_eq!(
+            json["unknown"],
+            serde_json::json!([{"start": 20, "end": 30}])
+        );
+        let none = Losses {
+            records: vec![],
+            not_an_archive_file: true,
+            omitted: 0,
+            ..losses
+        };
+        assert_eq!(lines_of(&none), ["    not an archive file: bytes 20-29"]);
+        let nothing = serde_json::to_value(Told::default().of(&anomaly)).unwrap();
+        assert!(nothing.get("records").is_none(), "{nothing}");
+    }
+
+    #[test]
+    fn damaged_bytes_are_those_lost_or_those_of_groups() {
+        let mut anomaly = filed(AnomalyWord::Missing, AnomalyState::Open);
+        assert!(damaged(&anomaly).is_empty());
+        anomaly.groups.insert(1..3);
+        assert_eq!(damaged(&anomaly), [16_384..49_152]);
+        anomaly.lost = vec![(5, 6)];
+        assert_eq!(damaged(&anomaly), [5..6]);
+    }
+}
