@@ -104,7 +104,7 @@ impl Batches {
                 let own = self.clone();
                 let stop = tasks.stop();
                 tasks.spawn_once("batch-job", async move {
-                    own.run(&replica, &id, &stop).await;
+                    own.run(replica, id, stop).await;
                     Ok::<(), Infallible>(())
                 });
             }
@@ -116,22 +116,17 @@ impl Batches {
     }
 
     /// Runs one job to its end, or until the stop. What cannot be written down is tried again: the job is as it was.
-    async fn run(
-        &self,
-        replica: &ReplicaId,
-        id: &JobId,
-        stop: &tokio_util::sync::CancellationToken,
-    ) {
-        let cancel = self.runner.live.enter(id);
-        while let Err(error) = self.runner.run(id, &cancel, stop).await {
+    async fn run(self, replica: ReplicaId, id: JobId, stop: tokio_util::sync::CancellationToken) {
+        let cancel = self.runner.live.enter(&id);
+        while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
             tracing::error!(job = %id, %error, "a batch job cannot go on; it is tried again");
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.runner.clock.sleep(AGAIN) => {}
             }
         }
-        self.runner.live.leave(id);
-        self.queue().ended(replica);
+        self.runner.live.leave(&id);
+        self.queue().ended(&replica);
         self.wake.notify_one();
     }
 

@@ -320,8 +320,8 @@ impl Life {
 
     /// A run is over without saying what it lacks: if it went on, then without the nodes that were silent.
     fn settle(&mut self) {
-        let absent = std::mem::take(&mut self.absent);
-        for node in absent.into_iter().filter(|_| self.went_on) {
+        let (absent, lacks) = (std::mem::take(&mut self.absent), self.went_on);
+        for node in absent.into_iter().filter(|_| lacks) {
             self.add(Gap {
                 node: node.to_string(),
                 volume: String::new(),

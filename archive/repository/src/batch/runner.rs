@@ -8,6 +8,8 @@ use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_model::{JobId, Program};
 use archive_rpc::Kind;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +56,16 @@ pub(crate) enum Stuck {
 
 impl Runner {
     /// Takes a job to its end, or until `stop`; `cancel` says that its row has ended.
-    pub(super) async fn run(
+    pub(super) fn run<'a>(
+        &'a self,
+        id: &'a JobId,
+        cancel: &'a CancellationToken,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<(), Stuck>> {
+        self.steps(id, cancel, stop).boxed()
+    }
+
+    async fn steps(
         &self,
         id: &JobId,
         cancel: &CancellationToken,
@@ -138,9 +149,9 @@ impl Runner {
                 }
                 Ok(Event::Woke)
             }
-            Step::Run => self.read(row, halt).await,
-            Step::Compare => self.compare(row, halt).await,
-            Step::Reduce => self.reduce(row, halt).await,
+            Step::Run => self.read(row, halt).boxed().await,
+            Step::Compare => self.compare(row, halt).boxed().await,
+            Step::Reduce => self.reduce(row, halt).boxed().await,
             Step::Wait | Step::Stop => Ok(Event::Woke),
         }
     }

@@ -1,4 +1,5 @@
-//! How much all batch jobs together may keep on disk.
+//! How much all batch jobs together may keep on disk: as an operator has set it, and never the room that the admin data
+//! need beside them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,12 @@ use archive_model::JobId;
 
 use super::folder::Folder;
 
+/// So much is left free, in bytes: a disk that is full stops the whole repository.
+const RESERVE: u64 = 256 << 20;
+
+/// After so many bytes the disk is asked again.
+const ASK: u64 = 4 << 20;
+
 /// The bound, and what is used of it; clones are the same one.
 ///
 /// What is removed counts until it is measured again: the bound is never passed, and sometimes reached a little early.
@@ -18,15 +25,29 @@ pub(crate) struct Space {
     batch: PathBuf,
     most: Option<u64>,
     used: Arc<AtomicU64>,
+    reserve: u64,
+    /// Bytes since the disk was asked.
+    unasked: Arc<AtomicU64>,
 }
 
 /// There is no room.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "all batch jobs together may keep {0} bytes, and that much is there; an operator can raise batch.space, or lower \
-     batch.keep"
-)]
-pub(crate) struct Full(u64);
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Full {
+    /// By the settings.
+    #[error(
+        "all batch jobs together may keep {0} bytes, and that much is there; an operator can raise batch.space, or \
+         lower batch.keep"
+    )]
+    Bound(u64),
+    /// On the disk.
+    #[error(
+        "the disk of the repository is nearly full: {0} bytes are left, and batch jobs leave {RESERVE} free"
+    )]
+    Disk(u64),
+    /// Nobody knows.
+    #[error(transparent)]
+    Unknown(#[from] DiskError),
+}
 
 impl Space {
     /// Measures what is there, where there is a bound.
@@ -35,6 +56,8 @@ impl Space {
             batch: batch.to_owned(),
             most,
             used: Arc::default(),
+            reserve: RESERVE,
+            unasked: Arc::new(AtomicU64::new(ASK)),
         };
         space.measure()?;
         Ok(space)
@@ -55,13 +78,23 @@ impl Space {
 
     /// Takes room, or says that there is none.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), Full> {
+        let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
+        if unasked.saturating_add(bytes) >= ASK {
+            let free = archive_durable::Space::of(&self.batch)?.free;
+            if free.saturating_sub(bytes) < self.reserve {
+                // Asked again by the next one.
+                self.unasked.store(ASK, Ordering::Relaxed);
+                return Err(Full::Disk(free));
+            }
+            self.unasked.store(0, Ordering::Relaxed);
+        }
         let Some(most) = self.most else {
             return Ok(());
         };
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > most {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(Full(most));
+            return Err(Full::Bound(most));
         }
         Ok(())
     }
@@ -85,13 +118,29 @@ mod tests {
         folder.make().unwrap();
         std::fs::write(directory.path().join("j/output"), [0; 60]).unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
-        assert_eq!(space.take(40), Ok(()));
-        assert_eq!(space.take(1), Err(Full(100)));
+        space.take(40).unwrap();
+        assert!(matches!(space.take(1), Err(Full::Bound(100))));
         folder.remove().unwrap();
-        assert_eq!(space.take(1), Err(Full(100)));
+        assert!(space.take(1).is_err());
         space.measure().unwrap();
-        assert_eq!(space.take(100), Ok(()));
+        space.take(100).unwrap();
         let endless = Space::new(directory.path(), None).unwrap();
-        assert_eq!(endless.take(u64::MAX), Ok(()));
+        endless.take(1 << 20).unwrap();
+    }
+
+    #[test]
+    fn a_disk_is_never_filled_to_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut space = Space::new(directory.path(), None).unwrap();
+        space.reserve = u64::MAX;
+        for _ in 0..2 {
+            assert!(matches!(space.take(1), Err(Full::Disk(_))));
+        }
+        space.reserve = 0;
+        space.take(1).unwrap();
+        // For a while it is not asked.
+        space.reserve = u64::MAX;
+        space.take(ASK - 1).unwrap();
+        assert!(matches!(space.take(1), Err(Full::Disk(_))));
     }
 }

@@ -246,9 +246,9 @@ impl Runner {
 
     /// Has the component's own reduce step make it, at the monitor.
     async fn reduce_there(&self, row: &Row) -> Result<Made, Stuck> {
-        match self.look(row).await {
-            Event::Looked { .. } => {}
-            other => return Ok(Err(other)),
+        let looked = self.look(row).await;
+        if !matches!(looked, Event::Looked { .. }) {
+            return Ok(Err(looked));
         }
         // Most often it is not there. Where it is, nobody asks for it.
         match self.reduce_once(row, false).await? {

@@ -254,3 +254,6 @@ fn ended(row: &Row, ending: Ending) -> String {
     };
     format!("batch job {} {word}{reason}", row.id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -323,10 +323,12 @@ fn unknown(id: &str) -> Status {
 /// Why a job is not taken, on the wire.
 fn refused(error: &SubmitError) -> Status {
     let kind = match error {
-        SubmitError::Field(..) => Kind::Invalid,
         SubmitError::Job(InvalidJob::Unknown(_)) => Kind::NotFound,
         SubmitError::Job(InvalidJob::Component(_)) | SubmitError::Component(_) => Kind::Mismatch,
-        SubmitError::Job(InvalidJob::Missing { .. } | InvalidJob::Argument { .. }) => Kind::Invalid,
+        SubmitError::Field(..)
+        | SubmitError::Job(InvalidJob::Missing { .. } | InvalidJob::Argument { .. }) => {
+            Kind::Invalid
+        }
         SubmitError::Taken(..) => Kind::Exists,
         SubmitError::Twice(_) | SubmitError::Many => Kind::Busy,
         SubmitError::Full(_) | SubmitError::Space(_) => Kind::NoSpace,

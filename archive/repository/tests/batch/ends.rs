@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::{ByteSize, Period};
 use proto_archive::wire::batch_output_request::What;
-use proto_archive::wire::batch_run_response::{Done, End, Step, Want};
+use proto_archive::wire::batch_run_response::{End, Step, Want};
 use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus, Gap};
 use tonic::Code;
@@ -147,72 +147,50 @@ async fn a_monitor_that_lies_fails_the_job_with_the_reason() {
     let lies: [(&str, Lie, &str); 8] = [
         (
             "order",
-            |mut steps| {
-                steps.reverse();
-                steps.remove(0);
-                steps
-            },
+            |steps| [&steps[3..6], &steps[..3], &steps[6..]].concat(),
             "not in order",
         ),
         (
             "twice",
-            |steps| [steps[..3].to_vec(), steps[..3].to_vec()].concat(),
+            |steps| [&steps[..3], &steps[..3]].concat(),
             "not in order",
         ),
         (
             "length",
-            |steps| {
+            |mut steps| {
+                if let Some(Step::Done(done)) = steps.get_mut(2) {
+                    done.output += 1;
+                }
                 steps
-                    .into_iter()
-                    .map(|step| match step {
-                        Step::Done(done) => Step::Done(Done {
-                            output: done.output + 1,
-                            ..done
-                        }),
-                        other => other,
-                    })
-                    .collect()
             },
             "announced",
         ),
         (
             "count",
-            |steps| {
+            |mut steps| {
+                if let Some(Step::End(end)) = steps.last_mut() {
+                    end.files += 1;
+                }
                 steps
-                    .into_iter()
-                    .map(|step| match step {
-                        Step::End(end) => Step::End(End {
-                            files: end.files + 1,
-                            ..end
-                        }),
-                        other => other,
-                    })
-                    .collect()
             },
             "ended with 3 files",
         ),
         (
             "oversized",
-            |_| vec![Step::Output(vec![0; (1 << 20) + 1].into())],
+            |_steps| vec![Step::Output(vec![0; (1 << 20) + 1].into())],
             "more than 1 MiB",
         ),
         (
             "name",
-            |steps| {
+            |mut steps| {
+                if let Some(Step::Done(done)) = steps.get_mut(5) {
+                    done.name = "../x".to_owned();
+                }
                 steps
-                    .into_iter()
-                    .map(|step| match step {
-                        Step::Done(done) => Step::Done(Done {
-                            name: "../x".to_owned(),
-                            ..done
-                        }),
-                        other => other,
-                    })
-                    .collect()
             },
             "name",
         ),
-        ("want", |_| vec![Step::Want(Want {})], "component"),
+        ("want", |_steps| vec![Step::Want(Want {})], "component"),
         (
             "middle",
             |steps| vec![steps[0].clone(), Step::End(End::default())],
@@ -227,7 +205,10 @@ async fn a_monitor_that_lies_fails_the_job_with_the_reason() {
         assert!(status.reason.contains(said), "{id}: {}", status.reason);
         // What came before is kept, to the end of a file.
         let output = anna.output(id, What::Result).await;
-        assert!([&b""[..], b"a\n", b"a\nb\n"].contains(&&output[..]), "{id}");
+        assert!(
+            [&b""[..], b"a\n", b"b\n", b"a\nb\n"].contains(&&output[..]),
+            "{id}"
+        );
         assert_eq!(anna.manifest_or_nothing(id).await, output.len() / 2, "{id}");
     }
     world.end(running).await;

@@ -53,7 +53,6 @@ pub(crate) struct Script {
     pub(crate) runs: Vec<(String, String)>,
     /// Runs that are under way.
     pub(crate) running: usize,
-    pub(crate) most_running: usize,
 }
 
 #[derive(Clone, Default)]
@@ -156,7 +155,6 @@ impl Replica for Monitor {
             let mut script = self.script();
             script.runs.push((open.id.clone(), open.after.clone()));
             script.running += 1;
-            script.most_running = script.most_running.max(script.running);
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
             (cut, script.wants)
         };

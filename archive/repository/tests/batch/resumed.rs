@@ -69,7 +69,7 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
         let id = format!("cut-{at}");
         let status = anna.ended(&id).await;
         assert_eq!(state(&status), State::Done, "{status:?}");
-        assert_eq!(status.restarts, 2, "{id}");
+        assert!((1..=2).contains(&status.restarts), "{id}: {status:?}");
         assert_eq!(left(&mut anna, &id).await, expected, "{id}");
         assert_eq!(
             (status.files, status.records, status.bytes),
