@@ -64,7 +64,7 @@ fn reduce_within(
             "a component makes its result itself".to_owned(),
         )),
     };
-    let result = result.and_then(|()| written.flush().map_err(failed));
+    let result = result.and_then(|()| written.flush().map_err(|error| failed(&error)));
     // Whatever went wrong after the job had to end, that is why it ends.
     control.check()?;
     if let Some(stop) = written.stopped {
@@ -106,11 +106,11 @@ impl Write for Written<'_> {
     }
 }
 
-fn failed(error: io::Error) -> JobError {
+fn failed(error: &io::Error) -> JobError {
     JobError::Failed(error.to_string())
 }
 
-fn unsorted(error: SortError) -> JobError {
+fn unsorted(error: &SortError) -> JobError {
     JobError::Failed(error.to_string())
 }
 
@@ -123,15 +123,15 @@ fn concatenate(input: &mut dyn Read, out: &mut Written<'_>) -> Result<(), JobErr
             return Ok(());
         }
         out.write_all(piece.get(..count).unwrap_or_default())
-            .map_err(failed)?;
+            .map_err(|error| failed(&error))?;
     }
 }
 
 fn sort(input: &mut dyn Read, mut sorter: Sorter, out: &mut Written<'_>) -> Result<(), JobError> {
     each_line(input, out.control, |_, line| {
-        sorter.push(line).map_err(unsorted)
+        sorter.push(line).map_err(|error| unsorted(&error))
     })?;
-    sorter.finish(out).map_err(unsorted)?;
+    sorter.finish(out).map_err(|error| unsorted(&error))?;
     Ok(())
 }
 

@@ -8,6 +8,8 @@ use archive_formats::http::MediaType;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 
+use super::view::LARGEST_PAGE;
+
 /// How far into a page it may say its encoding.
 const PRESCAN: usize = 1024;
 
@@ -27,10 +29,11 @@ pub(super) fn decode<'a>(bytes: &'a [u8], media: &MediaType) -> (Cow<'a, str>, &
     let encoding = said
         .or_else(|| declared(bytes).filter(|_| is_html(media)))
         .unwrap_or_else(|| {
+            let is_cut = bytes.len() as u64 >= LARGEST_PAGE;
             let is_utf8 = match std::str::from_utf8(bytes) {
                 Ok(_) => true,
-                // Cut within a character at the end.
-                Err(error) => error.error_len().is_none(),
+                // A page that was not read to its end may end within a character.
+                Err(error) => is_cut && error.error_len().is_none(),
             };
             if is_utf8 { UTF_8 } else { WINDOWS_1252 }
         });

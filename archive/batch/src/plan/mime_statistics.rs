@@ -74,13 +74,7 @@ impl Job for Counting {
         };
         let end = record.end()?;
         let mut mime = view::field(&media.map(|media| media.essence).unwrap_or_default());
-        let length = (0..=LONGEST_TYPE.min(mime.len())).rev();
-        mime.truncate(
-            length
-                .into_iter()
-                .find(|at| mime.is_char_boundary(*at))
-                .unwrap_or(0),
-        );
+        mime.truncate(mime.floor_char_boundary(LONGEST_TYPE));
         let (count, bytes) = self.types.entry(mime).or_default();
         *count = count.saturating_add(1);
         *bytes = bytes.saturating_add(end.block_length.saturating_sub(head_length));

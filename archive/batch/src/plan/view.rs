@@ -45,11 +45,9 @@ pub(super) fn is_answer<R: Read>(record: &Record<'_, R>) -> bool {
 
 /// Whether its block is a document, and no message: metadata, a resource, what an ARC file has of other schemes.
 pub(super) fn is_document<R: Read>(record: &Record<'_, R>) -> bool {
-    match record.kind() {
-        Kind::Metadata | Kind::Resource => true,
-        Kind::Response => !is_answer(record),
-        _ => false,
-    }
+    let kind = record.kind();
+    matches!(kind, Kind::Metadata | Kind::Resource)
+        || (kind == Kind::Response && !is_answer(record))
 }
 
 /// As a field of a line: blanks and control characters are escaped.

@@ -46,13 +46,17 @@ pub(super) fn sum(
         line: Vec::new(),
         current: None,
     };
-    sorter.finish(&mut adding).map_err(unsorted)?;
-    adding.end().map_err(failed)
+    sorter
+        .finish(&mut adding)
+        .map_err(|error| unsorted(&error))?;
+    adding.end().map_err(|error| failed(&error))
 }
 
 fn spill(sums: &mut HashMap<Vec<u8>, Vec<u128>>, sorter: &mut Sorter) -> Result<(), JobError> {
     for (key, numbers) in sums.drain() {
-        sorter.push(&line(&key, &numbers)).map_err(unsorted)?;
+        sorter
+            .push(&line(&key, &numbers))
+            .map_err(|error| unsorted(&error))?;
     }
     Ok(())
 }

@@ -143,6 +143,16 @@ fn a_line_beyond_the_limit_is_refused_and_one_at_it_is_not() {
     }
 }
 
+/// Says stop with the first bytes.
+struct Stopping(Control);
+
+impl Sink for Stopping {
+    fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
+        self.0.stop(Stop::Cancelled);
+        Ok(())
+    }
+}
+
 #[test]
 fn more_than_the_memory_is_sorted_and_a_stop_is_heard() {
     let mut lines: Vec<String> = (0..50_000_u32)
@@ -153,13 +163,6 @@ fn more_than_the_memory_is_sorted_and_a_stop_is_heard() {
     let expected = lines.join("\n") + "\n";
     let out = reduced(Reduce::Sort, input.as_bytes(), 4096, 10_000).unwrap();
     assert!(out == expected.as_bytes());
-    struct Stopping(Control);
-    impl Sink for Stopping {
-        fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
-            self.0.stop(Stop::Cancelled);
-            Ok(())
-        }
-    }
     let scratch = tempfile::tempdir().unwrap();
     for kind in [Reduce::Concatenate, Reduce::Sort] {
         let control = Control::default();

@@ -317,7 +317,9 @@ fn in_a_file_that_is_one_member_nothing_is_found_behind_damage_and_that_is_said(
         let all = whole(&bytes);
         let groups = (bytes.len() as u64).div_ceil(GROUP);
         let mut most = 0;
-        for damaged in 0..groups {
+        // In a frame that compresses nothing, records can be read without its beginning.
+        let first = u64::from(bytes.starts_with(&[0x28, 0xb5]));
+        for damaged in first..groups {
             let (lines, done) = run("a.warc.gz", &bytes, &[damaged]);
             assert!(lines.len() < all.len());
             assert!(lines.iter().zip(&all).all(|(line, whole)| *line == whole.0));
@@ -405,7 +407,8 @@ fn what_a_broken_file_loses_is_a_failure_and_what_it_does_not_is_none() {
     assert!(done.failures[0].reason.starts_with("crc"), "{done:?}");
     let cut = &gz[..gz.len() - 30];
     let (_, done) = run("a.warc.gz", cut, &[]);
-    assert!(done.failures[0].reason.starts_with("cut"), "{done:?}");
+    let mut reasons = done.failures.iter().map(|failure| &failure.reason);
+    assert!(reasons.any(|reason| reason.starts_with("cut")), "{done:?}");
     // Line ends of another kind, and records that share a member, lose nothing.
     let text = b"WARC/1.0\nWARC-Type: metadata\nContent-Length: 2\n\nab\n\n".repeat(3);
     for bytes in [text.clone(), member(&text)] {

@@ -114,11 +114,12 @@ fn a_record_that_is_not_whole_is_not_exported() {
         let records = exported(&bytes);
         assert!(records.len() > 1 && records.len() < 1 + 5);
         assert_eq!(records[1..], whole[1..records.len()]);
-        assert!(
-            failures
-                .iter()
-                .any(|failure| failure.reason.starts_with("not exported"))
-        );
+        assert!(!failures.is_empty());
+        let is_told = failures
+            .iter()
+            .any(|failure| failure.reason.starts_with("not exported"));
+        // Of a record without its header nothing is known.
+        assert!(is_told || cut > 1, "{failures:?}");
     }
 }
 

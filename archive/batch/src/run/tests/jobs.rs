@@ -202,6 +202,15 @@ impl Source for Stopping<'_> {
     }
 }
 
+/// Has no room.
+struct Full;
+
+impl Sink for Full {
+    fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
+        Err(Stop::Output)
+    }
+}
+
 #[test]
 fn a_stop_ends_the_reading_at_once() {
     let mut writer = Writer::plain(Vec::new());
@@ -250,12 +259,6 @@ fn a_stop_ends_the_reading_at_once() {
         &control,
     );
     assert_eq!(stopped, Err(Stop::Time));
-    struct Full;
-    impl Sink for Full {
-        fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
-            Err(Stop::Output)
-        }
-    }
     let bytes = write(Writer::plain(Vec::new()));
     let stopped = run_file(
         &Hashes,

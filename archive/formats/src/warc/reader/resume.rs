@@ -82,7 +82,7 @@ impl Dictionary {
         else {
             return Ok(None);
         };
-        if usize::try_from(length).map_or(true, |length| length > zst::LARGEST_DICTIONARY) {
+        if !usize::try_from(length).is_ok_and(|length| length <= zst::LARGEST_DICTIONARY) {
             return Ok(None);
         }
         let mut content = Vec::new();
