@@ -14,7 +14,7 @@ mod sort;
 mod writer;
 
 pub use exchange::Exchanges;
-pub use extract::{Extracted, extract};
+pub use extract::{Extracted, extract, extract_with_digest};
 pub use legend::{Field, InvalidLegend, Legend};
 pub use reader::{BadLine, ReadError, Reader};
 pub use sort::{SortError, Sorter};

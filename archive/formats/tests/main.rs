@@ -8,6 +8,7 @@
 
 mod damage;
 mod files;
+mod holes;
 mod indexing;
 mod judges;
 mod reading;
