@@ -137,7 +137,8 @@ pub trait Job {
         Ok(record.end()?)
     }
 
-    /// The file is over. Not called when its bytes were damaged, or the job is broken.
+    /// The file is over. Not called when a job for bytes was not shown all of them, or the job is broken. Where records
+    /// are lost, it is: the job has seen the others.
     fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
         let _ = out;
         Ok(())

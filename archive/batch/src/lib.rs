@@ -7,6 +7,43 @@
 //! Each file has a job of its own, which is gone after it. So what a job writes about a file depends on that file alone;
 //! one file cannot spoil another; and a job that was interrupted goes on after any file. What spans files is the
 //! reduce step, which sees all the output in the order of the names.
+//!
+//! What of a file is not in the output is said with its place: damaged bytes, what is broken in the file, what the job
+//! itself could not do. Memory is bounded for a file, a record, a page and a line of any size.
+//!
+//! ```
+//! use archive_batch::{Control, File, ReadError, Source, plan, reduce, run_file};
+//! use archive_model::{FileName, Root};
+//!
+//! /// A file in memory. A node has one that proves what it reads.
+//! struct Memory(&'static [u8]);
+//!
+//! impl Source for Memory {
+//!     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+//!         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+//!         let count = buffer.len().min(self.0.len() - from);
+//!         buffer[..count].copy_from_slice(&self.0[from..from + count]);
+//!         Ok(count)
+//!     }
+//! }
+//!
+//! let bytes = b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: urn:x\r\nContent-Type: text/plain\r\n\
+//!     Content-Length: 5\r\n\r\nhello\r\n\r\n";
+//! let file = File {
+//!     name: FileName::new("a.warc")?,
+//!     size: bytes.len() as u64,
+//!     root: Root::from_bytes(*blake3::hash(bytes).as_bytes()),
+//!     stored: "2026-11-21T19:14:09Z".to_owned(),
+//! };
+//! let plan = plan("mime-statistics", &[])?;
+//! let (control, mut output, mut result) = (Control::default(), Vec::new(), Vec::new());
+//! let done = run_file(plan.as_ref(), &file, &mut Memory(bytes), &mut output, &control)?;
+//! assert!(done.failures.is_empty());
+//!
+//! reduce(plan.reduce(), &mut output.as_slice(), &mut result, &std::env::temp_dir(), &control)?;
+//! assert_eq!(result, b"text/plain\t1\t5\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod component;
 pub mod control;

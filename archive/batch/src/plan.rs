@@ -2,10 +2,27 @@
 
 use std::fmt;
 
+use self::arguments::Arguments;
 use crate::control::Control;
 use crate::job::{Job, JobError};
 
+mod arguments;
+mod checksum;
+mod crawl_log;
+mod dedup_cdx;
+mod export;
+mod extract_cdx;
+mod extract_links;
+mod extract_metadata;
+mod extract_text;
 mod file_list;
+mod html;
+mod mime_statistics;
+mod url_search;
+mod view;
+
+#[cfg(test)]
+mod tests;
 
 /// Why a job cannot be run so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,13 +117,44 @@ pub trait Plan: Send + Sync + fmt::Debug {
 
 /// The built-in jobs, by name.
 pub fn built_in() -> &'static [JobInfo] {
-    &[file_list::INFO]
+    const ALL: &[JobInfo] = &[
+        checksum::INFO,
+        crawl_log::DOMAIN,
+        crawl_log::LINES,
+        dedup_cdx::INFO,
+        export::INFO,
+        extract_cdx::INFO,
+        extract_links::INFO,
+        extract_metadata::INFO,
+        extract_text::INFO,
+        file_list::INFO,
+        file_list::SINCE,
+        mime_statistics::INFO,
+        url_search::INFO,
+    ];
+    ALL
 }
 
 /// Prepares a built-in job.
 pub fn plan(name: &str, arguments: &[(String, String)]) -> Result<Box<dyn Plan>, InvalidJob> {
+    let Some(info) = built_in().iter().find(|info| info.name == name) else {
+        return Err(InvalidJob::Unknown(name.to_owned()));
+    };
+    let arguments = Arguments::read(info, arguments)?;
     match name {
-        "file-list" => file_list::plan(arguments),
+        "checksum" => checksum::plan(&arguments),
+        "crawl-log-domain" => crawl_log::domain(&arguments),
+        "crawl-log-lines" => crawl_log::lines(&arguments),
+        "dedup-cdx" => dedup_cdx::plan(&arguments),
+        "export" => export::plan(&arguments),
+        "extract-cdx" => extract_cdx::plan(&arguments),
+        "extract-links" => Ok(Box::new(extract_links::ExtractLinks)),
+        "extract-metadata" => extract_metadata::plan(&arguments),
+        "extract-text" => Ok(Box::new(extract_text::ExtractText)),
+        "file-list" => Ok(Box::new(file_list::FileList)),
+        "file-list-since" => file_list::since(&arguments),
+        "mime-statistics" => Ok(Box::new(mime_statistics::MimeStatistics)),
+        "url-search" => url_search::plan(&arguments),
         _ => Err(InvalidJob::Unknown(name.to_owned())),
     }
 }

@@ -1,11 +1,31 @@
 //! The outputs of all files become one result.
+//!
+//! Owns what each reduce step of a built-in job means. Sorts with [`archive_formats::cdx::Sorter`], and holds no more than
+//! some lines beside that. What comes out depends on the lines that come in, and not on the pieces they come in; of
+//! [`Reduce::Concatenate`], on the bytes.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
-use crate::control::Control;
+use archive_formats::cdx::{SortError, Sorter};
+
+use crate::control::{Control, Stop};
 use crate::job::{JobError, Sink};
 use crate::plan::Reduce;
+
+mod sum;
+
+#[cfg(test)]
+mod tests;
+
+/// The longest line that is sorted or added up. Jobs of this crate write none that is longer.
+const LONGEST_LINE: usize = 4 << 20;
+
+/// How much is read or written at once.
+const PIECE: usize = 256 * 1024;
+
+/// About how much memory the sorting takes.
+const MEMORY: usize = 64 << 20;
 
 /// Makes the result of a built-in job. Sorts on disk under `scratch`, in bounded memory.
 pub fn reduce(
@@ -15,6 +35,166 @@ pub fn reduce(
     scratch: &Path,
     control: &Control,
 ) -> Result<(), JobError> {
-    let _ = (kind, input, out, scratch, control);
-    Err(JobError::Failed("reduce steps come next".to_owned()))
+    reduce_within(kind, input, out, scratch, control, MEMORY)
+}
+
+fn reduce_within(
+    kind: Reduce,
+    input: &mut dyn Read,
+    out: &mut dyn Sink,
+    scratch: &Path,
+    control: &Control,
+    memory: usize,
+) -> Result<(), JobError> {
+    let asked = control.clone();
+    let sorter =
+        Sorter::new(scratch, memory).checking(move || asked.check().map_err(io::Error::other));
+    let mut written = Written {
+        out,
+        control,
+        stopped: None,
+        held: Vec::new(),
+    };
+    let result = match kind {
+        Reduce::Concatenate => concatenate(input, &mut written),
+        Reduce::Sort => sort(input, sorter, &mut written),
+        Reduce::Unique => sort(input, sorter.unique(), &mut written),
+        Reduce::Sum => sum::sum(input, sorter, &mut written, memory),
+        Reduce::Component => Err(JobError::Failed(
+            "a component makes its result itself".to_owned(),
+        )),
+    };
+    let result = result.and_then(|()| written.flush().map_err(failed));
+    // Whatever went wrong after the job had to end, that is why it ends.
+    control.check()?;
+    if let Some(stop) = written.stopped {
+        return Err(stop.into());
+    }
+    result
+}
+
+/// Writes to a sink, in pieces. A job that has to end is met by the next piece.
+struct Written<'a> {
+    out: &'a mut dyn Sink,
+    control: &'a Control,
+    stopped: Option<Stop>,
+    held: Vec<u8>,
+}
+
+impl Write for Written<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        if self.held.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let result = self
+            .control
+            .check()
+            .and_then(|()| self.out.write(&self.held));
+        self.held.clear();
+        result.map_err(|stop| {
+            self.stopped = Some(stop);
+            io::Error::other(stop)
+        })
+    }
+}
+
+fn failed(error: io::Error) -> JobError {
+    JobError::Failed(error.to_string())
+}
+
+fn unsorted(error: SortError) -> JobError {
+    JobError::Failed(error.to_string())
+}
+
+fn concatenate(input: &mut dyn Read, out: &mut Written<'_>) -> Result<(), JobError> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        out.control.check()?;
+        let count = read(input, &mut piece)?;
+        if count == 0 {
+            return Ok(());
+        }
+        out.write_all(piece.get(..count).unwrap_or_default())
+            .map_err(failed)?;
+    }
+}
+
+fn sort(input: &mut dyn Read, mut sorter: Sorter, out: &mut Written<'_>) -> Result<(), JobError> {
+    each_line(input, out.control, |_, line| {
+        sorter.push(line).map_err(unsorted)
+    })?;
+    sorter.finish(out).map_err(unsorted)?;
+    Ok(())
+}
+
+fn read(input: &mut dyn Read, piece: &mut [u8]) -> Result<usize, JobError> {
+    loop {
+        match input.read(piece) {
+            Ok(count) => return Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(JobError::Failed(format!(
+                    "the output of the files cannot be read: {error}"
+                )));
+            }
+        }
+    }
+}
+
+/// Each line without its end, and its number from 1; the last one may have no end.
+fn each_line(
+    input: &mut dyn Read,
+    control: &Control,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), JobError>,
+) -> Result<(), JobError> {
+    let mut piece = vec![0; PIECE];
+    // The beginning of a line that did not end in the piece before.
+    let mut begun = Vec::new();
+    let mut number = 0;
+    loop {
+        control.check()?;
+        let count = read(input, &mut piece)?;
+        let mut rest = piece.get(..count).unwrap_or_default();
+        if rest.is_empty() {
+            break;
+        }
+        while let Some(at) = memchr::memchr(b'\n', rest) {
+            let (line, behind) = rest.split_at(at);
+            rest = behind.get(1..).unwrap_or_default();
+            number += 1;
+            if begun.is_empty() {
+                each(number, line)?;
+            } else {
+                begun.extend_from_slice(line);
+                check_length(number, &begun)?;
+                each(number, &begun)?;
+                begun.clear();
+            }
+        }
+        begun.extend_from_slice(rest);
+        check_length(number + 1, &begun)?;
+    }
+    if begun.is_empty() {
+        Ok(())
+    } else {
+        each(number + 1, &begun)
+    }
+}
+
+fn check_length(number: u64, line: &[u8]) -> Result<(), JobError> {
+    if line.len() <= LONGEST_LINE {
+        return Ok(());
+    }
+    Err(JobError::Failed(format!(
+        "line {number} of the output is longer than {LONGEST_LINE} bytes: {:?}…",
+        String::from_utf8_lossy(line.get(..80).unwrap_or(line))
+    )))
 }

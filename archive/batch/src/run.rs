@@ -1,10 +1,26 @@
 //! One file through one job.
+//!
+//! Owns the order of things, and what is said of a file whose output is not complete. Decides nothing about the files to
+//! come.
 
-use archive_model::FileFailure;
+use archive_model::batch::MOST_FAILURES;
+use archive_model::{FailureKind, FileFailure};
 
 use crate::control::{Control, Stop};
-use crate::job::{File, Sink, Source};
+use crate::job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 use crate::plan::Plan;
+
+mod input;
+mod records;
+
+#[cfg(test)]
+mod tests;
+
+/// How much of a file is read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// The most characters of a reason.
+const LONGEST_REASON: usize = 1000;
 
 /// What became of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +34,8 @@ pub struct Done {
 }
 
 /// Shows a file to a job of its own. A file that fails fails alone; an error only when the whole job has to end.
+///
+/// Behind damage, a job for records is shown the next record that can be found; a job for bytes gets no more of the file.
 pub fn run_file(
     plan: &dyn Plan,
     file: &File,
@@ -26,6 +44,101 @@ pub fn run_file(
     control: &Control,
 ) -> Result<Done, Stop> {
     control.check()?;
-    let _ = (plan, file, source, out);
-    Ok(Done::default())
+    let mut done = Done::default();
+    let mut job = match plan.start(control) {
+        Ok(job) => job,
+        Err(error) => {
+            done.note(None, error)?;
+            return Ok(done);
+        }
+    };
+    if let Err(error) = job.begin(file, out) {
+        done.note(None, error)?;
+        return Ok(done);
+    }
+    let goes_on = match job.reads() {
+        Reads::Nothing => true,
+        Reads::Bytes => bytes(job.as_mut(), file, source, out, control, &mut done)?,
+        Reads::Records => records::show(job.as_mut(), file, source, out, control, &mut done)?,
+    };
+    if goes_on && let Err(error) = job.end(out) {
+        done.note(None, error)?;
+    }
+    control.check()?;
+    Ok(done)
+}
+
+impl Done {
+    /// Something is not in the output.
+    fn fail(&mut self, kind: FailureKind, offset: Option<u64>, mut reason: String) {
+        if self.failures.len() >= MOST_FAILURES {
+            self.more_failures += 1;
+            return;
+        }
+        if let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON) {
+            reason.truncate(end);
+        }
+        self.failures.push(FileFailure {
+            kind,
+            offset,
+            reason,
+        });
+    }
+
+    /// What a job says went wrong. An error when the whole job has to end.
+    fn note(&mut self, offset: Option<u64>, error: JobError) -> Result<(), Stop> {
+        match error {
+            JobError::Stopped(stop) => return Err(stop),
+            JobError::Read(error) => self.fail(FailureKind::Format, offset, error.to_string()),
+            JobError::Failed(reason) => self.fail(FailureKind::Job, offset, reason),
+            JobError::Broken(reason) => self.fail(FailureKind::Component, offset, reason),
+        }
+        Ok(())
+    }
+}
+
+/// Shows the bytes; whether they were all shown.
+fn bytes(
+    job: &mut dyn Job,
+    file: &File,
+    source: &mut dyn Source,
+    out: &mut dyn Sink,
+    control: &Control,
+    done: &mut Done,
+) -> Result<bool, Stop> {
+    let mut buffer = vec![0; CHUNK];
+    let mut at = 0;
+    while at < file.size {
+        control.check()?;
+        let left = usize::try_from(file.size - at).unwrap_or(CHUNK).min(CHUNK);
+        let room = buffer.get_mut(..left).unwrap_or_default();
+        match source.read_at(at, room) {
+            Ok(0) => {
+                done.fail(FailureKind::Damaged, Some(at), input::early(at, file.size));
+                return Ok(false);
+            }
+            Ok(count) => {
+                let count = count.min(left);
+                let read = buffer.get(..count).unwrap_or_default();
+                if let Err(error) = job.bytes(read, out) {
+                    done.note(Some(at), error)?;
+                    return Ok(false);
+                }
+                at += count as u64;
+            }
+            Err(ReadError::Damaged { range, reason }) => {
+                let words = format!(
+                    "{}; the rest of the file is left",
+                    input::damaged(&range, &reason)
+                );
+                done.fail(FailureKind::Damaged, Some(range.start), words);
+                return Ok(false);
+            }
+            Err(ReadError::Gone(reason)) => {
+                done.fail(FailureKind::Damaged, Some(at), reason);
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }

@@ -198,6 +198,21 @@ fn has_scheme(line: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
+/// Whether a line begins with a scheme that ARC files are full of.
+pub(crate) fn has_usual_scheme(line: &[u8]) -> bool {
+    [
+        &b"http://"[..],
+        b"https://",
+        b"ftp://",
+        b"dns:",
+        b"whois:",
+        b"metadata:",
+        b"filedesc:",
+    ]
+    .iter()
+    .any(|scheme| line.starts_with(scheme))
+}
+
 fn is_date(word: &[u8]) -> bool {
     (12..=18).contains(&word.len()) && word.iter().all(u8::is_ascii_digit)
 }

@@ -12,7 +12,7 @@ mod reader;
 mod sort;
 mod writer;
 
-pub use extract::{Extracted, extract};
+pub use extract::{Extracted, extract, extract_with_digest};
 pub use legend::{Field, InvalidLegend, Legend};
 pub use reader::{BadLine, ReadError, Reader};
 pub use sort::{SortError, Sorter};

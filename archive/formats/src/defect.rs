@@ -87,6 +87,36 @@ impl Class {
         Self::ArcLine,
     ];
 
+    /// Whether something that was in the file, or should be, is not in its records: lost, cut, guessed or in doubt. The
+    /// others are read as they were meant.
+    pub fn costs_content(self) -> bool {
+        match self {
+            Self::Empty
+            | Self::NoRecord
+            | Self::Garbage
+            | Self::Cut
+            | Self::Deflate
+            | Self::Crc
+            | Self::Isize
+            | Self::Dictionary
+            | Self::MissingType
+            | Self::HeaderTooLong
+            | Self::HeaderCut
+            | Self::MissingLength
+            | Self::BadLength
+            | Self::WrongLength => true,
+            Self::Padding
+            | Self::Spans
+            | Self::Shared
+            | Self::Version
+            | Self::UnknownType
+            | Self::Field
+            | Self::LineEnding
+            | Self::Trailer
+            | Self::ArcLine => false,
+        }
+    }
+
     /// Its name in reports and settings.
     pub fn name(self) -> &'static str {
         match self {

@@ -90,4 +90,10 @@ impl<R: Read> Input<R> {
         }
         Ok(true)
     }
+
+    /// Sees to it that `count` bytes are there, if the file has them and they can be read. An error is met again by
+    /// whoever needs these bytes.
+    pub(crate) fn peek(&mut self, count: usize) {
+        let _is_there = self.want(count).unwrap_or(false);
+    }
 }

@@ -114,9 +114,9 @@ impl<R: Read> Stream<R> {
         if !matches!(self.state, State::Unknown) {
             return Ok(true);
         }
+        self.input.want(8)?;
         self.state = State::Between;
         self.member.offset = self.input.position();
-        self.input.want(8)?;
         let bytes = self.input.bytes();
         if bytes.is_empty() {
             self.state = State::Done;
@@ -128,13 +128,18 @@ impl<R: Read> Stream<R> {
             if matches!(self.codec, Codec::Plain) {
                 self.codec = Codec::Zstd(Box::new(Unzstd::new()?));
             }
-        } else if !bytes.starts_with(b"WARC/") && self.is_gzip_further_on(starts)? {
+        } else if !bytes.starts_with(b"WARC/") && self.is_gzip_further_on(starts) {
             self.codec = Codec::Gzip(Box::new(Gunzip::new()));
         } else {
             self.codec = Codec::Plain;
             self.state = State::Inside;
         }
         Ok(true)
+    }
+
+    /// Whether it is known how the file is compressed.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.state, State::Unknown)
     }
 
     pub(crate) fn compression(&self) -> Compression {

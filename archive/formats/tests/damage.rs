@@ -13,7 +13,7 @@ const ARC: &[u8] = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 
     http://a/b 1.2.3.4 20080430204825 text/html 22\nHTTP/1.1 200 OK\r\n\r\nabc\n\
     dns:a 1.2.3.4 20080430204825 text/dns 1\nx\n";
 
-fn files() -> Vec<Vec<u8>> {
+pub(crate) fn files() -> Vec<Vec<u8>> {
     let records = small();
     let mut context = zstd_safe::CCtx::create();
     let frames = records

@@ -8,6 +8,7 @@
 
 mod damage;
 mod files;
+mod holes;
 mod judges;
 mod reading;
 mod samples;

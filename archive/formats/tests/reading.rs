@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use zstd_safe::{CCtx, CParameter};
 
 use archive_formats::defect::{Action, Class, Policy};
-use archive_formats::warc::{Compression, Kind, Options, ReadError, Reader, Version};
+use archive_formats::warc::{Compression, Dictionary, Kind, Options, ReadError, Reader, Version};
 
 use crate::files::{Drip, crawl, frame, gzip, member, plain, read, read_all};
 
@@ -155,6 +155,18 @@ fn zstd_with_and_without_a_dictionary() {
         let mut reader = Reader::open_at(Cursor::new(&file), first as u64).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(record.kind(), Kind::Response);
+        assert!(record.end().unwrap().complete);
+        // Behind bytes that cannot be read, it is known too.
+        let known = reader.known().unwrap();
+        let dictionary = Dictionary::read(file.as_slice()).unwrap();
+        assert!(dictionary.is_some());
+        let options = Options {
+            offset: first as u64 - 5,
+            ..Options::default()
+        };
+        let mut reader = Reader::resume(&file[first - 5..], options, known, dictionary).unwrap();
+        let record = reader.next_record().unwrap().unwrap();
+        assert_eq!(record.offset(), first as u64);
         assert!(record.end().unwrap().complete);
     }
     check(&body, &[Class::Dictionary, Class::NoRecord], 0);

@@ -1,5 +1,8 @@
-//! The names of the files.
+//! The names of the files: all, or those that were stored after a moment.
 
+use archive_formats::date::{Reading, WarcDate};
+
+use super::arguments::Arguments;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
 use crate::control::Control;
 use crate::job::{File, Job, JobError, Reads, Sink};
@@ -8,42 +11,77 @@ pub(super) const INFO: JobInfo = JobInfo {
     name: "file-list",
     about: "Lists the names of the files.",
     output: "NAME",
-    arguments: NONE,
+    arguments: &[],
     reduce: Reduce::Concatenate,
 };
 
-const NONE: &[Argument] = &[];
+pub(super) const SINCE: JobInfo = JobInfo {
+    name: "file-list-since",
+    about: "Lists the names of the files that their node has stored after a moment.",
+    output: "NAME",
+    arguments: &[Argument {
+        name: "since",
+        about: "the moment, as 20161231235959 or 2016-12-31T23:59:59Z; what was stored at that very moment is not listed",
+        default: None,
+    }],
+    reduce: Reduce::Concatenate,
+};
 
 #[derive(Debug)]
-struct FileList;
+pub(super) struct FileList;
 
-pub(super) fn plan(arguments: &[(String, String)]) -> Result<Box<dyn Plan>, InvalidJob> {
-    match arguments.first() {
-        None => Ok(Box::new(FileList)),
-        Some((name, _)) => Err(InvalidJob::Argument {
-            argument: name.clone(),
-            reason: "this job has no arguments".to_owned(),
-        }),
-    }
+#[derive(Debug)]
+struct FileListSince(WarcDate);
+
+pub(super) fn since(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    let since = arguments.moment("since")?;
+    Ok(Box::new(FileListSince(since)))
 }
 
 impl Plan for FileList {
     fn reduce(&self) -> Reduce {
-        Reduce::Concatenate
+        INFO.reduce
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
-        Ok(Box::new(Self))
+        Ok(Box::new(Listing { since: None }))
     }
 }
 
-impl Job for FileList {
+impl Plan for FileListSince {
+    fn reduce(&self) -> Reduce {
+        SINCE.reduce
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Listing {
+            since: Some(self.0.clone()),
+        }))
+    }
+}
+
+struct Listing {
+    since: Option<WarcDate>,
+}
+
+impl Job for Listing {
     fn reads(&self) -> Reads {
         Reads::Nothing
     }
 
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
-        out.write(file.name.as_str().as_bytes())?;
-        Ok(out.write(b"\n")?)
+        if let Some(since) = &self.since {
+            let stored = WarcDate::read(&file.stored, Reading::Lenient).map_err(|error| {
+                JobError::Failed(format!(
+                    "nobody knows when it was stored: {:?}: {error}",
+                    file.stored
+                ))
+            })?;
+            if stored.time() <= since.time() {
+                return Ok(());
+            }
+        }
+        out.write(format!("{}\n", file.name).as_bytes())?;
+        Ok(())
     }
 }

@@ -31,14 +31,34 @@ pub struct Extracted {
 }
 
 /// Reads a record of the file of this name to its end.
-pub fn extract<R: Read>(mut record: Record<'_, R>, file: &str) -> Result<Extracted, ReadError> {
+pub fn extract<R: Read>(record: Record<'_, R>, file: &str) -> Result<Extracted, ReadError> {
+    read(record, file, None)
+}
+
+/// Reads a record to its end, and computes the digest of its stored payload, whatever its header says.
+pub fn extract_with_digest<R: Read>(
+    record: Record<'_, R>,
+    file: &str,
+    algorithm: Algorithm,
+) -> Result<Extracted, ReadError> {
+    read(record, file, Some(algorithm))
+}
+
+fn read<R: Read>(
+    mut record: Record<'_, R>,
+    file: &str,
+    algorithm: Option<Algorithm>,
+) -> Result<Extracted, ReadError> {
     let (mut capture, omitted) = match begin(&record) {
         Ok(capture) => (capture, None),
         Err(why) => (None, Some(why)),
     };
     let mut computed = None;
     if let Some(capture) = &mut capture {
-        computed = fill(capture, &mut record)?;
+        if algorithm.is_some() {
+            capture.digest = None;
+        }
+        computed = fill(capture, &mut record, algorithm)?;
     }
     let end = record.end()?;
     if let Some(capture) = &mut capture {
@@ -108,11 +128,13 @@ fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
 fn fill<R: Read>(
     capture: &mut Capture,
     record: &mut Record<'_, R>,
+    algorithm: Option<Algorithm>,
 ) -> Result<Option<String>, ReadError> {
     let kind = record.kind();
-    let mut hashers = match (&capture.digest, kind) {
-        (Some(_), _) | (None, Kind::Revisit) => None,
-        (None, _) => Some(Hashers::new([Algorithm::Sha1])),
+    let mut hashers = match (algorithm, &capture.digest, kind) {
+        (Some(algorithm), _, _) => Some(Hashers::new([algorithm])),
+        (None, Some(_), _) | (None, None, Kind::Revisit) => None,
+        (None, None, _) => Some(Hashers::new([Algorithm::Sha1])),
     };
     let is_message = matches!(kind, Kind::Response | Kind::Revisit)
         && media(record).is_some_and(|media| media.essence == "application/http");

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -39,12 +40,22 @@ pub enum SortError {
     Output(io::Error),
 }
 
+/// Asked now and then whether sorting goes on.
+struct Check(Box<dyn Fn() -> io::Result<()> + Send>);
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Check")
+    }
+}
+
 /// Sorts lines bytewise.
 #[derive(Debug)]
 pub struct Sorter {
     directory: PathBuf,
     memory: usize,
     unique: bool,
+    check: Option<Check>,
     text: Vec<u8>,
     lines: Vec<(usize, usize)>,
     /// Runs by how often they were merged: each level holds fewer than [`FAN_IN`].
@@ -58,6 +69,7 @@ impl Sorter {
             directory: directory.to_owned(),
             memory,
             unique: false,
+            check: None,
             text: Vec::new(),
             lines: Vec::new(),
             levels: Vec::new(),
@@ -68,6 +80,13 @@ impl Sorter {
     #[must_use]
     pub fn unique(mut self) -> Self {
         self.unique = true;
+        self
+    }
+
+    /// Asks now and then whether to go on; an error ends the sorting with that error.
+    #[must_use]
+    pub fn checking(mut self, check: impl Fn() -> io::Result<()> + Send + 'static) -> Self {
+        self.check = Some(Check(Box::new(check)));
         self
     }
 
@@ -89,7 +108,7 @@ impl Sorter {
     pub fn finish(mut self, output: &mut impl Write) -> Result<u64, SortError> {
         if self.levels.is_empty() {
             self.sort();
-            let mut out = Lines::new(output, self.unique);
+            let mut out = Lines::new(output, self.unique, self.check.as_ref());
             for line in self.sorted() {
                 out.write(line).map_err(SortError::Output)?;
             }
@@ -99,8 +118,7 @@ impl Sorter {
         self.text = Vec::new();
         self.lines = Vec::new();
         let runs: Vec<File> = self.levels.drain(..).flatten().collect();
-        let unique = self.unique;
-        merge(runs, output, unique).map_err(|e| e.placed(&self.directory))
+        merge(runs, output, self.unique, self.check.as_ref()).map_err(|e| e.placed(&self.directory))
     }
 
     fn sort(&mut self) {
@@ -124,7 +142,7 @@ impl Sorter {
         self.sort();
         let mut file = self.temporary()?;
         let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
-        let mut out = Lines::new(&mut buffered, self.unique);
+        let mut out = Lines::new(&mut buffered, self.unique, self.check.as_ref());
         for line in self.sorted() {
             out.write(line).map_err(|source| self.failed(source))?;
         }
@@ -152,7 +170,8 @@ impl Sorter {
             let full = std::mem::take(runs);
             let mut file = self.temporary()?;
             let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
-            merge(full, &mut buffered, self.unique).map_err(|e| e.placed(&self.directory))?;
+            merge(full, &mut buffered, self.unique, self.check.as_ref())
+                .map_err(|e| e.placed(&self.directory))?;
             buffered.flush().map_err(|source| self.failed(source))?;
             drop(buffered);
             run = file;
@@ -177,20 +196,33 @@ struct Lines<'a, W> {
     output: &'a mut W,
     last: Option<Vec<u8>>,
     unique: bool,
+    check: Option<&'a Check>,
+    taken: u64,
     count: u64,
 }
 
+/// So many lines are taken before it is asked whether to go on.
+const CHECKED: u64 = 4096;
+
 impl<'a, W: Write> Lines<'a, W> {
-    fn new(output: &'a mut W, unique: bool) -> Self {
+    fn new(output: &'a mut W, unique: bool, check: Option<&'a Check>) -> Self {
         Self {
             output,
             last: None,
             unique,
+            check,
+            taken: 0,
             count: 0,
         }
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.taken.is_multiple_of(CHECKED)
+            && let Some(check) = self.check
+        {
+            (check.0)()?;
+        }
+        self.taken += 1;
         if self.unique {
             if self.last.as_deref() == Some(line) {
                 return Ok(());
@@ -224,7 +256,12 @@ impl MergeError {
     }
 }
 
-fn merge(runs: Vec<File>, output: &mut impl Write, unique: bool) -> Result<u64, MergeError> {
+fn merge(
+    runs: Vec<File>,
+    output: &mut impl Write,
+    unique: bool,
+    check: Option<&Check>,
+) -> Result<u64, MergeError> {
     let mut inputs = Vec::with_capacity(runs.len());
     let mut heads = BinaryHeap::with_capacity(runs.len());
     for (n, mut file) in runs.into_iter().enumerate() {
@@ -236,7 +273,7 @@ fn merge(runs: Vec<File>, output: &mut impl Write, unique: bool) -> Result<u64, 
         }
         inputs.push(input);
     }
-    let mut out = Lines::new(output, unique);
+    let mut out = Lines::new(output, unique, check);
     while let Some(Reverse((mut line, n))) = heads.pop() {
         out.write(&line).map_err(MergeError::Output)?;
         if let Some(input) = inputs.get_mut(n)
@@ -348,6 +385,21 @@ mod tests {
         sorter.push(b"a").unwrap();
         let error = sorter.push(b"b").unwrap_err();
         assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+    }
+
+    #[test]
+    fn whoever_is_asked_ends_the_sorting() {
+        let directory = tempfile::tempdir().unwrap();
+        for memory in [0, 1000] {
+            let refuse = || Err(io::Error::other("enough"));
+            let mut sorter = Sorter::new(directory.path(), memory).checking(refuse);
+            sorter.push(b"a").unwrap();
+            let error = match sorter.push(b"b") {
+                Ok(()) => sorter.finish(&mut Vec::new()).unwrap_err(),
+                Err(error) => error,
+            };
+            assert!(error.to_string().contains("enough"), "{error}");
+        }
     }
 
     struct Full;

@@ -7,27 +7,42 @@ use std::io::{self, Read};
 
 use memchr::memmem;
 
-use super::{Break, Codec, SIZE, State, Stream, advance};
+use super::{Break, Codec, Compression, SIZE, State, Stream, advance};
 use crate::defect::Class;
 use crate::gzip::{self, Gunzip, Then};
-use crate::zst;
+use crate::zst::{self, Unzstd};
 
 /// How much of a member is looked at to find out whether it is one, and how much of what is in it.
 const TRIAL: usize = 8 * 1024;
 const TRIAL_OUTPUT: usize = 4 * 1024;
 
 impl<R: Read> Stream<R> {
+    /// Begins in the middle of a file: with the next member in which a record begins, or in a plain file here.
+    pub(crate) fn resume(&mut self, offset: u64, compression: Compression, unzstd: Option<Unzstd>) {
+        self.member.offset = offset;
+        self.codec = match (compression, unzstd) {
+            (Compression::Plain, _) | (Compression::Zstd, None) => {
+                self.state = State::Inside;
+                return;
+            }
+            (Compression::Gzip, _) => Codec::Gzip(Box::new(Gunzip::new())),
+            (Compression::Zstd, Some(unzstd)) => Codec::Zstd(Box::new(unzstd)),
+        };
+        self.state = State::Broken(Break {
+            class: Class::Garbage,
+            offset,
+            words: "what lies before cannot be read".into(),
+        });
+    }
+
     /// Whether a file with a damaged beginning has gzip members with records in them.
-    pub(super) fn is_gzip_further_on(
-        &mut self,
-        starts: &dyn Fn(&[u8]) -> bool,
-    ) -> io::Result<bool> {
-        self.input.want(SIZE)?;
+    pub(super) fn is_gzip_further_on(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> bool {
+        self.input.peek(SIZE);
         let mut trial = Codec::Gzip(Box::new(Gunzip::new()));
         let bytes = self.input.bytes();
-        Ok(!starts(bytes)
+        !starts(bytes)
             && memmem::find_iter(bytes, &gzip::MAGIC)
-                .any(|at| try_member(&mut trial, bytes.get(at..).unwrap_or_default(), starts)))
+                .any(|at| try_member(&mut trial, bytes.get(at..).unwrap_or_default(), starts))
     }
 
     /// After damage: what it was, and the offset where a member that begins a record was found again, if any.
@@ -39,7 +54,7 @@ impl<R: Read> Stream<R> {
             return Ok(None);
         };
         (self.start, self.end) = (0, 0);
-        if matches!(found.class, Class::Crc | Class::Isize) && self.is_member_next()? {
+        if matches!(found.class, Class::Crc | Class::Isize) && self.is_member_next() {
             let at = self.input.position();
             return Ok(Some((found, Some(at))));
         }
@@ -54,7 +69,7 @@ impl<R: Read> Stream<R> {
             let bytes = self.input.bytes();
             if let Some(at) = memmem::find(bytes, magic) {
                 self.input.consume(at);
-                self.input.want(TRIAL)?;
+                self.input.peek(TRIAL);
                 let bytes = self.input.bytes();
                 let bytes = bytes.get(..TRIAL).unwrap_or(bytes);
                 if try_member(&mut self.codec, bytes, starts) {
@@ -74,14 +89,14 @@ impl<R: Read> Stream<R> {
     }
 
     /// Whether another member follows at once, or the end of the file.
-    fn is_member_next(&mut self) -> io::Result<bool> {
-        self.input.want(16)?;
+    fn is_member_next(&mut self) -> bool {
+        self.input.peek(16);
         let bytes = self.input.bytes();
-        Ok(match self.codec {
+        match self.codec {
             Codec::Plain => false,
             Codec::Gzip(_) => bytes.is_empty() || gzip::head(bytes) != gzip::Head::No,
             Codec::Zstd(_) => bytes.is_empty() || zst::head(bytes) != zst::Head::No,
-        })
+        }
     }
 
     /// Goes back in a plain file, as far as its bytes were kept.

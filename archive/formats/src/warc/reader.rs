@@ -13,13 +13,14 @@ use crate::stream::{Compression, Next, Stream};
 use crate::warc::header::Header;
 use crate::warc::record::{End, Kind, Version};
 use crate::warc::resync::{self, Answer, Dialect, Found};
-use crate::zst::{self, Unzstd};
 
 mod begin;
 mod finish;
 mod record;
+mod resume;
 
 pub use record::Record;
+pub use resume::{Dictionary, Known};
 
 /// The most defects that are kept until somebody takes them.
 const KEPT: usize = 1000;
@@ -86,6 +87,8 @@ pub struct Reader<R> {
     ended: bool,
     /// The last record ended as it should, so that one begins here or the file is damaged.
     sure: bool,
+    /// Reading began somewhere in the file: what comes before the first record is no defect.
+    resumed: bool,
 }
 
 /// The record that is being read.
@@ -127,6 +130,7 @@ impl<R: Read> Reader<R> {
             omitted: 0,
             ended: false,
             sure: true,
+            resumed: false,
         }
     }
 
@@ -165,7 +169,7 @@ impl<R: Read> Reader<R> {
         words: String,
     ) -> Result<(), ReadError> {
         let action = self.options.policy.action(class);
-        if action == Action::Ignore {
+        if action == Action::Ignore || (self.resumed && self.found == 0) {
             return Ok(());
         }
         let record = match self.current {
@@ -391,25 +395,10 @@ impl<R: Read + Seek> Reader<R> {
     /// Goes to the offset that the options name, and reads as they say.
     pub fn open_with(mut source: R, options: Options) -> Result<Self, ReadError> {
         source.seek(SeekFrom::Start(0))?;
-        let mut first = Vec::new();
-        source.by_ref().take(8).read_to_end(&mut first)?;
-        let mut dictionary = None;
-        if let zst::Head::Skippable {
-            dictionary: true,
-            length,
-        } = zst::head(&first)
-            && usize::try_from(length).is_ok_and(|length| length <= zst::LARGEST_DICTIONARY)
-        {
-            let mut content = Vec::new();
-            source
-                .by_ref()
-                .take(u64::from(length))
-                .read_to_end(&mut content)?;
-            dictionary = Unzstd::with_dictionary(&content).ok();
-        }
+        let dictionary = Dictionary::read(&mut source)?;
         source.seek(SeekFrom::Start(options.offset))?;
         let mut reader = Self::with_options(source, options);
-        if let Some(unzstd) = dictionary {
+        if let Some(Dictionary(unzstd)) = dictionary {
             reader.stream.set_dictionary(unzstd);
         }
         Ok(reader)

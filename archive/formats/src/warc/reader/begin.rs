@@ -138,6 +138,10 @@ impl<R: Read> Reader<R> {
                     arc::Rigour::Anywhere
                 };
                 let line = bytes.get(..length).unwrap_or_default();
+                // Reading may have begun within a line, of which a part of the scheme is missing.
+                if self.resumed && self.stream.position() == 0 && !arc::has_usual_scheme(line) {
+                    return Ok(Start::Other);
+                }
                 return Ok(match arc::Line::parse_as(line, rigour) {
                     Some(line) => Start::Arc(Box::new(line), length + 1),
                     None => Start::Other,

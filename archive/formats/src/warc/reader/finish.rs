@@ -2,7 +2,7 @@
 //!
 //! Owns the facts that only the end gives. Does not search: what follows a wrong end is looked at by the next beginning.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use super::{ReadError, Reader};
 use crate::defect::Class;
@@ -29,8 +29,16 @@ impl<R: Read> Reader<R> {
         let trailer = self.trailer(is_arc)?;
         let is_regular = trailer.is_regular() || (is_arc && trailer.bytes() == Some(b"\n"));
         let is_plain = self.stream.compression() == Compression::Plain;
-        let follows = self.stream.fill()?;
-        let is_record = follows && self.at_start()?;
+        let mut is_blocked = false;
+        let mut follows = false;
+        let mut is_record = false;
+        match self.follows() {
+            Ok(found) => (follows, is_record) = found,
+            // A record that is whole does not depend on whether what follows it can be read: the next one meets that. In a
+            // compressed file it is whole only when its member has ended.
+            Err(_) if is_plain && is_regular => is_blocked = true,
+            Err(error) => return Err(error.into()),
+        }
         let position = self.stream.position();
         let offset = self.stream.offset();
         let end_of_member = self.stream.at_end_of_member();
@@ -58,7 +66,7 @@ impl<R: Read> Reader<R> {
             .current
             .as_ref()
             .is_some_and(|current| current.ended.is_some());
-        if !follows && !end_of_member && !is_closed {
+        if !follows && !end_of_member && !is_closed && !is_blocked {
             // The block has its length, and its member is damaged.
             self.recover_in_record()?;
             return Ok(self.close(false));
@@ -83,6 +91,12 @@ impl<R: Read> Reader<R> {
         Ok(self.close(true))
     }
 
+    /// Whether something follows, and whether that is a record.
+    fn follows(&mut self) -> io::Result<(bool, bool)> {
+        let follows = self.stream.fill()?;
+        Ok((follows, follows && self.at_start()?))
+    }
+
     /// The record is over.
     fn close(&mut self, complete: bool) -> Option<End> {
         let mut current = self.current.take()?;
@@ -105,8 +119,15 @@ impl<R: Read> Reader<R> {
     fn trailer(&mut self, is_arc: bool) -> Result<Trailer, ReadError> {
         let mut trailer = Trailer::default();
         let prescribed = if is_arc { 1 } else { 4 };
+        let is_plain = self.stream.compression() == Compression::Plain;
         loop {
-            while self.stream.fill()? {
+            loop {
+                match self.stream.fill() {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) if is_plain && trailer.length() >= prescribed => return Ok(trailer),
+                    Err(error) => return Err(error.into()),
+                }
                 let bytes = self.stream.bytes();
                 let count = bytes
                     .iter()
@@ -122,7 +143,7 @@ impl<R: Read> Reader<R> {
             if trailer.length() >= prescribed || !self.stream.at_end_of_member() {
                 return Ok(trailer);
             }
-            if self.stream.compression() == Compression::Plain {
+            if is_plain {
                 return Ok(trailer);
             }
             let ended = self.stream.member().end;

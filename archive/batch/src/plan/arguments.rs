@@ -1,0 +1,158 @@
+//! The arguments of a built-in job, read strictly.
+//!
+//! Owns what is wrong with them: unknown, there twice, missing, or no value of their kind. Does not know what a job does
+//! with them.
+
+use archive_formats::date::{Fill, InvalidDate, Precision, Reading, Stamp, WarcDate};
+use regex::bytes::Regex;
+
+use super::{InvalidJob, JobInfo};
+
+/// Every argument of a job has its value.
+pub(super) struct Arguments {
+    values: Vec<(&'static str, String)>,
+}
+
+/// An expression that the whole of a text must match.
+#[derive(Clone, Debug)]
+pub(super) struct Whole(Option<Regex>);
+
+impl Whole {
+    /// Whether all of it matches.
+    pub(super) fn is_match(&self, text: impl AsRef<[u8]>) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|expression| expression.is_match(text.as_ref()))
+    }
+
+    /// Whether everything matches.
+    pub(super) fn is_everything(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Arguments {
+    pub(super) fn read(
+        info: &'static JobInfo,
+        given: &[(String, String)],
+    ) -> Result<Self, InvalidJob> {
+        for (at, (name, _)) in given.iter().enumerate() {
+            if !info.arguments.iter().any(|argument| argument.name == name) {
+                return Err(wrong(name, unknown(info)));
+            }
+            if given.iter().take(at).any(|(before, _)| before == name) {
+                return Err(wrong(name, "it is given twice".to_owned()));
+            }
+        }
+        let mut values = Vec::new();
+        for argument in info.arguments {
+            let value = given.iter().find(|(name, _)| name == argument.name);
+            let value = match (value, argument.default) {
+                (Some((_, value)), _) => value.clone(),
+                (None, Some(default)) => default.to_owned(),
+                (None, None) => {
+                    return Err(InvalidJob::Missing {
+                        job: info.name,
+                        argument: argument.name,
+                        about: argument.about,
+                    });
+                }
+            };
+            values.push((argument.name, value));
+        }
+        Ok(Self { values })
+    }
+
+    /// The value as it was given, or its default.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.values
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or("", |(_, value)| value)
+    }
+
+    /// One of some words.
+    pub(super) fn choice<T: Clone>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Result<T, InvalidJob> {
+        let given = self.text(name);
+        if let Some((_, value)) = choices.iter().find(|(word, _)| *word == given) {
+            return Ok(value.clone());
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        Err(wrong(
+            name,
+            format!("{given:?} is none of {}", words.join(", ")),
+        ))
+    }
+
+    /// A regular expression that the whole of something must match.
+    pub(super) fn expression(&self, name: &str) -> Result<Whole, InvalidJob> {
+        let given = self.text(name);
+        if matches!(given, ".*" | "") {
+            return Ok(Whole(None));
+        }
+        let invalid = |error: regex::Error| wrong(name, error.to_string());
+        // Alone first: what is no expression shall not become one by what is put around it.
+        Regex::new(given).map_err(invalid)?;
+        let whole = Regex::new(&format!(r"\A(?:{given})\z")).map_err(invalid)?;
+        Ok(Whole(Some(whole)))
+    }
+
+    /// A moment: a date as WARC has it, or 14 digits.
+    pub(super) fn moment(&self, name: &str) -> Result<WarcDate, InvalidJob> {
+        let given = self.text(name).trim();
+        WarcDate::read(given, Reading::Lenient).map_err(|error| no_date(name, given, error))
+    }
+
+    /// One end of a span of time, to the second: 1 to 14 digits, filled up to that end, or a date as WARC has it. Empty:
+    /// no end.
+    pub(super) fn end_of_span(&self, name: &str, fill: Fill) -> Result<Option<Stamp>, InvalidJob> {
+        let given = self.text(name).trim();
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let date = WarcDate::read(given, Reading::Lenient);
+        let digits: String = given.chars().filter(|c| *c != '-').collect();
+        let stamp = match date {
+            // A day, a month or a year are spans themselves.
+            Ok(date) if date.precision() > Precision::Day => Ok(date.stamp()),
+            Ok(_) | Err(_) => Stamp::from_query(&digits, fill),
+        };
+        stamp.map(Some).map_err(|error| no_date(name, given, error))
+    }
+}
+
+/// An argument that is wrong.
+pub(super) fn wrong(argument: &str, reason: String) -> InvalidJob {
+    InvalidJob::Argument {
+        argument: argument.to_owned(),
+        reason,
+    }
+}
+
+fn no_date(argument: &str, given: &str, error: InvalidDate) -> InvalidJob {
+    wrong(
+        argument,
+        format!("{given:?}: {error}; write it as 20161231235959 or 2016-12-31T23:59:59Z"),
+    )
+}
+
+fn unknown(info: &JobInfo) -> String {
+    let names: Vec<&str> = info
+        .arguments
+        .iter()
+        .map(|argument| argument.name)
+        .collect();
+    if names.is_empty() {
+        format!("the job {} has no arguments", info.name)
+    } else {
+        format!(
+            "the job {} has the arguments {}",
+            info.name,
+            names.join(", ")
+        )
+    }
+}

@@ -1,0 +1,147 @@
+//! Lines of an index for what was not stored again: the annotations of a deduplicator in crawl logs.
+//!
+//! Each says where the record lies that has the content: `duplicate:"file,offset[,timestamp]"`, or without quotes as
+//! older ones have it. What names no file, such as `duplicate:digest`, is a revisit record of its own and no line here.
+
+use std::io::Read;
+
+use archive_formats::cdx::{Capture, Format};
+use archive_formats::date::{Reading, Stamp, WarcDate};
+use archive_formats::surt::UrlKey;
+use archive_formats::warc::{End, Record};
+
+use super::arguments::Arguments;
+use super::crawl_log::{each_line, is_crawl_log};
+use super::extract_cdx::Form;
+use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
+use crate::control::Control;
+use crate::job::{File, Job, JobError, Reads, Sink};
+
+pub(super) const INFO: JobInfo = JobInfo {
+    name: "dedup-cdx",
+    about: "Makes index lines from the crawl logs of files with the metadata of crawls: one for each duplicate that was not \
+            stored again, at the time of its capture, for the record that has its content.",
+    output: "a CDX line",
+    arguments: &[Argument {
+        name: "format",
+        about: "cdxj, cdx11 or cdx9",
+        default: Some("cdxj"),
+    }],
+    reduce: Reduce::Sort,
+};
+
+#[derive(Debug)]
+struct DedupCdx(Form);
+
+pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    let form = arguments.choice(
+        "format",
+        &[
+            ("cdxj", Form::usual(Format::Cdxj)),
+            ("cdx11", Form::usual(Format::cdx11())),
+            ("cdx9", Form::usual(Format::cdx9())),
+        ],
+    )?;
+    Ok(Box::new(DedupCdx(form)))
+}
+
+impl Plan for DedupCdx {
+    fn reduce(&self) -> Reduce {
+        self.0.reduce()
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Finding(&self.0)))
+    }
+}
+
+struct Finding<'a>(&'a Form);
+
+impl Job for Finding<'_> {
+    fn reads(&self) -> Reads {
+        Reads::Records
+    }
+
+    fn begin(&mut self, _file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+        self.0.begin(out)
+    }
+
+    fn record(
+        &mut self,
+        mut record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        if !is_crawl_log(&record) {
+            return Ok(record.end()?);
+        }
+        let mut unread = 0_u64;
+        let mut first = None;
+        each_line(&mut record, |line| {
+            match capture(&String::from_utf8_lossy(line)) {
+                Ok(Some(capture)) => self.0.write(&capture, out),
+                Ok(None) => Ok(()),
+                Err(why) => {
+                    unread += 1;
+                    first.get_or_insert(why);
+                    Ok(())
+                }
+            }
+        })?;
+        match first {
+            None => Ok(record.end()?),
+            Some(why) => Err(JobError::Failed(format!(
+                "{unread} lines name a duplicate and cannot be read, the first: {why}"
+            ))),
+        }
+    }
+}
+
+/// What a line of a crawl log says of a duplicate; nothing when it says nothing, or why it cannot be read.
+fn capture(line: &str) -> Result<Option<Capture>, String> {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let Some(origin) = columns
+        .get(11..)
+        .into_iter()
+        .flatten()
+        .find_map(|column| origin(column))
+    else {
+        return Ok(None);
+    };
+    let shown = || line.chars().take(200).collect::<String>();
+    let (file, offset) = origin.ok_or_else(|| format!("no file and offset in {:?}", shown()))?;
+    let column = |number: usize| columns.get(number).copied().unwrap_or("-");
+    let value = |number: usize| Some(column(number)).filter(|value| *value != "-");
+    let began = column(8).get(..14).and_then(|digits| digits.parse().ok());
+    let logged = || Some(WarcDate::read(column(0), Reading::Lenient).ok()?.stamp());
+    let time: Stamp = began
+        .or_else(logged)
+        .ok_or_else(|| format!("no time in {:?}", shown()))?;
+    let url = column(3);
+    let mut capture = Capture::new(UrlKey::of(url).as_str(), time);
+    capture.original = Some(url.to_owned());
+    capture.mime = value(6).map(str::to_owned);
+    capture.status = value(1).and_then(|status| status.parse().ok());
+    capture.digest = value(9).map(str::to_owned);
+    capture.offset = Some(offset);
+    capture.file = Some(file);
+    Ok(Some(capture))
+}
+
+/// The file and the offset that an annotation names: nothing when there is no such annotation, `Some(None)` when there is
+/// one that cannot be read.
+fn origin(annotations: &str) -> Option<Option<(String, u64)>> {
+    if let Some((_, rest)) = annotations.split_once("duplicate:\"") {
+        let named = rest.split_once('"').map(|(named, _)| named);
+        return Some(named.and_then(file_and_offset));
+    }
+    let (_, named) = annotations.split_once("duplicate:")?;
+    // A word such as `digest` names no file.
+    file_and_offset(named).map(Some)
+}
+
+fn file_and_offset(named: &str) -> Option<(String, u64)> {
+    let mut parts = named.split(',');
+    let file = parts.next().filter(|file| !file.is_empty())?;
+    let offset = parts.next()?.parse().ok()?;
+    Some((file.to_owned(), offset))
+}

@@ -1,0 +1,174 @@
+//! A line of an index for each capture.
+//!
+//! Lines are made as `holdfast cdx` makes them, and sorted as it sorts them. A header line sorts before all others, and
+//! stands once: forms that have one are reduced to different lines.
+
+use std::io::Read;
+
+use archive_formats::cdx::{Capture, Format, extract, extract_with_digest};
+use archive_formats::digest::Algorithm;
+use archive_formats::warc::{End, Kind, Record};
+
+use super::arguments::Arguments;
+use super::view::LONGEST_LINE;
+use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
+use crate::control::Control;
+use crate::job::{File, Job, JobError, Reads, Sink};
+
+pub(super) const INFO: JobInfo = JobInfo {
+    name: "extract-cdx",
+    about: "Makes a sorted index of the captures in the files: the lines that `holdfast cdx` makes of the same files. The \
+            two NetarchiveSuite forms are of HTTP responses only.",
+    output: "a CDX line",
+    arguments: &[Argument {
+        name: "format",
+        about: "cdxj, cdx11, cdx9, netarchivesuite (A e b m n g v) or netarchivesuite-md5 (A e b m n g v c)",
+        default: Some("cdxj"),
+    }],
+    reduce: Reduce::Sort,
+};
+
+/// A form of lines.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    format: Format,
+    kind: FormKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FormKind {
+    Usual,
+    NetarchiveSuite { md5: bool },
+}
+
+impl Form {
+    /// A form that index tools read.
+    pub(super) fn usual(format: Format) -> Self {
+        Self {
+            format,
+            kind: FormKind::Usual,
+        }
+    }
+
+    fn netarchive_suite(md5: bool) -> Self {
+        Self {
+            format: Format::netarchive_suite(md5),
+            kind: FormKind::NetarchiveSuite { md5 },
+        }
+    }
+
+    /// How lines of many files become one index.
+    pub(super) fn reduce(&self) -> Reduce {
+        if self.format.header().is_some() {
+            Reduce::Unique
+        } else {
+            Reduce::Sort
+        }
+    }
+
+    /// Writes the header line, if the form has one.
+    pub(super) fn begin(&self, out: &mut dyn Sink) -> Result<(), JobError> {
+        if let Some(header) = self.format.header() {
+            out.write(format!("{header}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes one line.
+    pub(super) fn write(&self, capture: &Capture, out: &mut dyn Sink) -> Result<(), JobError> {
+        let mut line = self.format.write(capture);
+        line.push('\n');
+        if line.len() > LONGEST_LINE {
+            return Err(JobError::Failed(format!(
+                "not in the index: its line would have {} bytes",
+                line.len()
+            )));
+        }
+        Ok(out.write(line.as_bytes())?)
+    }
+}
+
+#[derive(Debug)]
+struct ExtractCdx(Form);
+
+pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    let form = arguments.choice(
+        "format",
+        &[
+            ("cdxj", Form::usual(Format::Cdxj)),
+            ("cdx11", Form::usual(Format::cdx11())),
+            ("cdx9", Form::usual(Format::cdx9())),
+            ("netarchivesuite", Form::netarchive_suite(false)),
+            ("netarchivesuite-md5", Form::netarchive_suite(true)),
+        ],
+    )?;
+    Ok(Box::new(ExtractCdx(form)))
+}
+
+impl Plan for ExtractCdx {
+    fn reduce(&self) -> Reduce {
+        self.0.reduce()
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Extracting {
+            form: &self.0,
+            file: String::new(),
+        }))
+    }
+}
+
+struct Extracting<'a> {
+    form: &'a Form,
+    file: String,
+}
+
+impl Job for Extracting<'_> {
+    fn reads(&self) -> Reads {
+        Reads::Records
+    }
+
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+        file.name.as_str().clone_into(&mut self.file);
+        self.form.begin(out)
+    }
+
+    fn record(
+        &mut self,
+        record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        let extracted = match self.form.kind {
+            FormKind::Usual => extract(record, &self.file)?,
+            FormKind::NetarchiveSuite { md5 } => {
+                let url = super::view::url(&record).to_ascii_lowercase();
+                let is_http = url.starts_with("http://") || url.starts_with("https://");
+                if record.kind() != Kind::Response || !is_http {
+                    return Ok(record.end()?);
+                }
+                let address = record.header().text_of("WARC-IP-Address");
+                let address = address.map(|address| address.trim().to_owned());
+                let mut extracted = if md5 {
+                    extract_with_digest(record, &self.file, Algorithm::Md5)?
+                } else {
+                    extract(record, &self.file)?
+                };
+                if let Some(capture) = &mut extracted.capture {
+                    // What this form has always had: the length of the block.
+                    capture.length = Some(extracted.end.block_length);
+                    capture
+                        .extra
+                        .extend(address.map(|address| ("e".to_owned(), address)));
+                }
+                extracted
+            }
+        };
+        if let Some(capture) = &extracted.capture {
+            self.form.write(capture, out)?;
+        }
+        match extracted.omitted {
+            Some(why) => Err(JobError::Failed(format!("not in the index: {why}"))),
+            None => Ok(extracted.end),
+        }
+    }
+}

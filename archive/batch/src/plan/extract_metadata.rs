@@ -1,0 +1,88 @@
+//! What the metadata files of crawls hold: reports, logs, settings, as they were stored.
+
+use std::io::Read;
+
+use archive_formats::warc::{End, Record};
+
+use super::arguments::{Arguments, Whole};
+use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
+use crate::control::Control;
+use crate::job::{Job, JobError, Reads, Sink};
+
+pub(super) const INFO: JobInfo = JobInfo {
+    name: "extract-metadata",
+    about: "Gives the bodies of metadata and resource records, byte for byte and one after the other; of ARC files those \
+            that are no answers over HTTP.",
+    output: "the bytes of a record",
+    arguments: &[
+        Argument {
+            name: "url",
+            about: "a regular expression that the whole URL of a record must match",
+            default: Some(".*"),
+        },
+        Argument {
+            name: "mime",
+            about: "a regular expression that its whole media type must match, such as text/plain",
+            default: Some(".*"),
+        },
+    ],
+    reduce: Reduce::Concatenate,
+};
+
+/// How much is written at once.
+const PIECE: usize = 64 * 1024;
+
+#[derive(Debug)]
+struct ExtractMetadata {
+    url: Whole,
+    mime: Whole,
+}
+
+pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    Ok(Box::new(ExtractMetadata {
+        url: arguments.expression("url")?,
+        mime: arguments.expression("mime")?,
+    }))
+}
+
+impl Plan for ExtractMetadata {
+    fn reduce(&self) -> Reduce {
+        INFO.reduce
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Extracting(self)))
+    }
+}
+
+struct Extracting<'a>(&'a ExtractMetadata);
+
+impl Job for Extracting<'_> {
+    fn reads(&self) -> Reads {
+        Reads::Records
+    }
+
+    fn record(
+        &mut self,
+        mut record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        let mime = view::media(&record).map(|media| media.essence);
+        let is_wanted = view::is_document(&record)
+            && self.0.url.is_match(view::url(&record))
+            && self.0.mime.is_match(mime.unwrap_or_default());
+        if is_wanted {
+            let mut piece = vec![0; PIECE];
+            loop {
+                let count = record
+                    .read(&mut piece)
+                    .map_err(|error| JobError::Read(error.into()))?;
+                if count == 0 {
+                    break;
+                }
+                out.write(piece.get(..count).unwrap_or_default())?;
+            }
+        }
+        Ok(record.end()?)
+    }
+}

@@ -1,0 +1,96 @@
+//! How many responses and resources of each media type there are, and how large.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use archive_formats::warc::{End, Kind, Record};
+
+use super::{JobInfo, Plan, Reduce, view};
+use crate::control::Control;
+use crate::job::{Job, JobError, Reads, Sink};
+
+pub(super) const INFO: JobInfo = JobInfo {
+    name: "mime-statistics",
+    about: "Counts responses and resources by media type, as servers name it, and adds up the bytes of their bodies as they \
+            are stored.",
+    output: "MIME TAB COUNT TAB BYTES; - where no type is named",
+    arguments: &[],
+    reduce: Reduce::Sum,
+};
+
+/// So many types are held at once; more are written in between, and added up by the reduce step.
+const MOST_TYPES: usize = 10_000;
+
+/// The most bytes of a type that are looked at.
+const LONGEST_TYPE: usize = 200;
+
+#[derive(Debug)]
+pub(super) struct MimeStatistics;
+
+impl Plan for MimeStatistics {
+    fn reduce(&self) -> Reduce {
+        INFO.reduce
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Counting::default()))
+    }
+}
+
+#[derive(Default)]
+struct Counting {
+    types: BTreeMap<String, (u64, u64)>,
+}
+
+impl Counting {
+    fn write(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+        for (mime, (count, bytes)) in std::mem::take(&mut self.types) {
+            out.write(format!("{mime}\t{count}\t{bytes}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+impl Job for Counting {
+    fn reads(&self) -> Reads {
+        Reads::Records
+    }
+
+    fn record(
+        &mut self,
+        mut record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        if !matches!(record.kind(), Kind::Response | Kind::Resource) {
+            return Ok(record.end()?);
+        }
+        let mut head_length = 0;
+        let media = if view::is_answer(&record) {
+            let head = view::head(&mut record)?;
+            head_length = head.raw().len() as u64;
+            view::media_of(&head)
+        } else {
+            view::media(&record)
+        };
+        let end = record.end()?;
+        let mut mime = view::field(&media.map(|media| media.essence).unwrap_or_default());
+        let length = (0..=LONGEST_TYPE.min(mime.len())).rev();
+        mime.truncate(
+            length
+                .into_iter()
+                .find(|at| mime.is_char_boundary(*at))
+                .unwrap_or(0),
+        );
+        let (count, bytes) = self.types.entry(mime).or_default();
+        *count = count.saturating_add(1);
+        *bytes = bytes.saturating_add(end.block_length.saturating_sub(head_length));
+        if self.types.len() >= MOST_TYPES {
+            self.write(out)?;
+        }
+        Ok(end)
+    }
+
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+        self.write(out)
+    }
+}

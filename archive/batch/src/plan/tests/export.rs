@@ -1,0 +1,133 @@
+//! Records in a new file.
+
+use std::io::Read as _;
+
+use archive_formats::warc::{Compression, Reader, Version, validate};
+
+use super::crawl::{files, page};
+use super::*;
+
+/// The records of an exported file: header and block.
+fn exported(bytes: &[u8]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
+    let mut reader = Reader::new(bytes);
+    let mut records = Vec::new();
+    while let Some(mut record) = reader.next_record().unwrap() {
+        let mut block = Vec::new();
+        record.read_to_end(&mut block).unwrap();
+        records.push((record.kind(), record.header().raw().to_vec(), block));
+        let end = record.end().unwrap();
+        assert!(end.complete && end.length.is_some() && end.defects.is_empty());
+    }
+    assert!(records.is_empty() || reader.compression() == Compression::Gzip);
+    records
+}
+
+fn export(arguments: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
+    let (bytes, failures) = run("export", arguments, files);
+    assert_eq!(failures, [], "{arguments:?}");
+    let records = exported(&bytes);
+    // The same records are written byte for byte again.
+    assert!(run("export", arguments, files).0 == bytes);
+    records
+}
+
+#[test]
+fn records_are_copied_as_they_stand() {
+    let (warc, arc) = files();
+    let files = [("b.warc.gz", warc.as_slice()), ("c.arc", &arc)];
+    let original = exported(&warc);
+    let all = export(&[], &files);
+    assert_eq!(all.len(), 1 + 5 + 1 + 2);
+    assert_eq!(all[1..6], original[1..]);
+    assert_eq!((all[0].0, all[6].0), (Kind::Warcinfo, Kind::Warcinfo));
+    let said = String::from_utf8(all[0].2.clone()).unwrap();
+    assert!(said.contains("records of b.warc.gz (BLAKE3 "), "{said}");
+    for (arguments, wanted) in [
+        (&[("url", "https?://.*")][..], &[1, 2, 3][..]),
+        (&[("mime", "text/html")], &[1, 3]),
+        (
+            &[("mime", "text/.*"), ("url", ".*a\\.example\\.org.*")],
+            &[3, 4],
+        ),
+        (&[("from", "2026")], &[1, 2, 3, 4, 5]),
+        (&[("from", "2027")], &[]),
+        (&[("to", "2025")], &[]),
+        (
+            &[("from", "20261121191409"), ("to", "2026-11-21")],
+            &[1, 2, 3, 4, 5],
+        ),
+        (&[("url", "nothing")], &[]),
+    ] {
+        let records = export(arguments, &files[..1]);
+        let expected: Vec<_> = wanted.iter().map(|at| original[*at].clone()).collect();
+        assert_eq!(
+            records.get(1..).unwrap_or_default(),
+            expected,
+            "{arguments:?}"
+        );
+        assert_eq!(records.is_empty(), wanted.is_empty());
+    }
+}
+
+#[test]
+fn records_of_arc_files_become_warc_records() {
+    let (_, arc) = files();
+    let (bytes, failures) = run("export", &[], &[("c.arc", &arc)]);
+    assert_eq!(failures, []);
+    let records = exported(&bytes);
+    let (kind, header, block) = &records[1];
+    assert_eq!((*kind, block), (Kind::Response, &page("three")));
+    let header = String::from_utf8(header.clone()).unwrap();
+    for line in [
+        "WARC/1.1\r\n",
+        "WARC-Target-URI: http://c.example.org/\r\n",
+        "WARC-Date: 2008-04-30T20:48:25Z\r\n",
+        "WARC-IP-Address: 192.0.2.9\r\n",
+        "Content-Type: application/http; msgtype=response\r\n",
+        "WARC-Record-ID: <urn:uuid:",
+    ] {
+        assert!(header.contains(line), "{header}");
+    }
+    let (kind, header, block) = &records[2];
+    assert_eq!((*kind, block.as_slice()), (Kind::Resource, &b"x"[..]));
+    assert!(String::from_utf8_lossy(header).contains("Content-Type: text/dns\r\n"));
+    // By the letter of the standard.
+    let mut reader = Reader::new(bytes.as_slice());
+    let mut ids = std::collections::BTreeSet::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        assert_eq!(record.version(), Version::Warc1_1);
+        ids.insert(record.header().uri("WARC-Record-ID").unwrap().into_owned());
+        let (kind, version) = (record.kind(), record.version());
+        let header = record.header().clone();
+        let end = record.end().unwrap();
+        assert_eq!(validate(kind, version, &header, &end), []);
+    }
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn a_record_that_is_not_whole_is_not_exported() {
+    let (warc, _) = files();
+    let whole = exported(&warc);
+    for cut in [1, 100, 300] {
+        let (bytes, failures) = run("export", &[], &[("a.warc.gz", &warc[..warc.len() - cut])]);
+        let records = exported(&bytes);
+        assert!(records.len() > 1 && records.len() < 1 + 5);
+        assert_eq!(records[1..], whole[1..records.len()]);
+        assert!(
+            failures
+                .iter()
+                .any(|failure| failure.reason.starts_with("not exported"))
+        );
+    }
+}
+
+#[test]
+fn a_record_that_is_larger_than_what_is_held_is_exported() {
+    let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();
+    let mut dice = Dice(5);
+    block.extend((0..9 << 20).map(|_| u8::try_from(dice.roll(256)).unwrap()));
+    let bytes = plain(&[(Kind::Response, "http://a/", HTTP, &block)]);
+    let records = export(&[("mime", "text/html")], &[("a.warc", &bytes)]);
+    assert!(records[1].2 == block);
+}

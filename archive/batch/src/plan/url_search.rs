@@ -1,0 +1,88 @@
+//! Where captures of URLs lie.
+
+use std::io::Read;
+
+use archive_formats::cdx::{Format, extract};
+use archive_formats::warc::{End, Record};
+
+use super::arguments::{Arguments, Whole, wrong};
+use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
+use crate::control::Control;
+use crate::job::{File, Job, JobError, Reads, Sink};
+
+pub(super) const INFO: JobInfo = JobInfo {
+    name: "url-search",
+    about: "Finds the captures of URLs that match an expression.",
+    output: "TIMESTAMP URL STATUS MIME FILE OFFSET, with blanks between; what is not known is -",
+    arguments: &[Argument {
+        name: "url",
+        about: "a regular expression that the whole URL must match",
+        default: None,
+    }],
+    reduce: Reduce::Concatenate,
+};
+
+/// The letters of such a line.
+const LEGEND: &str = " CDX b a s m g V";
+
+#[derive(Debug)]
+struct UrlSearch {
+    url: Whole,
+    format: Format,
+}
+
+pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    let format = Format::sniff(LEGEND).map_err(|error| wrong("url", error.to_string()))?;
+    Ok(Box::new(UrlSearch {
+        url: arguments.expression("url")?,
+        format,
+    }))
+}
+
+impl Plan for UrlSearch {
+    fn reduce(&self) -> Reduce {
+        INFO.reduce
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Searching {
+            plan: self,
+            file: String::new(),
+        }))
+    }
+}
+
+struct Searching<'a> {
+    plan: &'a UrlSearch,
+    file: String,
+}
+
+impl Job for Searching<'_> {
+    fn reads(&self) -> Reads {
+        Reads::Records
+    }
+
+    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), JobError> {
+        file.name.as_str().clone_into(&mut self.file);
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        if !self.plan.url.is_match(view::url(&record)) {
+            return Ok(record.end()?);
+        }
+        let extracted = extract(record, &self.file)?;
+        if let Some(capture) = &extracted.capture {
+            out.write(self.plan.format.write(capture).as_bytes())?;
+            out.write(b"\n")?;
+        }
+        match extracted.omitted {
+            Some(why) => Err(JobError::Failed(why)),
+            None => Ok(extracted.end),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What several jobs look at in a record: its URL, its time, its type, the page in it.
+//!
+//! Owns the limits of what is held of a page. Does not know what a job does with it.
+
+use std::io::Read;
+
+use archive_formats::date::{Reading, Stamp, WarcDate};
+use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Note};
+use archive_formats::warc::{Kind, Record};
+
+use crate::job::JobError;
+
+/// The longest head of an HTTP message that is read.
+pub(super) const HEAD_LIMIT: usize = 1 << 20;
+
+/// The most of a body that is held, once its encodings are undone.
+pub(super) const LARGEST_PAGE: u64 = 16 << 20;
+
+/// The longest line that a job writes for something to sort, or reads.
+pub(super) const LONGEST_LINE: usize = 1 << 20;
+
+/// What the record is of; empty when it says nothing.
+pub(super) fn url<R: Read>(record: &Record<'_, R>) -> String {
+    let url = record.header().uri("WARC-Target-URI");
+    url.unwrap_or_default().into_owned()
+}
+
+/// When it was made, if it says so.
+pub(super) fn time<R: Read>(record: &Record<'_, R>) -> Option<Stamp> {
+    let date = record.header().text_of("WARC-Date")?;
+    let date = WarcDate::read(date.trim(), Reading::Lenient).ok()?;
+    Some(date.stamp())
+}
+
+/// The type of its block.
+pub(super) fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
+    MediaType::read(&record.header().get("Content-Type")?)
+}
+
+/// Whether an answer of a server over HTTP is in it.
+pub(super) fn is_answer<R: Read>(record: &Record<'_, R>) -> bool {
+    matches!(record.kind(), Kind::Response | Kind::Revisit)
+        && media(record).is_some_and(|media| media.essence == "application/http")
+}
+
+/// Whether its block is a document, and no message: metadata, a resource, what an ARC file has of other schemes.
+pub(super) fn is_document<R: Read>(record: &Record<'_, R>) -> bool {
+    match record.kind() {
+        Kind::Metadata | Kind::Resource => true,
+        Kind::Response => !is_answer(record),
+        _ => false,
+    }
+}
+
+/// As a field of a line: blanks and control characters are escaped.
+pub(super) fn field(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut field = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_whitespace() || c.is_control() {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                // Writing to a string cannot fail.
+                let _ok = write!(field, "%{byte:02X}").is_ok();
+            }
+        } else {
+            field.push(c);
+        }
+    }
+    if field.is_empty() {
+        field.push('-');
+    }
+    field
+}
+
+/// The head of an answer.
+pub(super) fn head<R: Read>(record: &mut Record<'_, R>) -> Result<Head, JobError> {
+    Head::read(record, HEAD_LIMIT).map_err(|error| match error {
+        HeadError::Io(error) => JobError::Read(error.into()),
+        error @ HeadError::TooLarge { .. } => JobError::Failed(error.to_string()),
+    })
+}
+
+/// The type that a server gave to its answer.
+pub(super) fn media_of(head: &Head) -> Option<MediaType> {
+    head.get("Content-Type").and_then(MediaType::read)
+}
+
+/// The body of a successful answer.
+pub(super) struct Page {
+    /// Where it is from.
+    pub(super) url: String,
+    /// When it was fetched; 14 digits, or nothing.
+    pub(super) timestamp: String,
+    /// What the server said it is.
+    pub(super) media: MediaType,
+    /// Its bytes without encodings, as far as they could be had.
+    pub(super) bytes: Vec<u8>,
+    /// Why they are not all of it.
+    pub(super) flaw: Option<String>,
+}
+
+/// The page in a record, if it is the answer to a request that went well (status 200) and of a type that is wanted.
+pub(super) fn page<R: Read>(
+    record: &mut Record<'_, R>,
+    is_wanted: impl Fn(&MediaType) -> bool,
+) -> Result<Option<Page>, JobError> {
+    if record.kind() != Kind::Response || !is_answer(record) {
+        return Ok(None);
+    }
+    let url = url(record);
+    let timestamp = time(record).map_or_else(String::new, |time| time.to_string());
+    let is_segment = record.header().get("WARC-Segment-Number").is_some();
+    let head = head(record)?;
+    let Some(media) =
+        media_of(&head).filter(|media| head.status() == Some(200) && is_wanted(media))
+    else {
+        return Ok(None);
+    };
+    let limits = Limits {
+        output: LARGEST_PAGE + 1,
+        ..Limits::default()
+    };
+    let mut bytes = Vec::new();
+    let mut body = Body::decoded(&head, record, limits);
+    let read = body.by_ref().take(LARGEST_PAGE + 1).read_to_end(&mut bytes);
+    let mut flaw = None;
+    if let Err(error) = read {
+        match BodyError::of(&error) {
+            Some(error) => flaw = Some(error.to_string()),
+            None => return Err(JobError::Read(error.into())),
+        }
+    }
+    for note in body.notes() {
+        if let Note::LeftCoded(name) = note {
+            return Err(JobError::Failed(format!(
+                "the body is encoded as {name:?}, which nobody can undo here"
+            )));
+        }
+    }
+    if bytes.len() as u64 > LARGEST_PAGE {
+        bytes.truncate(usize::try_from(LARGEST_PAGE).unwrap_or(usize::MAX));
+        flaw = Some(format!(
+            "only the first {} MiB of the body were read",
+            LARGEST_PAGE >> 20
+        ));
+    }
+    if is_segment {
+        flaw.get_or_insert_with(|| {
+            "only this segment of the body was read: the others are in other records".to_owned()
+        });
+    }
+    Ok(Some(Page {
+        url,
+        timestamp,
+        media,
+        bytes,
+        flaw,
+    }))
+}

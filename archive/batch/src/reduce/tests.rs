@@ -1,0 +1,220 @@
+//! Reduce steps: any pieces, any memory, any order of ties, lines of any kind.
+
+use super::*;
+
+/// Gives what it has in pieces of some bytes.
+struct Drip<'a>(&'a [u8], usize);
+
+impl Read for Drip<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut piece = self.0.get(..self.1).unwrap_or(self.0);
+        let count = piece.read(buffer)?;
+        self.0 = &self.0[count..];
+        Ok(count)
+    }
+}
+
+fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Vec<u8>, String> {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut out = Vec::new();
+    let result = reduce_within(
+        kind,
+        &mut Drip(input, piece),
+        &mut out,
+        scratch.path(),
+        &Control::default(),
+        memory,
+    );
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+    result.map(|()| out).map_err(|error| error.to_string())
+}
+
+fn check(kind: Reduce, input: &[u8], expected: &[u8]) {
+    for piece in [1, 2, 3, 7, 1000] {
+        for memory in [0, 1, 50, 500, MEMORY] {
+            let out = reduced(kind, input, piece, memory);
+            let shown = out.as_ref().map(|out| String::from_utf8_lossy(out));
+            assert_eq!(
+                out.as_deref(),
+                Ok(expected),
+                "{kind} {piece} {memory}: {shown:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    for kind in [
+        Reduce::Concatenate,
+        Reduce::Sort,
+        Reduce::Unique,
+        Reduce::Sum,
+    ] {
+        check(kind, b"", b"");
+    }
+}
+
+#[test]
+fn bytes_stay_as_they_are_and_lines_are_sorted() {
+    check(
+        Reduce::Concatenate,
+        b"b\n\xff\0a\nno end",
+        b"b\n\xff\0a\nno end",
+    );
+    check(
+        Reduce::Sort,
+        b"b\na\n\na\nab\n c\nb",
+        b"\n c\na\na\nab\nb\nb\n",
+    );
+    check(Reduce::Unique, b"b\na\n\na\nab\n c\nb", b"\n c\na\nab\nb\n");
+    // The header line of a form comes first, and once.
+    check(
+        Reduce::Unique,
+        b" CDX N b\norg,b)/ 2\n CDX N b\norg,a)/ 1\n",
+        b" CDX N b\norg,a)/ 1\norg,b)/ 2\n",
+    );
+}
+
+#[test]
+fn numbers_of_each_key_are_added_up_in_any_order() {
+    let lines = [
+        "b\t1\t10", "a\t7\t0", "b\t2\t20", "\t1", "a x\t3", "a\t00\t5", "b\t0\t0", "\t2",
+    ];
+    let expected = b"\t3\na\t7\t5\na x\t3\nb\t3\t30\n";
+    let mut order: Vec<usize> = (0..lines.len()).collect();
+    // Every rotation, forwards and backwards.
+    for turn in 0..lines.len() {
+        order.rotate_left(1);
+        for reversed in [false, true] {
+            let mut order = order.clone();
+            if reversed {
+                order.reverse();
+            }
+            let input: String = order.iter().map(|at| format!("{}\n", lines[*at])).collect();
+            check(Reduce::Sum, input.as_bytes(), expected);
+            assert!(turn < lines.len());
+        }
+    }
+    let most = u128::MAX - 1;
+    check(
+        Reduce::Sum,
+        format!("a\t{most}\na\t1").as_bytes(),
+        format!("a\t{}\n", u128::MAX).as_bytes(),
+    );
+}
+
+#[test]
+fn a_line_that_cannot_be_added_is_named() {
+    for (input, says) in [
+        ("a\t1\nno number\n", "line 2"),
+        ("a\t1\na\t\n", "line 2"),
+        ("a\t-1\n", "line 1"),
+        ("a\t+1\n", "line 1"),
+        ("a\t1.5\n", "line 1"),
+        ("a\t1\t\n", "line 1"),
+        ("a\n", "line 1"),
+        ("\n", "line 1"),
+        ("a\t1\na\t1\t2\n", "as many numbers"),
+        (
+            "a\t340282366920938463463374607431768211455\na\t1\n",
+            "128 bits",
+        ),
+        ("a\t340282366920938463463374607431768211456\n", "line 1"),
+    ] {
+        for memory in [0, MEMORY] {
+            let error = reduced(Reduce::Sum, input.as_bytes(), 5, memory).unwrap_err();
+            assert!(error.contains(says), "{input:?} {memory}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_line_beyond_the_limit_is_refused_and_one_at_it_is_not() {
+    for kind in [Reduce::Sort, Reduce::Unique] {
+        let longest = [b"x".repeat(LONGEST_LINE), b"\n".to_vec()].concat();
+        let input = [b"a\n", &longest[..]].concat();
+        assert_eq!(reduced(kind, &input, 1 << 20, MEMORY).unwrap(), input);
+        let error = reduced(kind, &[b"a\nx", &longest[..]].concat(), 1 << 20, MEMORY).unwrap_err();
+        assert!(
+            error.starts_with("line 2 of the output is longer"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn more_than_the_memory_is_sorted_and_a_stop_is_heard() {
+    let mut lines: Vec<String> = (0..50_000_u32)
+        .map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761)))
+        .collect();
+    let input = lines.join("\n");
+    lines.sort();
+    let expected = lines.join("\n") + "\n";
+    let out = reduced(Reduce::Sort, input.as_bytes(), 4096, 10_000).unwrap();
+    assert!(out == expected.as_bytes());
+    struct Stopping(Control);
+    impl Sink for Stopping {
+        fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
+            self.0.stop(Stop::Cancelled);
+            Ok(())
+        }
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    for kind in [Reduce::Concatenate, Reduce::Sort] {
+        let control = Control::default();
+        let error = reduce_within(
+            kind,
+            &mut input.repeat(2).as_bytes(),
+            &mut Stopping(control.clone()),
+            scratch.path(),
+            &control,
+            10_000,
+        )
+        .unwrap_err();
+        assert!(
+            matches!(error, JobError::Stopped(Stop::Cancelled)),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn an_input_or_a_sink_that_fails_is_told() {
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+    struct Full;
+    impl Sink for Full {
+        fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
+            Err(Stop::Output)
+        }
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    for kind in [
+        Reduce::Concatenate,
+        Reduce::Sort,
+        Reduce::Unique,
+        Reduce::Sum,
+    ] {
+        let control = Control::default();
+        let error = reduce(kind, &mut Broken, &mut Vec::new(), scratch.path(), &control);
+        assert!(error.unwrap_err().to_string().contains("the disk is gone"));
+        let error = reduce(kind, &mut &b"a\t1"[..], &mut Full, scratch.path(), &control);
+        assert!(
+            matches!(error, Err(JobError::Stopped(Stop::Output))),
+            "{kind}"
+        );
+    }
+    let error = reduce(
+        Reduce::Component,
+        &mut &b""[..],
+        &mut Vec::new(),
+        scratch.path(),
+        &Control::default(),
+    );
+    assert!(matches!(error, Err(JobError::Failed(_))));
+}

@@ -1,0 +1,124 @@
+//! The bytes of a file as a stream that ends with an error where they cannot be read.
+//!
+//! Owns what stands in the way. Does not look for what lies behind it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+
+use crate::control::Control;
+use crate::job::{ReadError, Source};
+
+/// What stands in the way of reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Barrier {
+    /// These bytes; others may be good.
+    Damaged { range: Range<u64>, reason: String },
+    /// All bytes from here on.
+    Gone { at: u64, reason: String },
+}
+
+impl fmt::Display for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged { range, reason } => f.write_str(&damaged(range, reason)),
+            Self::Gone { reason, .. } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Barrier {}
+
+/// How damage is told.
+pub(super) fn damaged(range: &Range<u64>, reason: &str) -> String {
+    format!(
+        "bytes {} to {} are damaged: {reason}",
+        range.start, range.end
+    )
+}
+
+/// How a file is told that is shorter than it was.
+pub(super) fn early(at: u64, size: u64) -> String {
+    format!("the file ends after {at} of its {size} bytes")
+}
+
+/// A file from an offset on. Once something stands in the way, every further read says so; so it does once the job ends.
+pub(super) struct Input<'a> {
+    source: &'a mut dyn Source,
+    control: &'a Control,
+    barrier: &'a RefCell<Option<Barrier>>,
+    at: u64,
+    size: u64,
+}
+
+impl<'a> Input<'a> {
+    /// Reads from `at`, and says in `barrier` what stands in the way.
+    pub(super) fn new(
+        source: &'a mut dyn Source,
+        control: &'a Control,
+        barrier: &'a RefCell<Option<Barrier>>,
+        at: u64,
+        size: u64,
+    ) -> Self {
+        Self {
+            source,
+            control,
+            barrier,
+            at,
+            size,
+        }
+    }
+
+    fn stand(&self, barrier: Barrier) -> io::Error {
+        *self.barrier.borrow_mut() = Some(barrier.clone());
+        io::Error::other(barrier)
+    }
+}
+
+/// Whether an error is what stands in the way, as it was handed through.
+pub(super) fn is_barrier(error: &archive_formats::warc::ReadError) -> bool {
+    if let archive_formats::warc::ReadError::Io(error) = error {
+        error.get_ref().is_some_and(|inner| inner.is::<Barrier>())
+    } else {
+        false
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.control.check().map_err(io::Error::other)?;
+        let before = self.barrier.borrow().clone();
+        if let Some(barrier) = before {
+            return Err(io::Error::other(barrier));
+        }
+        let left = usize::try_from(self.size.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let room = buffer.len().min(left);
+        if room == 0 {
+            return Ok(0);
+        }
+        match self
+            .source
+            .read_at(self.at, buffer.get_mut(..room).unwrap_or_default())
+        {
+            Ok(0) => Err(self.stand(Barrier::Gone {
+                at: self.at,
+                reason: early(self.at, self.size),
+            })),
+            Ok(count) => {
+                let count = count.min(room);
+                self.at += count as u64;
+                Ok(count)
+            }
+            Err(ReadError::Damaged { range, reason }) => {
+                // Whatever a source says: it goes on behind the byte that it was asked for.
+                let range = range.start.min(self.at)..range.end.max(self.at + 1);
+                Err(self.stand(Barrier::Damaged { range, reason }))
+            }
+            Err(ReadError::Gone(reason)) => Err(self.stand(Barrier::Gone {
+                at: self.at,
+                reason,
+            })),
+        }
+    }
+}

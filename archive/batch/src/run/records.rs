@@ -1,0 +1,281 @@
+//! The records of a file, one after the other, and how it goes on behind damage.
+//!
+//! A record is shown only as far as its bytes are proven: where they are not, reading it ends with an error, and nothing
+//! of it is put together with what lies behind. There, a new reader looks for the next beginning of a record.
+
+use std::cell::RefCell;
+use std::io::Read;
+use std::ops::Range;
+
+use archive_formats::defect::{Class, Defect};
+use archive_formats::warc::{Compression, Dictionary, Known, Options, ReadError, Reader};
+use archive_model::FailureKind;
+
+use super::Done;
+use super::input::{self, Barrier, Input};
+use crate::control::{Control, Stop};
+use crate::job::{self, File, Job, JobError, Sink, Source};
+
+/// Shows the records; whether the job can be told that the file is over.
+pub(super) fn show(
+    job: &mut dyn Job,
+    file: &File,
+    source: &mut dyn Source,
+    out: &mut dyn Sink,
+    control: &Control,
+    done: &mut Done,
+) -> Result<bool, Stop> {
+    let mut known = None;
+    let mut hole: Option<Hole> = None;
+    loop {
+        let from = hole.as_ref().map_or(0, |hole| hole.range.end);
+        let barrier = RefCell::new(None);
+        if from > 0 && known.is_none() {
+            known = guess(file, source, from, control)?;
+        }
+        let dictionary = if from > 0
+            && known.is_some_and(|known| known.compression() == Compression::Zstd)
+        {
+            // Where it cannot be read, frames that want it cannot either.
+            let beginning = RefCell::new(None);
+            Dictionary::read(Input::new(source, control, &beginning, 0, file.size)).unwrap_or(None)
+        } else {
+            None
+        };
+        let mut input = Input::new(source, control, &barrier, from, file.size);
+        let input: &mut dyn Read = &mut input;
+        let options = Options {
+            offset: from,
+            ..Options::default()
+        };
+        let reader = if from == 0 {
+            Ok(Reader::with_options(input, options))
+        } else {
+            let known = known.unwrap_or_else(|| Known::compressed(hint(file)));
+            Reader::resume(input, options, known, dictionary)
+        };
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            Err(error) => {
+                done.fail(FailureKind::Damaged, Some(from), error.to_string());
+                return Ok(true);
+            }
+        };
+        let ended = stretch(&mut reader, job, out, control, done, &mut hole)?;
+        if done.records > 0 {
+            done.more_failures += reader.omitted_defects();
+        }
+        // What a stretch without a record seems to be is no knowledge.
+        if hole.is_none() {
+            known = reader.known().or(known);
+        }
+        drop(reader);
+        let unreadable = match ended {
+            Ended::Whole | Ended::Left => {
+                if let Some(hole) = hole {
+                    hole.tell(done, "no record was found behind them");
+                }
+                return Ok(ended == Ended::Whole);
+            }
+            Ended::Unreadable(words) => words,
+        };
+        match barrier.into_inner() {
+            Some(Barrier::Damaged { range, reason }) => {
+                if let Some(hole) = hole.take() {
+                    hole.tell(
+                        done,
+                        &format!(
+                            "no record was found up to the next damage at {}",
+                            range.start
+                        ),
+                    );
+                }
+                let range = widen(range, source, control)?;
+                let next = Hole { range, reason };
+                if next.range.end >= file.size {
+                    next.tell(done, "they are the end of the file");
+                    return Ok(true);
+                }
+                hole = Some(next);
+            }
+            Some(Barrier::Gone { at, reason }) => {
+                if let Some(hole) = hole {
+                    hole.tell(done, "no record was found behind them");
+                }
+                done.fail(FailureKind::Damaged, Some(at), reason);
+                return Ok(true);
+            }
+            None => {
+                done.fail(FailureKind::Format, None, unreadable);
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Damaged bytes, of which it is not told yet where reading went on.
+struct Hole {
+    range: Range<u64>,
+    reason: String,
+}
+
+impl Hole {
+    fn tell(self, done: &mut Done, what_follows: &str) {
+        let words = input::damaged(&self.range, &self.reason);
+        done.fail(
+            FailureKind::Damaged,
+            Some(self.range.start),
+            format!("{words}; {what_follows}"),
+        );
+    }
+}
+
+/// How a stretch without holes ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// With the end of the file.
+    Whole,
+    /// The job is broken.
+    Left,
+    /// It cannot be read on, and why.
+    Unreadable(String),
+}
+
+/// Shows what can be read without a hole in it.
+fn stretch(
+    reader: &mut Reader<&mut dyn Read>,
+    job: &mut dyn Job,
+    out: &mut dyn Sink,
+    control: &Control,
+    done: &mut Done,
+    hole: &mut Option<Hole>,
+) -> Result<Ended, Stop> {
+    loop {
+        control.check()?;
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => {
+                defects(&reader.take_defects(), done);
+                return Ok(Ended::Whole);
+            }
+            Err(ReadError::Refused(defect)) => {
+                defects(&[*defect], done);
+                continue;
+            }
+            Err(error) => {
+                control.check()?;
+                defects(&reader.take_defects(), done);
+                return Ok(Ended::Unreadable(error.to_string()));
+            }
+        };
+        let offset = record.offset();
+        if let Some(hole) = hole.take() {
+            hole.tell(done, &format!("the next record begins at {offset}"));
+        }
+        done.records += 1;
+        let before = record.defects().to_vec();
+        let error = match job.record(record, out) {
+            Ok(end) => {
+                defects(&end.defects, done);
+                continue;
+            }
+            Err(error) => error,
+        };
+        control.check()?;
+        // Those of the record, unless the job has taken them; then it is told as failed, and those before it here.
+        let rest = reader.take_defects();
+        defects(if rest.is_empty() { &before } else { &rest }, done);
+        if let JobError::Read(error) = &error
+            && input::is_barrier(error)
+        {
+            // The next record is asked of the same bytes, and says what stands in the way.
+            continue;
+        }
+        let is_broken = matches!(error, JobError::Broken(_));
+        done.note(Some(offset), error)?;
+        if is_broken {
+            return Ok(Ended::Left);
+        }
+    }
+}
+
+/// Notes what the defects of a file cost.
+fn defects(defects: &[Defect], done: &mut Done) {
+    for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
+        if matches!(defect.class, Class::Empty | Class::NoRecord) {
+            // All that was told before is of bytes that are no records: one failure says so.
+            let first = done.failures.first().map(|first| first.reason.clone());
+            *done = Done::default();
+            let why = first.map_or_else(String::new, |first| format!(" ({first})"));
+            let words = format!(
+                "no archive file: {}{why}; `files` chooses which files a job reads",
+                defect.words
+            );
+            done.fail(FailureKind::Format, None, words);
+            continue;
+        }
+        let mut words = format!("{}: {}", defect.class, defect.words);
+        if let Some(record) = &defect.record {
+            words = format!("{words} (record {record})");
+        }
+        done.fail(FailureKind::Format, Some(defect.offset), words);
+    }
+}
+
+/// With the damage that follows at once.
+fn widen(
+    mut range: Range<u64>,
+    source: &mut dyn Source,
+    control: &Control,
+) -> Result<Range<u64>, Stop> {
+    loop {
+        control.check()?;
+        match source.read_at(range.end, &mut [0]) {
+            Err(job::ReadError::Damaged { range: next, .. }) if next.end > range.end => {
+                range.end = next.end;
+            }
+            Ok(_) | Err(_) => return Ok(range),
+        }
+    }
+}
+
+/// How a file is compressed, by its name.
+fn hint(file: &File) -> Compression {
+    let name = file.name.as_str().to_ascii_lowercase();
+    let ends = |end: &str| name.ends_with(end);
+    if ends(".gz") {
+        Compression::Gzip
+    } else if ends(".zst") {
+        Compression::Zstd
+    } else {
+        Compression::Plain
+    }
+}
+
+/// Finds out how a file is whose beginning cannot be read; nothing when no guess finds a record before the next damage.
+fn guess(
+    file: &File,
+    source: &mut dyn Source,
+    from: u64,
+    control: &Control,
+) -> Result<Option<Known>, Stop> {
+    let hinted = hint(file);
+    let all = [Compression::Plain, Compression::Gzip, Compression::Zstd];
+    let others = all.into_iter().filter(|other| *other != hinted);
+    for compression in std::iter::once(hinted).chain(others) {
+        let barrier = RefCell::new(None);
+        let input = Input::new(source, control, &barrier, from, file.size);
+        let options = Options {
+            offset: from,
+            ..Options::default()
+        };
+        let known = Known::compressed(compression);
+        if let Ok(mut reader) = Reader::resume(input, options, known, None)
+            && matches!(reader.next_record(), Ok(Some(_)))
+        {
+            return Ok(reader.known());
+        }
+        control.check()?;
+    }
+    Ok(None)
+}

@@ -1,0 +1,320 @@
+//! Jobs that fail, are broken, do not read, or are stopped.
+
+use std::io::BufRead;
+
+use super::*;
+
+/// Fails where it is told to.
+#[derive(Debug)]
+struct Failing {
+    at: &'static str,
+    broken: bool,
+    reads: Reads,
+}
+
+impl Failing {
+    fn fail(&self, at: &str) -> Result<(), JobError> {
+        let reason = || "é".repeat(3000);
+        if at != self.at {
+            Ok(())
+        } else if self.broken {
+            Err(JobError::Broken(reason()))
+        } else {
+            Err(JobError::Failed(reason()))
+        }
+    }
+}
+
+impl Plan for Failing {
+    fn reduce(&self) -> Reduce {
+        Reduce::Concatenate
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        self.fail("start")?;
+        Ok(Box::new(FailingJob(self)))
+    }
+}
+
+struct FailingJob<'a>(&'a Failing);
+
+impl Job for FailingJob<'_> {
+    fn reads(&self) -> Reads {
+        self.0.reads
+    }
+
+    fn begin(&mut self, _file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+        out.write(b"b")?;
+        self.0.fail("begin")
+    }
+
+    fn bytes(&mut self, _bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+        out.write(b"x")?;
+        self.0.fail("bytes")
+    }
+
+    fn record(
+        &mut self,
+        record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        out.write(b"r")?;
+        self.0.fail("record")?;
+        Ok(record.end()?)
+    }
+
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+        out.write(b"e")?;
+        self.0.fail("end")
+    }
+}
+
+#[test]
+fn a_job_that_fails_is_told_and_goes_on_and_one_that_is_broken_does_not() {
+    let bytes = write(Writer::gzip(Vec::new(), 6));
+    let count = records().len();
+    let all = format!("b{}e", "r".repeat(count));
+    for (at, broken, reads, output, failures) in [
+        ("start", false, Reads::Records, "", 1),
+        ("start", true, Reads::Records, "", 1),
+        ("begin", false, Reads::Records, "b", 1),
+        ("begin", true, Reads::Bytes, "b", 1),
+        ("record", false, Reads::Records, all.as_str(), count),
+        ("record", true, Reads::Records, "br", 1),
+        ("bytes", false, Reads::Bytes, "bx", 1),
+        ("bytes", true, Reads::Bytes, "bx", 1),
+        ("end", false, Reads::Records, all.as_str(), 1),
+        ("end", true, Reads::Bytes, "bxe", 1),
+        ("end", true, Reads::Nothing, "be", 1),
+        ("never", false, Reads::Nothing, "be", 0),
+    ] {
+        let plan = Failing { at, broken, reads };
+        let mut out = Vec::new();
+        let control = Control::default();
+        let mut source = Holed::new(&bytes, &[]);
+        let done = run_file(&plan, &file("a", &bytes), &mut source, &mut out, &control).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), output, "{plan:?}");
+        assert_eq!(done.failures.len(), failures, "{plan:?}");
+        let kind = if broken {
+            FailureKind::Component
+        } else {
+            FailureKind::Job
+        };
+        for failure in &done.failures {
+            assert_eq!(failure.kind, kind, "{plan:?}");
+            assert_eq!(failure.reason.chars().count(), 1000, "{plan:?}");
+            assert_eq!(
+                failure.offset.is_some(),
+                at == "record" || at == "bytes",
+                "{plan:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_more_failures_are_kept_than_may_be() {
+    let head = Builder::new(Kind::Metadata, "urn:uuid:1", DATE)
+        .head(0)
+        .unwrap();
+    let bytes = [&head[..], b"\r\n\r\n"].concat().repeat(150);
+    let plan = Failing {
+        at: "record",
+        broken: false,
+        reads: Reads::Records,
+    };
+    let control = Control::default();
+    let mut source = Holed::new(&bytes, &[]);
+    let done = run_file(
+        &plan,
+        &file("a", &bytes),
+        &mut source,
+        &mut Vec::new(),
+        &control,
+    )
+    .unwrap();
+    assert_eq!(done.failures.len(), MOST_FAILURES);
+    assert_eq!((done.more_failures, done.records), (50, 150));
+}
+
+#[test]
+fn damage_ends_a_job_for_bytes() {
+    let bytes = vec![7; 5000];
+    for (damaged, output) in [(&[][..], "bxe"), (&[0], "b"), (&[4], "bx")] {
+        let plan = Failing {
+            at: "never",
+            broken: false,
+            reads: Reads::Bytes,
+        };
+        let mut out = Vec::new();
+        let control = Control::default();
+        let mut source = Holed::new(&bytes, damaged);
+        let done = run_file(&plan, &file("a", &bytes), &mut source, &mut out, &control).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), output);
+        let offsets: Vec<_> = done.failures.iter().map(|failure| failure.offset).collect();
+        let expected: Vec<_> = damaged.iter().map(|group| Some(group * GROUP)).collect();
+        assert_eq!(offsets, expected);
+    }
+}
+
+#[test]
+fn a_file_that_is_shorter_than_it_was_or_gone_is_told() {
+    struct Gone;
+    impl Source for Gone {
+        fn read_at(&mut self, _: u64, _: &mut [u8]) -> Result<usize, ReadError> {
+            Err(ReadError::Gone("the volume is offline".into()))
+        }
+    }
+    let bytes = write(Writer::gzip(Vec::new(), 6));
+    let control = Control::default();
+    for reads in [Reads::Bytes, Reads::Records] {
+        let plan = Failing {
+            at: "never",
+            broken: false,
+            reads,
+        };
+        let mut longer = file("a.warc.gz", &bytes);
+        longer.size += 100;
+        let mut source = Holed::new(&bytes, &[]);
+        let done = run_file(&plan, &longer, &mut source, &mut Vec::new(), &control).unwrap();
+        assert_eq!(done.failures.len(), 1, "{done:?}");
+        assert_eq!(done.failures[0].offset, Some(bytes.len() as u64));
+        let done = run_file(&plan, &longer, &mut Gone, &mut Vec::new(), &control).unwrap();
+        assert_eq!(done.failures.len(), 1, "{done:?}");
+        assert_eq!(done.failures[0].reason, "the volume is offline");
+    }
+}
+
+/// Says stop while it is read.
+struct Stopping<'a> {
+    inner: Holed<'a>,
+    control: Control,
+    after: u64,
+}
+
+impl Source for Stopping<'_> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        if self.inner.reads == self.after {
+            self.control.stop(Stop::Cancelled);
+        }
+        assert!(self.inner.reads <= self.after, "it read on");
+        self.inner.read_at(offset, buffer)
+    }
+}
+
+#[test]
+fn a_stop_ends_the_reading_at_once() {
+    let mut writer = Writer::plain(Vec::new());
+    let head = Builder::new(Kind::Metadata, "urn:uuid:1", DATE)
+        .head(6_000_000)
+        .unwrap();
+    writer
+        .write(&head, 6_000_000, &mut std::io::repeat(b'x').take(6_000_000))
+        .unwrap();
+    let large = writer.into_inner();
+    let noise = b"no record\n".repeat(500_000);
+    for bytes in [large, noise] {
+        for after in [0, 1, 5] {
+            for reads in [Reads::Bytes, Reads::Records] {
+                let plan = Failing {
+                    at: "never",
+                    broken: false,
+                    reads,
+                };
+                let control = Control::default();
+                let mut source = Stopping {
+                    inner: Holed::new(&bytes, &[]),
+                    control: control.clone(),
+                    after,
+                };
+                let stopped = run_file(
+                    &plan,
+                    &file("a", &bytes),
+                    &mut source,
+                    &mut Vec::new(),
+                    &control,
+                );
+                assert_eq!(stopped, Err(Stop::Cancelled));
+            }
+        }
+    }
+    // Before it begins, and by whoever reads the output.
+    let control = Control::default();
+    control.stop(Stop::Time);
+    let mut source = Holed::new(b"", &[]);
+    let stopped = run_file(
+        &Hashes,
+        &file("a", b""),
+        &mut source,
+        &mut Vec::new(),
+        &control,
+    );
+    assert_eq!(stopped, Err(Stop::Time));
+    struct Full;
+    impl Sink for Full {
+        fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
+            Err(Stop::Output)
+        }
+    }
+    let bytes = write(Writer::plain(Vec::new()));
+    let stopped = run_file(
+        &Hashes,
+        &file("a", &bytes),
+        &mut Holed::new(&bytes, &[]),
+        &mut Full,
+        &Control::default(),
+    );
+    assert_eq!(stopped, Err(Stop::Output));
+}
+
+/// Looks at one line of each record, and leaves the rest.
+#[derive(Debug)]
+struct Glance;
+
+impl Plan for Glance {
+    fn reduce(&self) -> Reduce {
+        Reduce::Concatenate
+    }
+
+    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Job for Glance {
+    fn reads(&self) -> Reads {
+        Reads::Records
+    }
+
+    fn record(
+        &mut self,
+        mut record: Record<'_, &mut dyn Read>,
+        _out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        // What it could not read it does not care for.
+        let _line = record.read_until(b'\n', &mut Vec::new());
+        Err(JobError::Failed("it does not like it".into()))
+    }
+}
+
+#[test]
+fn damage_is_told_whatever_a_job_does_with_its_records() {
+    for (name, bytes) in files() {
+        for damaged in 0..(bytes.len() as u64).div_ceil(GROUP) {
+            let mut source = Holed::new(&bytes, &[damaged]);
+            let control = Control::default();
+            let done = run_file(
+                &Glance,
+                &file(name, &bytes),
+                &mut source,
+                &mut Vec::new(),
+                &control,
+            )
+            .unwrap();
+            let told = done.failures.iter().filter(|failure| {
+                failure.kind == FailureKind::Damaged && failure.offset == Some(damaged * GROUP)
+            });
+            assert_eq!(told.count(), 1, "{name} {damaged}");
+        }
+    }
+}

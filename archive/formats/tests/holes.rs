@@ -1,0 +1,142 @@
+//! Files with bytes that cannot be read: what is whole before and behind them is found, each record once.
+
+use std::io::{self, Read};
+
+use archive_formats::warc::{Compression, End, Known, Options, Reader};
+
+use crate::damage::files;
+use crate::files::read;
+
+/// Some bytes, and then an error whenever it is asked.
+struct Broken<'a>(&'a [u8]);
+
+impl Read for Broken<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() {
+            return Err(io::Error::other("unreadable"));
+        }
+        self.0.read(buffer)
+    }
+}
+
+type Found = (Vec<u8>, Vec<u8>, End);
+
+/// The records that can be read to their end, and whether an error ended that.
+fn whole(mut reader: Reader<impl Read>) -> (Vec<Found>, bool) {
+    let mut found = Vec::new();
+    loop {
+        let mut record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => return (found, false),
+            Err(_) => return (found, true),
+        };
+        let mut block = Vec::new();
+        if record.read_to_end(&mut block).is_err() {
+            return (found, true);
+        }
+        let header = record.header().raw().to_vec();
+        match record.end() {
+            Ok(end) => found.push((header, block, end)),
+            Err(_) => return (found, true),
+        }
+    }
+}
+
+fn same(found: &Found, seen: &crate::files::Seen) -> bool {
+    found.0 == seen.header
+        && found.1 == seen.block
+        && found.2.offset == seen.end.offset
+        && found.2.length == seen.end.length
+        && found.2.complete
+}
+
+#[test]
+fn what_is_whole_before_a_hole_is_read() {
+    for (number, file) in files().into_iter().enumerate() {
+        let all = read(&file).0;
+        for hole in 0..file.len() {
+            let (found, is_broken) = whole(Reader::new(Broken(&file[..hole])));
+            assert!(is_broken, "{number} {hole}");
+            let before = all.iter().filter(|seen| {
+                let end = seen.end.length.map(|length| seen.end.offset + length);
+                end.is_some_and(|end| end <= hole as u64)
+            });
+            for seen in before {
+                assert!(
+                    found.iter().any(|found| same(found, seen)),
+                    "{number} {hole}: {} is not there",
+                    seen.end.offset
+                );
+            }
+            for found in &found {
+                assert!(
+                    all.iter().any(|seen| found.0 == seen.header
+                        && found.1 == seen.block
+                        && found.2.offset == seen.end.offset),
+                    "{number} {hole}: {} is no record",
+                    found.2.offset
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_whole_behind_a_hole_is_read() {
+    for (number, file) in files().into_iter().enumerate() {
+        let mut reader = Reader::new(file.as_slice());
+        assert_eq!(reader.known(), None);
+        while reader.next_record().unwrap().is_some() {}
+        let known = reader.known().unwrap();
+        for from in 1..=file.len() {
+            for known in [known, Known::compressed(reader.compression())] {
+                let options = Options {
+                    offset: from as u64,
+                    ..Options::default()
+                };
+                let mut resumed = Reader::resume(&file[from..], options, known, None).unwrap();
+                while resumed.next_record().unwrap().is_some() {
+                    assert!(resumed.take_defects().is_empty(), "{number} {from}");
+                }
+                assert!(resumed.take_defects().is_empty(), "{number} {from}");
+                let options = Options {
+                    offset: from as u64,
+                    ..Options::default()
+                };
+                let resumed = Reader::resume(&file[from..], options, known, None).unwrap();
+                let (found, is_broken) = whole(resumed);
+                assert!(!is_broken);
+                let behind: Vec<_> = read(&file)
+                    .0
+                    .into_iter()
+                    .filter(|seen| seen.end.offset >= from as u64)
+                    .collect();
+                assert_eq!(found.len(), behind.len(), "{number} {from}");
+                for (found, seen) in found.iter().zip(&behind) {
+                    assert!(same(found, seen), "{number} {from}: {}", seen.end.offset);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_guess_of_the_compression_finds_nothing() {
+    for file in files() {
+        let compression = Reader::new(file.as_slice());
+        let mut reader = compression;
+        reader.next_record().unwrap();
+        for guess in [Compression::Plain, Compression::Gzip, Compression::Zstd] {
+            if guess == reader.compression() {
+                continue;
+            }
+            let options = Options {
+                offset: 1,
+                ..Options::default()
+            };
+            let known = Known::compressed(guess);
+            let resumed = Reader::resume(&file[1..], options, known, None).unwrap();
+            assert_eq!(whole(resumed).0.len(), 0);
+        }
+    }
+}
