@@ -8,6 +8,7 @@ pub(crate) mod checksum;
 mod convert;
 mod listing;
 mod mend;
+mod read;
 mod scrub;
 #[cfg(test)]
 mod tests;
@@ -19,13 +20,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Counter, Tasks};
-use archive_model::groups::GROUP_SIZE;
-use archive_model::{FileName, ReplicaId, Root};
-use archive_proof::{EncodeError, encode};
+use archive_daemon::{Clock, Tasks};
+use archive_model::ReplicaId;
 use archive_rpc::{
-    ConnectError, Credentials, Expected, Grant, InvalidMessage, Kind, Limits, Role, Services,
-    connect_lazy,
+    ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, Services, connect_lazy,
 };
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
@@ -47,9 +45,6 @@ use crate::error::NodeError;
 use crate::metrics::Instruments;
 use crate::node::Node;
 use crate::scrub::Control;
-
-/// How many bytes of file data one segment proves.
-const SEGMENT: u64 = 64 * GROUP_SIZE;
 
 /// The service.
 pub(crate) struct Door {
@@ -161,7 +156,7 @@ impl NodeService for Door {
         let sent = self.instruments.read_bytes.clone();
         Ok(self.answer("read", move |node, answers| {
             let range = (request.start, request.end);
-            read(node, &name, root, range, &sent, answers)
+            read::read(node, &name, root, range, &sent, answers)
         }))
     }
 
@@ -338,64 +333,6 @@ impl NodeService for Door {
     ) -> Result<Response<AnswerStream<wire::BatchRunResponse>>, Status> {
         Ok(batch::run(&self.batch, self.idle, request.into_inner()))
     }
-}
-
-/// Sends a range in segments. Each is read past the page cache and checked before it leaves.
-fn read(
-    node: &Node,
-    name: &FileName,
-    root: Root,
-    (start, end): (u64, u64),
-    sent: &Counter,
-    answers: &Answers<wire::Segment>,
-) -> Result<(), Status> {
-    let reading = node
-        .open_file(name)
-        .map_err(|error| convert::status(&error))?;
-    let row = &reading.entry.row;
-    if row.root != Some(root) {
-        return Err(Kind::NotFound.status(format!("{name} with root {root} is not on this node")));
-    }
-    let end = if end == 0 { row.size } else { end };
-    if start > end || end > row.size {
-        let reason = format!("{start}–{end} is no range of a file of {} bytes", row.size);
-        return Err(InvalidMessage::invalid("end", reason).into());
-    }
-    let end = end.next_multiple_of(GROUP_SIZE).min(row.size);
-    let mut offset = start - start % GROUP_SIZE;
-    loop {
-        // Segments end at multiples of their size, so that the proofs are short.
-        let next = (offset - offset % SEGMENT + SEGMENT).min(end);
-        let mut encoded = Vec::new();
-        let ranges = std::iter::once(offset..next).collect::<Vec<_>>();
-        encode(
-            &reading.data,
-            reading.outboard.as_ref(),
-            root,
-            row.size,
-            &ranges,
-            &mut encoded,
-        )
-        .map_err(|error| damaged(name, &error))?;
-        sent.inc_by(encoded.len() as u64);
-        send(
-            answers,
-            wire::Segment {
-                offset,
-                length: next - offset,
-                encoded: encoded.into(),
-            },
-        )?;
-        offset = next;
-        if offset >= end {
-            return Ok(());
-        }
-    }
-}
-
-fn damaged(name: &FileName, error: &EncodeError) -> Status {
-    tracing::warn!(file = %name, %error, "a read met damage");
-    Kind::Damaged.status(format!("{name}: {error}"))
 }
 
 fn files(

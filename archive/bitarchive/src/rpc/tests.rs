@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use archive_daemon::Metrics;
-use archive_model::{Digests, NodeId, UploadId, VolumeId};
+use archive_model::{Digests, FileName, NodeId, Root, UploadId, VolumeId};
 use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
@@ -16,6 +16,7 @@ use crate::scrub::Control;
 use crate::settings::AtticSettings;
 use crate::settings::ScrubSettings;
 
+mod batch;
 mod bounds;
 mod hostile;
 

@@ -1,1 +1,351 @@
+use archive_model::{FailureKind, FileFailure, Root, VolumeId};
 
+use super::*;
+
+fn name(name: &str) -> FileName {
+    FileName::new(name).unwrap()
+}
+
+fn node(index: usize) -> NodeId {
+    NodeId::new(&format!("n{index}")).unwrap()
+}
+
+fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<FileOutcome> {
+    let failure = FileFailure {
+        kind: FailureKind::Unread,
+        offset: None,
+        reason: "x".to_owned(),
+    };
+    Box::new(FileOutcome {
+        name: name(file),
+        node: node(index),
+        volume: VolumeId::new("v1").unwrap(),
+        root: Root::from_bytes([1; 32]),
+        size: 7,
+        records: 0,
+        output,
+        failures: vec![failure; failures],
+        more_failures: 0,
+    })
+}
+
+/// One thing that a node says.
+#[derive(Clone, Debug)]
+enum Say {
+    Begin(&'static str),
+    Output(Vec<u8>),
+    Done(&'static str, u64, usize),
+    End(u64),
+    Fail,
+}
+
+fn feed(merge: &mut Merge<&'static str>, index: usize, say: Say) {
+    match say {
+        Say::Begin(file) => merge.begin(index, name(file)),
+        Say::Output(bytes) => merge.output(index, bytes.into()),
+        Say::Done(file, output, failures) => {
+            merge.done(index, done(index, file, output, failures));
+        }
+        Say::End(files) => merge.end(index, files, Vec::new()),
+        Say::Fail => merge.fail(index, "cut"),
+    }
+}
+
+/// A small source of numbers, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+}
+
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// What one node has of one file.
+#[derive(Clone, Debug)]
+struct Has {
+    pieces: Vec<Vec<u8>>,
+    failures: usize,
+    is_gone: bool,
+}
+
+/// What a node says that has these files.
+fn script(files: &[(usize, Has)]) -> Vec<Say> {
+    let (mut says, mut count) = (Vec::new(), 0);
+    for (file, has) in files {
+        says.push(Say::Begin(NAMES[*file]));
+        if has.is_gone {
+            continue;
+        }
+        count += 1;
+        let bytes: usize = has.pieces.iter().map(Vec::len).sum();
+        says.extend(has.pieces.iter().cloned().map(Say::Output));
+        says.push(Say::Done(
+            NAMES[*file],
+            u64::try_from(bytes).unwrap(),
+            has.failures,
+        ));
+    }
+    says.push(Say::End(count));
+    says
+}
+
+fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
+    let nodes = 1 + dice.below(3);
+    let mut world = vec![Vec::new(); nodes];
+    for (index, files) in world.iter_mut().enumerate() {
+        for file in 0..NAMES.len() {
+            if dice.below(3) == 0 {
+                continue;
+            }
+            let pieces = (0..dice.below(3))
+                .map(|piece| format!("{}{index}{piece};", NAMES[file]).into_bytes())
+                .collect();
+            files.push((
+                file,
+                Has {
+                    pieces,
+                    failures: usize::from(dice.below(3) == 0),
+                    is_gone: dice.below(6) == 0,
+                },
+            ));
+        }
+    }
+    world
+}
+
+/// Which node each file is taken from, and what comes of it.
+fn expected(world: &[Vec<(usize, Has)>]) -> Vec<(&'static str, usize, Vec<u8>)> {
+    let mut all = Vec::new();
+    for (file, name) in NAMES.iter().enumerate() {
+        let having: Vec<(usize, &Has)> = world
+            .iter()
+            .enumerate()
+            .filter_map(|(index, files)| {
+                let has = files.iter().find(|(other, _)| *other == file);
+                has.map(|(_, has)| (index, has))
+            })
+            .filter(|(_, has)| !has.is_gone)
+            .collect();
+        let good = having
+            .iter()
+            .find(|(_, has)| !has.pieces.is_empty() || has.failures == 0);
+        if let Some((index, has)) = good.or(having.first()) {
+            all.push((*name, *index, has.pieces.concat()));
+        }
+    }
+    all
+}
+
+/// What has come out: the files, and what is out of the one that is not ended.
+#[derive(Default)]
+struct Taken {
+    files: Vec<(String, NodeId, Vec<u8>)>,
+    half: Vec<u8>,
+    broken: Option<(NodeId, Why<&'static str>)>,
+}
+
+impl Taken {
+    fn take(&mut self, merge: &mut Merge<&'static str>) {
+        while self.broken.is_none()
+            && let Some(out) = merge.pull()
+        {
+            match out {
+                Out::Output(bytes) => self.half.extend_from_slice(&bytes),
+                Out::Done(done) => {
+                    let output = std::mem::take(&mut self.half);
+                    assert_eq!(done.output, output.len() as u64);
+                    self.files.push((done.name.to_string(), done.node, output));
+                }
+                Out::Broken(node, why) => self.broken = Some((node, why)),
+            }
+        }
+    }
+}
+
+fn files(expected: &[(&'static str, usize, Vec<u8>)]) -> Vec<(String, NodeId, Vec<u8>)> {
+    let one = |(name, index, output): &(&str, usize, Vec<u8>)| {
+        ((*name).to_owned(), node(*index), output.clone())
+    };
+    expected.iter().map(one).collect()
+}
+
+fn run(
+    merge: &mut Merge<&'static str>,
+    mut scripts: Vec<std::collections::VecDeque<Say>>,
+    dice: &mut Dice,
+) -> Taken {
+    let mut taken = Taken::default();
+    loop {
+        taken.take(merge);
+        let hungry: Vec<usize> = merge.hungry().collect();
+        if taken.broken.is_some() || hungry.is_empty() {
+            return taken;
+        }
+        let index = hungry[dice.below(hungry.len())];
+        match scripts[index].pop_front() {
+            Some(say) => feed(merge, index, say),
+            None => merge.fail(index, "cut"),
+        }
+    }
+}
+
+#[test]
+fn whatever_comes_first_the_files_come_in_order_and_once() {
+    for seed in 0..20_000 {
+        let mut dice = Dice(seed);
+        let world = world(&mut dice);
+        let scripts = world.iter().map(|files| script(files).into()).collect();
+        let mut merge = Merge::new((0..world.len()).map(node), None, Vec::new());
+        let taken = run(&mut merge, scripts, &mut dice);
+        let expected = files(&expected(&world));
+        assert_eq!(taken.files, expected, "seed {seed}: {world:?}");
+        assert!(merge.is_finished() && taken.half.is_empty(), "seed {seed}");
+        assert_eq!(merge.files(), expected.len() as u64);
+        assert!(merge.gaps().is_empty() && taken.broken.is_none());
+    }
+}
+
+#[test]
+fn a_node_that_breaks_off_ends_it_after_all_that_lies_before() {
+    let mut halves = 0;
+    for seed in 0..20_000 {
+        let mut dice = Dice(seed);
+        let world = world(&mut dice);
+        let mut scripts: Vec<std::collections::VecDeque<Say>> =
+            world.iter().map(|files| script(files).into()).collect();
+        let broken = dice.below(world.len());
+        let at = dice.below(scripts[broken].len());
+        let sent: Vec<Say> = scripts[broken].iter().take(at).cloned().collect();
+        scripts[broken].truncate(at);
+        scripts[broken].push_back(Say::Fail);
+        let mut merge = Merge::new((0..world.len()).map(node), None, Vec::new());
+        let taken = run(&mut merge, scripts, &mut dice);
+        let all = files(&expected(&world));
+        let count = taken.files.len();
+        assert_eq!(taken.files, all[..count], "seed {seed}: {world:?}");
+        if !taken.half.is_empty() {
+            halves += 1;
+            let next = &all[count];
+            assert_eq!(next.1, node(broken), "seed {seed}");
+            assert!(next.2.starts_with(&taken.half), "seed {seed}");
+        }
+        assert_eq!(taken.broken, Some((node(broken), Why::Failed("cut"))));
+        // What lies before the file that it had begun is out.
+        let begun = sent.iter().rev().find_map(|say| match say {
+            Say::Begin(begun) => Some(*begun),
+            Say::Output(_) | Say::Done(..) | Say::End(_) | Say::Fail => None,
+        });
+        if let (Some(begun), Some(Say::Begin(_) | Say::Output(_))) = (begun, sent.last()) {
+            let before = all.iter().filter(|(name, _, _)| **name < *begun).count();
+            assert!(count >= before, "seed {seed}: {world:?}");
+        }
+    }
+    assert!(halves > 100, "{halves}");
+}
+
+/// One node, and another that is good.
+fn two(after: Option<&str>, says: Vec<Say>) -> (Merge<&'static str>, Taken) {
+    let good = vec![
+        Say::Begin("c"),
+        Say::Output(b"c".to_vec()),
+        Say::Done("c", 1, 0),
+        Say::End(1),
+    ];
+    let mut merge = Merge::new([node(0), node(1)], after.map(name), Vec::new());
+    let taken = run(&mut merge, vec![says.into(), good.into()], &mut Dice(7));
+    (merge, taken)
+}
+
+#[test]
+fn a_liar_is_a_gap_as_long_as_nothing_wrong_is_out() {
+    let big = vec![0; LARGEST_OUTPUT + 1];
+    for (says, reason) in [
+        (vec![Say::Output(b"x".to_vec())], "did not begin"),
+        (vec![Say::Done("a", 0, 0)], "did not begin"),
+        (vec![Say::Begin("a"), Say::Done("b", 0, 0)], "did not begin"),
+        (vec![Say::Begin("a"), Say::Done("a", 1, 0)], "says 1"),
+        (vec![Say::Begin("a"), Say::Output(Vec::new())], "0 bytes"),
+        (vec![Say::Begin("a"), Say::Output(big)], "1048577 bytes"),
+        (vec![Say::Begin("b"), Say::Begin("a")], "out of order at a"),
+        (vec![Say::Begin("b"), Say::Begin("b")], "out of order at b"),
+        (vec![Say::End(1)], "says 1"),
+    ] {
+        let (merge, taken) = two(None, says.clone());
+        assert!(taken.broken.is_none() && merge.is_finished(), "{says:?}");
+        assert_eq!(files(&[("c", 1, b"c".to_vec())]), taken.files, "{says:?}");
+        let [gap] = merge.gaps() else {
+            panic!("{:?}", merge.gaps())
+        };
+        assert_eq!(gap.node, Some(node(0)));
+        assert!(gap.reason.contains(reason), "{gap} {reason}");
+    }
+    let (merge, taken) = two(Some("a"), vec![Say::Begin("a")]);
+    assert!(taken.broken.is_none() && merge.gaps()[0].reason.contains("out of order"));
+
+    let ended = vec![Say::Begin("a"), Say::Done("a", 0, 0), Say::Begin("a")];
+    let (merge, taken) = two(None, ended);
+    assert_eq!(taken.files.len(), 2);
+    assert!(merge.gaps()[0].reason.contains("before a were read"));
+}
+
+#[test]
+fn a_liar_in_the_middle_of_a_file_ends_it() {
+    let half = || vec![Say::Begin("a"), Say::Output(b"xx".to_vec())];
+    for (say, reason) in [
+        (Say::Begin("b"), "before it ended"),
+        (Say::Done("a", 1, 0), "sent 2 bytes and says 1"),
+        (Say::End(0), "in the middle"),
+        (Say::Output(Vec::new()), "0 bytes"),
+    ] {
+        let (_, taken) = two(None, half().into_iter().chain([say]).collect());
+        let Some((liar, Why::Lied(why))) = taken.broken else {
+            panic!("{:?}", taken.broken)
+        };
+        assert_eq!(liar, node(0));
+        assert!(why.contains(reason), "{why}");
+        assert!(taken.files.is_empty(), "nothing of it counts");
+    }
+}
+
+#[test]
+fn who_speaks_for_others_or_names_gaps_without_end_is_a_liar() {
+    let mut merge: Merge<&str> = Merge::new([node(0)], None, Vec::new());
+    merge.begin(0, name("a"));
+    merge.done(0, done(1, "a", 0, 0));
+    assert!(merge.pull().is_none() && merge.is_finished());
+    assert!(merge.gaps()[0].reason.contains("speaks for node n1"));
+
+    let mut merge: Merge<&str> = Merge::new([node(0)], None, vec![Gap::unknown_nodes()]);
+    merge.end(0, 0, vec![Gap::node(&node(0), &"x"); 257]);
+    assert_eq!(merge.gaps().len(), 2);
+    assert!(merge.gaps()[1].reason.contains("257 gaps"));
+}
+
+#[test]
+fn of_a_node_whose_turn_has_not_come_one_message_is_held() {
+    let mut merge: Merge<&str> = Merge::new([node(0), node(1)], None, Vec::new());
+    merge.begin(0, name("a"));
+    merge.begin(1, name("b"));
+    merge.output(1, Bytes::from_static(b"x"));
+    assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
+    assert!(merge.pull().is_none());
+    merge.done(0, done(0, "a", 0, 0));
+    assert!(matches!(merge.pull(), Some(Out::Done(_))));
+    assert!(merge.pull().is_none(), "its next may come before b");
+    assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
+    merge.begin(0, name("c"));
+    assert_eq!(merge.pull(), Some(Out::Output(Bytes::from_static(b"x"))));
+    assert_eq!(merge.hungry().collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn without_nodes_it_is_finished() {
+    let merge: Merge<&str> = Merge::new([], None, vec![Gap::unknown_nodes()]);
+    assert!(merge.is_finished() && merge.gaps().len() == 1);
+}

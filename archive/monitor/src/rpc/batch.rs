@@ -3,9 +3,11 @@
 //! It lives as long as its caller listens, and no longer than its time. A node is read only as far as the merge has use
 //! for it; progress is passed on as it comes.
 
+mod component;
+
 use std::convert::Infallible;
 use std::fmt;
-use std::future::{poll_fn, ready};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -14,15 +16,16 @@ use std::time::{Duration, Instant};
 use archive_daemon::{Clock, Gauge, Tasks};
 use archive_model::{NodeId, Program, ReplicaId};
 use archive_rpc::{Idle, InvalidMessage, Kind};
-use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use proto_archive::batch_run::{Run, read_done, write_done};
 use proto_archive::convert as fields;
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
-use tokio::time::{Sleep, sleep};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Response, Status};
+
+pub(super) use component::rest_of_component;
+use component::{Component, requests};
 
 use super::convert;
 use super::nodes_client::{BatchMessages, Nodes as Client, Reason};
@@ -35,9 +38,6 @@ const ANSWERS: usize = 4;
 
 /// How long a caller may leave the last answer unread.
 const UNREAD: Duration = Duration::from_mins(2);
-
-/// The most bytes of a component in one message.
-const LARGEST_PIECE: usize = 1 << 20;
 
 /// How often the progress of one node is passed on at most.
 const OFTEN: Duration = Duration::from_millis(500);
@@ -167,16 +167,6 @@ type Messages = Idle<
     Pin<Box<dyn Stream<Item = Result<Result<wire::BatchRunResponse, Status>, Status>> + Send>>,
 >;
 
-/// The component of a job, on its way from the caller to the nodes that want it: each is sent what is here so far.
-struct Component {
-    pieces: watch::Sender<Vec<Bytes>>,
-    /// How many bytes are missing.
-    missing: u64,
-    is_asked: bool,
-    /// Until when the caller has to send more.
-    alarm: Option<Pin<Box<Sleep>>>,
-}
-
 /// Why a node broke off.
 enum Broken {
     /// It said so, or the connection did.
@@ -209,11 +199,11 @@ where
         let ids = survey.ask.iter().map(|address| address.node.clone());
         let mut merge = Merge::new(ids, run.after.clone(), survey.gaps);
         let has_component = matches!(run.spec.program, Program::Component(_));
-        let (pieces, component) = watch::channel(Vec::new());
+        let component = Component::new(run.component_size, call.idle);
         let mut nodes = Vec::new();
         for (index, address) in survey.ask.into_iter().enumerate() {
             let (wants, wanted) = oneshot::channel();
-            let requests = requests(open.clone(), wanted, component.clone());
+            let requests = requests(open.clone(), wanted, component.pieces());
             let asked = call.client.run_batch(&address, requests);
             let messages = match asked {
                 Ok(messages) => Some(watched(messages, call.idle)),
@@ -234,12 +224,7 @@ where
             steps,
             merge,
             nodes,
-            component: Component {
-                pieces,
-                missing: run.component_size,
-                is_asked: false,
-                alarm: None,
-            },
+            component,
         }
     }
 
@@ -274,7 +259,7 @@ where
                         send(answers, step).await?;
                     }
                 }
-                Event::Caller(message) => self.receive(message, call)?,
+                Event::Caller(message) => self.receive(message)?,
             }
         }
     }
@@ -282,7 +267,7 @@ where
     /// Waits for a message that can be used.
     async fn wait(&mut self, call: &Call) -> Result<Event, Status> {
         let (nodes, merge, steps) = (&mut self.nodes, &self.merge, &mut self.steps);
-        let alarm = &mut self.component.alarm;
+        let component = &mut self.component;
         poll_fn(|cx| {
             if let Poll::Ready(step) = Pin::new(&mut *steps).poll_next(cx) {
                 return Poll::Ready(Ok(Event::Caller(step)));
@@ -296,10 +281,7 @@ where
                     return Poll::Ready(Ok(Event::Node(index, message)));
                 }
             }
-            let is_late = alarm
-                .as_mut()
-                .is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
-            if is_late {
+            if component.poll_late(cx).is_ready() {
                 return Poll::Ready(Err(stalled(call.idle)));
             }
             Poll::Pending
@@ -368,7 +350,13 @@ where
                 }
             }
             Some(Step::Want(_)) => match node.wants.take() {
-                Some(wants) => return Ok(self.want(wants, call)),
+                Some(wants) => {
+                    if wants.send(()).is_err() {
+                        tracing::debug!(node = %id, "it went away while it wanted the component");
+                    }
+                    let want = Step::Want(batch_run_response::Want {});
+                    return Ok(self.component.want().then_some(want));
+                }
                 None => lie(
                     &mut self.merge,
                     &"it wants a component that there is not, or twice",
@@ -378,79 +366,22 @@ where
         Ok(None)
     }
 
-    /// A node wants the component.
-    fn want(
-        &mut self,
-        wants: oneshot::Sender<()>,
-        call: &Call,
-    ) -> Option<batch_run_response::Step> {
-        // Where the node is gone, its stream says so.
-        drop(wants.send(()));
-        if self.component.is_asked {
-            return None;
-        }
-        self.component.is_asked = true;
-        self.component.alarm = Some(Box::pin(sleep(call.idle)));
-        let want = batch_run_response::Want {};
-        Some(batch_run_response::Step::Want(want))
-    }
-
     /// The caller sends the component, or goes away.
     fn receive(
         &mut self,
         message: Option<Result<wire::BatchRunRequest, Status>>,
-        call: &Call,
     ) -> Result<(), Status> {
         let Some(Ok(message)) = message else {
             return Err(gone());
         };
-        let component = &mut self.component;
-        let (true, Some(batch_run_request::Step::Component(piece))) =
-            (component.alarm.is_some(), message.step)
-        else {
-            return Err(unexpected("expected"));
-        };
-        component.missing = rest_of_component(component.missing, &piece)?;
-        component.pieces.send_modify(|pieces| pieces.push(piece));
-        component.alarm = (component.missing > 0).then(|| Box::pin(sleep(call.idle)));
-        Ok(())
+        match message.step {
+            Some(batch_run_request::Step::Component(piece)) if self.component.is_coming() => {
+                Ok(self.component.receive(piece)?)
+            }
+            Some(batch_run_request::Step::Component(_) | batch_run_request::Step::Open(_))
+            | None => Err(unexpected("expected")),
+        }
     }
-}
-
-/// How many bytes of a component are missing after this piece.
-pub(super) fn rest_of_component(missing: u64, piece: &Bytes) -> Result<u64, InvalidMessage> {
-    if piece.is_empty() || piece.len() > LARGEST_PIECE {
-        let reason = format!("has a message of {} bytes", piece.len());
-        return Err(InvalidMessage::invalid("component", reason));
-    }
-    missing
-        .checked_sub(piece.len() as u64)
-        .ok_or_else(|| InvalidMessage::invalid("component", "is larger than it was announced"))
-}
-
-/// What a node is told: the job, and the component when it wants it. Its end would cancel the job.
-fn requests(
-    open: batch_run_request::Open,
-    wanted: oneshot::Receiver<()>,
-    pieces: watch::Receiver<Vec<Bytes>>,
-) -> impl Stream<Item = wire::BatchRunRequest> + Send + 'static {
-    let request = |step| wire::BatchRunRequest { step: Some(step) };
-    let open = request(batch_run_request::Step::Open(open));
-    let component = stream::once(wanted)
-        .filter_map(|wanted| ready(wanted.ok()))
-        .flat_map(move |()| {
-            let next = async |(mut pieces, index): (watch::Receiver<Vec<Bytes>>, usize)| {
-                let here = pieces.wait_for(|pieces| pieces.len() > index).await.ok()?;
-                let piece = here.get(index)?.clone();
-                drop(here);
-                Some((piece, (pieces, index + 1)))
-            };
-            Box::pin(stream::unfold((pieces.clone(), 0), next))
-        })
-        .map(move |piece| request(batch_run_request::Step::Component(piece)));
-    stream::once(ready(open))
-        .chain(component)
-        .chain(stream::pending())
 }
 
 fn watched(messages: BatchMessages, idle: Duration) -> Messages {
@@ -469,10 +400,12 @@ fn status(node: &NodeId, why: &Why<Broken>, idle: Duration) -> Status {
         Why::Failed(Broken::Cut) => (Kind::Unavailable, "it broke off".to_owned()),
         Why::Failed(Broken::Silent) => (Kind::Unavailable, format!("it said nothing for {idle:?}")),
         Why::Failed(Broken::Said(status)) => {
-            let kind = match status.code() {
-                Code::Unimplemented => Kind::Mismatch,
-                Code::Unknown => Kind::Unavailable,
-                _ => Kind::of(status),
+            let kind = if status.code() == Code::Unimplemented {
+                Kind::Mismatch
+            } else if status.code() == Code::Unknown {
+                Kind::Unavailable
+            } else {
+                Kind::of(status)
             };
             (kind, Reason(status).to_string())
         }

@@ -218,6 +218,11 @@ impl Caller {
         self.open("", true).await
     }
 
+    /// The calls themselves.
+    pub(crate) fn client(&mut self) -> &mut ReplicaClient<Channel> {
+        &mut self.0
+    }
+
     async fn open(
         &mut self,
         after: &str,

@@ -1,0 +1,224 @@
+//! Batch jobs on a real node: what comes of them, and that nothing of them is left.
+
+use std::num::NonZeroU16;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink, Stop};
+use archive_model::JobId;
+use proto_archive::wire::batch_run_response::{Done, End, Step};
+use proto_archive::wire::{batch_run_request, batch_run_response};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::batch::{Batch, Ended, Filter, Order, Running, Step as Ran};
+use crate::catalog::Condition;
+use crate::rpc::batch;
+use crate::settings::NodeBatchSettings;
+
+mod engine;
+mod hostile;
+
+/// What a caller says to a job, and what it hears.
+struct Caller {
+    says: mpsc::Sender<Result<wire::BatchRunRequest, Status>>,
+    answers: AnswerStream<wire::BatchRunResponse>,
+}
+
+impl Caller {
+    fn new(batch: &Arc<Batch>) -> Self {
+        let (says, said) = mpsc::channel(4);
+        let answers = batch::run(batch, Duration::from_millis(500), ReceiverStream::new(said));
+        Self {
+            says,
+            answers: answers.into_inner(),
+        }
+    }
+
+    async fn say(&self, step: batch_run_request::Step) {
+        let request = wire::BatchRunRequest { step: Some(step) };
+        self.says.send(Ok(request)).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Result<Step, Status> {
+        let answer = in_time(self.answers.next()).await.expect("an answer")?;
+        Ok(answer.step.unwrap())
+    }
+
+    /// All that comes, to the end or the error. Each file is begun before its output, and said rightly.
+    async fn rest(&mut self) -> (Heard, Result<(), Status>) {
+        let mut heard = Heard::default();
+        let mut begun = None;
+        loop {
+            match self.next().await {
+                Ok(Step::Begin(begin)) => {
+                    assert!(heard.half.is_empty());
+                    assert!(Some(&begin.name) > begun.as_ref(), "in order");
+                    begun = Some(begin.name);
+                }
+                Ok(Step::Output(bytes)) => {
+                    assert!(begun.is_some() && !bytes.is_empty() && bytes.len() <= 1 << 20);
+                    heard.half.extend_from_slice(&bytes);
+                }
+                Ok(Step::Done(done)) => {
+                    assert_eq!(Some(&done.name), begun.as_ref());
+                    let output = std::mem::take(&mut heard.half);
+                    assert_eq!(done.output, output.len() as u64);
+                    heard.files.push((done, output));
+                }
+                Ok(Step::Progress(progress)) => {
+                    assert_eq!(progress.node, "n1");
+                    heard.progress += 1;
+                }
+                Ok(Step::End(end)) => {
+                    assert_eq!(end.files, heard.files.len() as u64);
+                    heard.end = Some(end);
+                    assert!(in_time(self.answers.next()).await.is_none());
+                    return (heard, Ok(()));
+                }
+                Ok(Step::Want(_)) => panic!("it wants no component"),
+                Err(status) => return (heard, Err(status)),
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    files: Vec<(Done, Vec<u8>)>,
+    half: Vec<u8>,
+    progress: usize,
+    end: Option<End>,
+}
+
+impl Heard {
+    fn names(&self) -> Vec<&str> {
+        self.files.iter().map(|(done, _)| &*done.name).collect()
+    }
+
+    /// Name, kind and offset of the first failure of each file that has one.
+    fn failures(&self) -> Vec<(&str, &str, Option<u64>)> {
+        let failed = |(done, _): &'_ (Done, Vec<u8>)| !done.failures.is_empty();
+        self.files
+            .iter()
+            .filter(|file| failed(file))
+            .map(|(done, _)| {
+                let failure = &done.failures[0];
+                (&*done.name, &*failure.kind, failure.offset)
+            })
+            .collect()
+    }
+
+    fn gaps(&self) -> &[wire::Gap] {
+        &self.end.as_ref().unwrap().gaps
+    }
+}
+
+fn open() -> batch_run_request::Open {
+    batch_run_request::Open {
+        id: "j1".to_owned(),
+        spec: Some(wire::BatchSpec {
+            job: "file-list".to_owned(),
+            replica: "r".to_owned(),
+            time_ms: 60_000,
+            file_time_ms: 60_000,
+            memory: 1 << 20,
+            output: 1 << 30,
+            ..wire::BatchSpec::default()
+        }),
+        after: String::new(),
+        left_ms: 60_000,
+    }
+}
+
+async fn heard(world: &World, open: batch_run_request::Open) -> (Heard, Result<(), Status>) {
+    let mut caller = Caller::new(&world.door.batch);
+    caller.say(batch_run_request::Step::Open(open)).await;
+    caller.rest().await
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future)
+        .await
+        .expect("in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
+    let world = World::with_two().await;
+    for number in 0..40 {
+        world.store(&format!("f{number:02}"), &[7; 100]);
+    }
+    world.store("other", b"x");
+    let (all, ended) = heard(&world, open()).await;
+    ended.unwrap();
+    let names: Vec<String> = (0..40).map(|number| format!("f{number:02}")).collect();
+    let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
+    expected.push("other");
+    assert_eq!(all.names(), expected);
+    assert!(all.files.iter().all(|(done, output)| {
+        *output == format!("{}\n", done.name).into_bytes()
+            && done.node == "n1"
+            && (done.size == 100 || done.name == "other")
+            && done.failures.is_empty()
+    }));
+    assert!(all.gaps().is_empty() && all.progress > 0);
+
+    let mut some = open();
+    some.after = "f05".to_owned();
+    some.spec.as_mut().unwrap().files = "f.[5-6]|f39".to_owned();
+    let (some, ended) = heard(&world, some).await;
+    ended.unwrap();
+    assert_eq!(
+        some.names(),
+        ["f06", "f15", "f16", "f25", "f26", "f35", "f36", "f39"]
+    );
+    let none = batch_run_request::Open {
+        after: "z".to_owned(),
+        ..open()
+    };
+    let (none, ended) = heard(&world, none).await;
+    ended.unwrap();
+    assert!(none.names().is_empty());
+
+    // One volume away: its files are left out, and it is named.
+    let on = |volume: &str| -> Vec<String> {
+        let on_it = |name: &&String| {
+            let name = FileName::new(name).unwrap();
+            world.door.node.find(&name).unwrap()[0].volume.as_str() == volume
+        };
+        names.iter().filter(on_it).cloned().collect()
+    };
+    let (stays, goes) = (on("v1"), on("v2"));
+    assert!(!stays.is_empty() && !goes.is_empty());
+    std::fs::rename(world.path("two"), world.path("away")).unwrap();
+    world.door.node.refresh(world.door.clock.now()).unwrap();
+    let only_f = || {
+        let mut only = open();
+        only.spec.as_mut().unwrap().files = "f..".to_owned();
+        only
+    };
+    let (half, ended) = heard(&world, only_f()).await;
+    ended.unwrap();
+    assert_eq!(
+        half.names(),
+        stays.iter().map(String::as_str).collect::<Vec<_>>()
+    );
+    assert_eq!(half.gaps().len(), 1);
+    assert_eq!(
+        (&*half.gaps()[0].volume, &*half.gaps()[0].node),
+        ("v2", "n1")
+    );
+
+    // Out of service for good: they are missing, and said to be.
+    world.order(Order_::Retire, "v2", "").await.unwrap();
+    let (all, ended) = heard(&world, only_f()).await;
+    ended.unwrap();
+    assert_eq!(all.names(), expected[..40]);
+    let missing: Vec<&str> = all.failures().iter().map(|(name, _, _)| *name).collect();
+    assert_eq!(missing, goes.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(all.failures().iter().all(|(_, kind, _)| *kind == "unread"));
+    assert!(all.gaps().is_empty());
+}
+
+use proto_archive::wire::set_volume_request::Order as Order_;

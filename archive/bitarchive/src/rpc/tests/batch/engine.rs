@@ -1,0 +1,370 @@
+//! The engine with jobs that were made to break it: damage, endless computing, more output than anybody reads.
+
+use archive_model::GROUP_SIZE;
+
+use super::*;
+
+/// What the jobs of these tests do with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    /// Writes its bytes.
+    Copy,
+    /// Computes until it is told to end.
+    Spin,
+    /// Computes for so many milliseconds.
+    Work(u64),
+    /// Writes so many KiB.
+    Write(usize),
+    /// Panics over the file `bad`.
+    Panic,
+}
+
+#[derive(Debug)]
+struct Test {
+    does: Does,
+    /// Bytes that were written by all jobs.
+    written: Arc<AtomicU64>,
+}
+
+impl Plan for Test {
+    fn reduce(&self) -> Reduce {
+        Reduce::Concatenate
+    }
+
+    fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(One {
+            test: self,
+            control: control.clone(),
+        }))
+    }
+}
+
+struct One<'a> {
+    test: &'a Test,
+    control: Control,
+}
+
+impl Job for One<'_> {
+    fn reads(&self) -> Reads {
+        match self.test.does {
+            Does::Copy => Reads::Bytes,
+            Does::Spin | Does::Work(_) | Does::Write(_) | Does::Panic => Reads::Nothing,
+        }
+    }
+
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+        match self.test.does {
+            Does::Copy => {}
+            Does::Spin => loop {
+                self.control.check()?;
+                std::hint::spin_loop();
+            },
+            Does::Work(millis) => {
+                let begun = Instant::now();
+                while begun.elapsed() < Duration::from_millis(millis) {
+                    self.control.check()?;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            Does::Write(kib) => {
+                for _ in 0..kib {
+                    out.write(&[7; 1024])?;
+                    self.test.written.fetch_add(1024, Ordering::Relaxed);
+                }
+            }
+            Does::Panic => {
+                out.write(b"x")?;
+                assert!(file.name.as_str() != "bad", "a bug");
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+        Ok(out.write(bytes)?)
+    }
+}
+
+impl World {
+    /// An engine with so many workers.
+    fn workers(&self, workers: u16) -> Arc<Batch> {
+        let door = &self.door;
+        let settings = NodeBatchSettings {
+            workers: NonZeroU16::new(workers),
+            ..NodeBatchSettings::default()
+        };
+        let shared = (&door.clock, &door.tasks);
+        let counters = door.instruments.batch.clone();
+        let data = self.path("data");
+        Arc::new(Batch::open(&door.node, &data, settings, shared, counters).unwrap())
+    }
+
+    fn running(&self) -> (i64, i64) {
+        let batch = &self.door.instruments.batch;
+        (batch.jobs.get(), batch.files.get())
+    }
+
+    /// How long it takes until nothing of any job is left.
+    async fn quiet(&self) -> Duration {
+        let since = Instant::now();
+        in_time(async {
+            while self.running() != (0, 0) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+        since.elapsed()
+    }
+}
+
+struct Begun {
+    running: Running,
+    control: Control,
+    stop: CancellationToken,
+    written: Arc<AtomicU64>,
+}
+
+fn begin(batch: &Arc<Batch>, does: Does, output: u64) -> Begun {
+    let (control, stop) = (Control::default(), CancellationToken::new());
+    let written = Arc::new(AtomicU64::new(0));
+    let order = Order {
+        id: JobId::new("j1").unwrap(),
+        plan: Box::new(Test {
+            does,
+            written: Arc::clone(&written),
+        }),
+        filter: Filter::new("").unwrap(),
+        after: None,
+        output,
+        control: control.clone(),
+        stop: stop.clone(),
+    };
+    Begun {
+        running: Running::begin(batch, batch.slot().unwrap(), order),
+        control,
+        stop,
+        written,
+    }
+}
+
+/// All files with their output.
+async fn all(running: &mut Running) -> Result<Vec<(archive_model::FileOutcome, Vec<u8>)>, Ended> {
+    let (mut files, mut half) = (Vec::new(), Vec::new());
+    loop {
+        match in_time(running.next()).await? {
+            Ran::Output(bytes) => half.extend_from_slice(&bytes),
+            Ran::Done(done) => files.push((*done, std::mem::take(&mut half))),
+            Ran::Begin(_) | Ran::Progress(_) => {}
+            Ran::End(..) => return Ok(files),
+        }
+    }
+}
+
+fn noise(size: usize, seed: u8) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    blake3::Hasher::new()
+        .update(&[seed])
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_on_the_disk_costs_its_own_file_and_is_filed() {
+    let world = World::with_two().await;
+    let files: Vec<(String, Vec<u8>)> = (0..8_u8)
+        .map(|number| (format!("f{number}"), noise(3_000_000, number)))
+        .collect();
+    for (name, bytes) in &files {
+        world.store(name, bytes);
+    }
+    let target = |name: &str| {
+        let name = FileName::new(name).unwrap();
+        let volume = world.door.node.find(&name).unwrap()[0].volume.clone();
+        world.door.node.layout(&volume).unwrap().target(&name)
+    };
+    let flip = |path: &std::path::Path, at: usize| {
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[at] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+    };
+    // A rotten outboard, a flipped bit, both, a cut file, none; and no outboard.
+    flip(&target("f1").outboard, 64 * 182 - 1);
+    flip(&target("f2").file, 2_000_000);
+    flip(&target("f3").file, 2_000_000);
+    std::fs::write(target("f3").outboard, vec![0; 11_648]).unwrap();
+    let cut = std::fs::read(target("f4").file).unwrap();
+    std::fs::write(target("f4").file, &cut[..2_500_000]).unwrap();
+    std::fs::remove_file(target("f5").file).unwrap();
+    std::fs::remove_file(target("f6").outboard).unwrap();
+
+    let mut begun = begin(&world.workers(2), Does::Copy, u64::MAX);
+    let found = all(&mut begun.running).await.unwrap();
+    drop(begun);
+    assert_eq!(found.len(), 8);
+    let group = |at: u64| at - at % GROUP_SIZE;
+    for ((done, output), (name, bytes)) in found.iter().zip(&files) {
+        assert_eq!((done.name.as_str(), done.size), (name.as_str(), 3_000_000));
+        assert_eq!(done.output, output.len() as u64);
+        let expected = match name.as_str() {
+            "f2" => Some(("damaged", Some(group(2_000_000)))),
+            "f3" => Some(("damaged", None)),
+            "f4" => Some(("damaged", Some(group(2_500_000)))),
+            "f5" => Some(("unread", None)),
+            _ => None,
+        };
+        match expected {
+            None => assert!(done.failures.is_empty() && output == bytes, "{name}"),
+            Some((kind, offset)) => {
+                let failure = &done.failures[0];
+                assert_eq!(failure.kind.word(), kind, "{name}: {failure:?}");
+                if offset.is_some() {
+                    assert_eq!(failure.offset, offset, "{name}");
+                }
+                assert!(bytes.starts_with(output), "{name}: never a wrong byte");
+            }
+        }
+    }
+    for (name, is_damaged) in [("f1", false), ("f2", true), ("f3", true), ("f4", true)] {
+        let found = world.door.node.find(&FileName::new(name).unwrap()).unwrap();
+        let condition = &found[0].row.condition;
+        let damaged = matches!(condition, Condition::Damaged { .. });
+        assert_eq!(damaged, is_damaged, "{name}: {condition:?}");
+    }
+    let gone = world.door.node.find(&FileName::new("f5").unwrap()).unwrap();
+    assert!(matches!(gone[0].row.condition, Condition::Missing { .. }));
+    world.quiet().await;
+    let counters = &world.door.instruments.batch;
+    assert_eq!((counters.whole.get(), counters.failed.get()), (4, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_cancelled_job_runs_on() {
+    let world = World::with_two().await;
+    for number in 0..20 {
+        world.store(&format!("f{number:02}"), &noise(2_000_000, number));
+    }
+    let batch = world.workers(2);
+    for does in [Does::Spin, Does::Work(60_000), Does::Write(1 << 30)] {
+        let mut begun = begin(&batch, does, u64::MAX);
+        while !matches!(
+            in_time(begun.running.next()).await.unwrap(),
+            Ran::Progress(_)
+        ) {}
+        in_time(async {
+            while world.running().1 < 2 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+        drop(begun);
+        let took = world.quiet().await;
+        assert!(took < Duration::from_secs(1), "{does:?}: {took:?}");
+    }
+    for why in [Stop::Time, Stop::Cancelled] {
+        let mut begun = begin(&batch, Does::Spin, u64::MAX);
+        while world.running().1 < 2 {
+            in_time(begun.running.next()).await.unwrap();
+        }
+        begun.control.stop(why);
+        begun.stop.cancel();
+        let ended = all(&mut begun.running).await.unwrap_err();
+        assert!(
+            matches!(ended, Ended::Stopped(stop) if stop == why),
+            "{ended}"
+        );
+        drop(begun);
+        world.quiet().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
+    let world = World::with_two().await;
+    for number in 0..30 {
+        world.store(&format!("f{number:02}"), b"x");
+    }
+    let batch = world.workers(1);
+    let unread = begin(&batch, Does::Write(5 * 1024), u64::MAX);
+    let mut unread = unread;
+    // It computes as long as somebody asks what comes next.
+    for _ in 0..40 {
+        if let Ran::Done(_) = in_time(unread.running.next()).await.unwrap() {
+            break;
+        }
+    }
+    unread.running.let_go();
+    let mut second = begin(&batch, Does::Write(2 * 1024), u64::MAX);
+    let files = all(&mut second.running).await.unwrap();
+    assert_eq!(files.len(), 30, "while nobody reads the first");
+    assert!(files.iter().all(|(_, output)| output.len() == 2 << 20));
+    let written = unread.written.load(Ordering::Relaxed);
+    assert!(written <= 10 << 20, "{written} bytes, and nobody reads");
+    let files = all(&mut unread.running).await.unwrap();
+    assert!(files.len() >= 29, "it goes on when it is read");
+    drop((unread, second));
+    world.quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_share_the_workers_fairly() {
+    let world = World::with_two().await;
+    for number in 0..40 {
+        world.store(&format!("f{number:02}"), b"x");
+    }
+    let batch = world.workers(1);
+    let mut first = begin(&batch, Does::Work(10), u64::MAX);
+    let mut second = begin(&batch, Does::Work(10), u64::MAX);
+    let (mut of_first, mut of_second) = (0_i64, 0_i64);
+    while of_second < 40 && of_first < 40 {
+        tokio::select! {
+            step = first.running.next() => {
+                of_first += i64::from(matches!(step.unwrap(), Ran::Done(_)));
+            }
+            step = second.running.next() => {
+                of_second += i64::from(matches!(step.unwrap(), Ran::Done(_)));
+            }
+        }
+        assert!((of_first - of_second).abs() <= 6, "{of_first} {of_second}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_output_than_allowed_ends_the_job() {
+    let world = World::with_two().await;
+    for number in 0..5 {
+        world.store(&format!("f{number}"), b"x");
+    }
+    let batch = world.workers(2);
+    let mut begun = begin(&batch, Does::Write(1024), 5 << 20);
+    assert_eq!(all(&mut begun.running).await.unwrap().len(), 5);
+    let mut begun = begin(&batch, Does::Write(1024), (5 << 20) - 1);
+    let ended = all(&mut begun.running).await.unwrap_err();
+    assert!(matches!(ended, Ended::Stopped(Stop::Output)), "{ended}");
+    let mut limited = open();
+    limited.spec.as_mut().unwrap().output = 8;
+    let (heard, ended) = heard(&world, limited).await;
+    assert_eq!(Kind::of(&ended.unwrap_err()), Kind::NoSpace);
+    assert_eq!(heard.names(), ["f0", "f1"]);
+    let mut short = open();
+    short.left_ms = 0;
+    let (_, ended) = super::heard(&world, short).await;
+    assert_eq!(Kind::of(&ended.unwrap_err()), Kind::TimedOut);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_panics_over_a_file_fails_for_that_file() {
+    let world = World::with_two().await;
+    for name in ["a", "bad", "c"] {
+        world.store(name, b"x");
+    }
+    let mut begun = begin(&world.workers(1), Does::Panic, u64::MAX);
+    let files = all(&mut begun.running).await.unwrap();
+    let failed: Vec<usize> = files.iter().map(|(done, _)| done.failures.len()).collect();
+    assert_eq!(failed, [0, 1, 0]);
+    drop(begun);
+    world.quiet().await;
+    let next = begin(&world.workers(1), Does::Copy, u64::MAX);
+    let mut next = next;
+    assert_eq!(all(&mut next.running).await.unwrap().len(), 3);
+}
