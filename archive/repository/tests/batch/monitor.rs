@@ -117,6 +117,12 @@ impl Monitor {
     }
 }
 
+/// Whether somebody still listens.
+async fn send(answers: &mpsc::Sender<Result<BatchRunResponse, Status>>, step: Step) -> bool {
+    let message = BatchRunResponse { step: Some(step) };
+    answers.send(Ok(message)).await.is_ok()
+}
+
 #[tonic::async_trait]
 impl Replica for Monitor {
     async fn replica_state(
@@ -166,12 +172,8 @@ impl Replica for Monitor {
         #[expect(clippy::disallowed_methods, reason = "a monitor of a test")]
         tokio::spawn(async move {
             let _running = running;
-            let send = async |step| {
-                let message = BatchRunResponse { step: Some(step) };
-                answers.send(Ok(message)).await.is_ok()
-            };
             if wants {
-                send(Step::Want(Want {})).await;
+                send(&answers, Step::Want(Want {})).await;
                 let mut component = Vec::new();
                 while (component.len() as u64) < size {
                     match asked.message().await {
@@ -188,7 +190,7 @@ impl Replica for Monitor {
                 Some(Cut::Broken(most) | Cut::Ended(most) | Cut::Hangs(most)) => most,
             };
             for step in steps.into_iter().take(most) {
-                if !send(step).await {
+                if !send(&answers, step).await {
                     return;
                 }
             }

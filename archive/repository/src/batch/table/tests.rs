@@ -1,6 +1,6 @@
 //! What is written is there after a restart, each step that people ask about with its line.
 
-use archive_daemon::ManualClock;
+use archive_daemon::clock::ManualClock;
 use archive_model::{JobLimits, ReplicaId};
 
 use super::*;
