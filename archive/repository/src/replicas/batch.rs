@@ -1,14 +1,16 @@
 //! Batch jobs over the wire: a run over one replica, and the reduce step of a component at its monitor.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use archive_model::{FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId};
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
 use proto_archive::wire::batch_reduce_request::Step as ReduceStep;
 use proto_archive::wire::batch_run_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
@@ -126,14 +128,7 @@ impl Replicas {
             left_ms: millis(order.left),
         });
         let has_component = component.is_some();
-        let bytes = after_want(&wanted, component);
-        let steps =
-            stream::once(async { Some(open) }).chain(bytes.map(|bytes| bytes.map(Step::Component)));
-        let requests = steps
-            // What cannot be read any more ends the stream, and with it the run.
-            .take_while(|step| std::future::ready(step.is_some()))
-            .map(|step| wire::BatchRunRequest { step })
-            .boxed();
+        let requests = run_requests(open, &wanted, component);
         let replica = order.spec.replica;
         let mut monitor = self.monitor(&replica)?;
         let messages = monitor.run_batch(requests).await?.into_inner();
@@ -154,30 +149,15 @@ impl Replicas {
         component: Option<JobBytes>,
         input: JobBytes,
     ) -> Result<BatchReduction, Status> {
-        use wire::batch_reduce_request::{End, Open};
+        use wire::batch_reduce_request::Open;
         let wanted = Arc::new(Notify::new());
         let open = ReduceStep::Open(Open {
             id: order.id,
             spec: Some(spec_to_wire(&order.spec, order.component_size)),
             left_ms: millis(order.left),
         });
-        let waiting = Arc::clone(&wanted);
         let is_sent = component.is_some();
-        let component = stream::iter(component).flat_map(move |component| {
-            let waiting = Arc::clone(&waiting);
-            let bytes = stream::once(async move { waiting.notified().await });
-            bytes.flat_map(move |()| component.clone().chunks())
-        });
-        let component = component.map(|bytes| bytes.map(ReduceStep::Component));
-        let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
-        let steps = stream::once(async { Some(open) })
-            .chain(component)
-            .chain(data)
-            .chain(stream::once(async { Some(ReduceStep::End(End {})) }));
-        let requests = steps
-            .take_while(|step| std::future::ready(step.is_some()))
-            .map(|step| wire::BatchReduceRequest { step })
-            .boxed();
+        let requests = reduce_requests(open, &wanted, component, input);
         let mut monitor = self.monitor(&order.spec.replica)?;
         let messages = monitor.reduce_batch(requests).await?.into_inner();
         Ok(BatchReduction {
@@ -185,6 +165,60 @@ impl Replicas {
             wanted: is_sent.then_some(wanted),
         })
     }
+}
+
+/// The messages of a call, under a type without a lifetime: the compiler cannot see otherwise that a task may hold them.
+struct Requests<T>(BoxStream<'static, T>);
+
+impl<T> Stream for Requests<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+/// `open`, and the component when it is wanted. What cannot be read any more ends the stream, and with it the run.
+fn run_requests(
+    open: Step,
+    wanted: &Arc<Notify>,
+    component: Option<JobBytes>,
+) -> Requests<wire::BatchRunRequest> {
+    let bytes = after_want(wanted, component);
+    let requests = stream::once(std::future::ready(Some(open)))
+        .chain(bytes.map(|bytes| bytes.map(Step::Component)))
+        .take_while(|step| std::future::ready(step.is_some()))
+        .map(|step| wire::BatchRunRequest { step })
+        .boxed();
+    Requests(requests)
+}
+
+/// `open`, the component when it is wanted, the input, and its end.
+fn reduce_requests(
+    open: ReduceStep,
+    wanted: &Arc<Notify>,
+    component: Option<JobBytes>,
+    input: JobBytes,
+) -> Requests<wire::BatchReduceRequest> {
+    use wire::batch_reduce_request::End;
+    let waiting = Arc::clone(wanted);
+    let component = stream::iter(component).flat_map(move |component| {
+        let waiting = Arc::clone(&waiting);
+        let bytes = stream::once(async move { waiting.notified().await });
+        bytes.flat_map(move |()| component.clone().chunks())
+    });
+    let component = component.map(|bytes| bytes.map(ReduceStep::Component));
+    let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
+    let requests = stream::once(std::future::ready(Some(open)))
+        .chain(component)
+        .chain(data)
+        .chain(stream::once(std::future::ready(Some(ReduceStep::End(
+            End {},
+        )))))
+        .take_while(|step| std::future::ready(step.is_some()))
+        .map(|step| wire::BatchReduceRequest { step })
+        .boxed();
+    Requests(requests)
 }
 
 /// Nothing until it is wanted, then the bytes, then nothing for ever: the stream stays open as long as the run shall.
