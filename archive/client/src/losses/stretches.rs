@@ -4,6 +4,7 @@
 //! it well.
 
 use std::io::{self, Read};
+use std::iter::Fuse;
 
 use bytes::{Buf, Bytes};
 
@@ -15,7 +16,8 @@ pub(super) const PIECE: usize = 4096;
 /// Parts of a file, in order and without a gap.
 #[derive(Debug)]
 pub(super) struct Stretches<P> {
-    parts: P,
+    /// Asked again at its end, a channel would take it for broken off.
+    parts: Fuse<P>,
     bytes: Bytes,
     at: u64,
     /// Where the hole ends that begins here.
@@ -23,9 +25,9 @@ pub(super) struct Stretches<P> {
 }
 
 impl<P: Iterator<Item = io::Result<Salvaged>>> Stretches<P> {
-    pub(super) const fn new(parts: P, start: u64) -> Self {
+    pub(super) fn new(parts: P, start: u64) -> Self {
         Self {
-            parts,
+            parts: parts.fuse(),
             bytes: Bytes::new(),
             at: start,
             hole: None,

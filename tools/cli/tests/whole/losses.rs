@@ -57,7 +57,7 @@ fn damage_is_told_in_records() {
     archive.store("none.bin", 50_000);
     for replica in ["one", "two"] {
         archive.flip(replica, "lost.warc.gz", GROUP + 5);
-        archive.flip(replica, "none.bin", 5);
+        archive.flip(replica, "none.bin", GROUP + 5);
     }
     archive.flip("one", "corrupt.warc.gz", GROUP + 5);
     archive.run(&["check", "checksums"]).expect(1);
@@ -111,7 +111,7 @@ fn damage_is_told_in_records() {
     let range = format!("unknown bytes {GROUP}-{}:", next - 1);
     for part in [
         range.as_str(),
-        "not an archive file: bytes 0-16383",
+        "not an archive file: bytes 16384-32767",
         "partly  offset ",
         "  resource  2026-11-21T19:14:09Z  http://example.org/3  urn:uuid:",
     ] {
