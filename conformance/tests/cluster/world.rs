@@ -25,10 +25,11 @@ use archive_rpc::{
 use jiff::Timestamp;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use tonic::transport::Channel;
 
 use super::visits::limits;
+pub(crate) use super::waits::{LONG, eventually, worked_off};
 
 pub(crate) const REPOSITORY: &str = "repository";
 pub(crate) const MONITORS: [&str; 2] = ["monitor-one", "monitor-two"];
@@ -38,9 +39,6 @@ pub(crate) const CHECKSUMS: &str = "checksums-three";
 
 /// No test may take longer. A limit against hanging, as all of these: none of them decides how fast something is.
 const PATIENCE: Duration = Duration::from_mins(15);
-
-/// How long a test waits for what has to come.
-pub(crate) const LONG: Duration = Duration::from_mins(5);
 
 /// What a part may take to end: more than its own drain.
 const LAST_CALL: Duration = Duration::from_mins(1);
@@ -433,35 +431,4 @@ pub(crate) fn flip(path: &Path, offset: u64) {
     file.write_all_at(&byte.map(|old| old ^ 1), offset).unwrap();
     file.sync_all().unwrap();
     std::fs::set_permissions(path, Permissions::from_mode(0o444)).unwrap();
-}
-
-/// Asks until there is an answer.
-pub(crate) async fn eventually<T>(
-    what: &str,
-    limit: Duration,
-    mut ask: impl AsyncFnMut() -> Option<T>,
-) -> T {
-    worked_off(what, limit, async || ask().await.ok_or(0)).await
-}
-
-/// Asks until there is an answer; an error is what is left to do until then. Given up only when nothing of it was done
-/// for so long: much work on a slow machine is no fault.
-pub(crate) async fn worked_off<T>(
-    what: &str,
-    limit: Duration,
-    mut ask: impl AsyncFnMut() -> Result<T, u64>,
-) -> T {
-    let (mut least, mut end) = (u64::MAX, Instant::now() + limit);
-    loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(left) if left < least => (least, end) = (left, Instant::now() + limit),
-            Err(_) => {}
-        }
-        assert!(
-            Instant::now() < end,
-            "not in {limit:?}: {what}; {least} left"
-        );
-        sleep(Duration::from_millis(100)).await;
-    }
 }

@@ -20,8 +20,8 @@ use crate::replicas::CopyCondition;
 use crate::standing::Source;
 use crate::store::FileRecord;
 
-/// How many files of one drain move at once: small ones wait for disks most of the time, each some fifteen times.
-const AT_ONCE: usize = 8;
+/// How many files of one drain move at once.
+const AT_ONCE: usize = 4;
 
 /// How many rows are looked at before the files among them move.
 const PAGE: usize = 2000;
