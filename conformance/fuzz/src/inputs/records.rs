@@ -97,11 +97,6 @@ pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
 /// What is read is bounded, in order and located; a second reading is the first one.
 pub(super) fn warc(input: &[u8]) {
     let first = ends(input, Policy::all(Action::Report));
-    assert_eq!(
-        first,
-        ends(input, Policy::all(Action::Report)),
-        "reading is repeatable"
-    );
     assert!(first.is_sorted_by_key(|end| (end.offset, end.position)));
     let length = input.len() as u64;
     for end in &first {
@@ -113,18 +108,35 @@ pub(super) fn warc(input: &[u8]) {
             assert!(defect.offset <= length, "{defect}");
         }
     }
-    // What a whole record says it is can be cut out, and read alone.
-    for end in first
-        .iter()
-        .filter(|end| end.complete && end.defects.is_empty())
-        .take(4)
+    // A reader has large buffers: one more question for each input, by its last byte, and not all of them.
+    match input.last().unwrap_or(&0) % 4 {
+        0 => {
+            let again = ends(input, Policy::all(Action::Report));
+            assert_eq!(first, again, "reading is repeatable");
+        }
+        1 => {
+            let _strict = ends(input, Policy::strict());
+        }
+        2 => indexed(input, &first),
+        _ => rewritten(input),
+    }
+}
+
+/// An index is made of anything; and what a whole record says it is can be cut out, and read alone.
+fn indexed(input: &[u8], ends_of_all: &[End]) {
+    let mut exchanges = Exchanges::new("a.warc.gz");
+    let mut reader = Reader::new(input);
+    while let Some(record) = reader.next_record().unwrap() {
+        exchanges.read(record).unwrap();
+    }
+    exchanges.finish();
+    let whole = |end: &&End| end.complete && end.defects.is_empty();
+    if let Some(end) = ends_of_all.iter().find(whole)
+        && let Some(index) = end.index_length
     {
-        let Some(index) = end.index_length else {
-            continue;
-        };
-        let span =
-            usize::try_from(end.offset).unwrap()..usize::try_from(end.offset + index).unwrap();
-        let alone = ends(&input[span], Policy::all(Action::Report));
+        let from = usize::try_from(end.offset).unwrap();
+        let upto = usize::try_from(end.offset + index).unwrap();
+        let alone = ends(&input[from..upto], Policy::all(Action::Report));
         if let Some(alone) = alone
             .first()
             .filter(|alone| alone.announced == end.announced)
@@ -132,15 +144,6 @@ pub(super) fn warc(input: &[u8]) {
             assert_eq!(alone.header_length, end.header_length, "{end:?}");
         }
     }
-    let _lenient = ends(input, Policy::lenient());
-    let _strict = ends(input, Policy::strict());
-    let mut exchanges = Exchanges::new("a.warc.gz");
-    let mut reader = Reader::new(input);
-    while let Some(record) = reader.next_record().unwrap() {
-        exchanges.read(record).unwrap();
-    }
-    exchanges.finish();
-    rewritten(input);
 }
 
 fn ends(input: &[u8], policy: Policy) -> Vec<End> {
