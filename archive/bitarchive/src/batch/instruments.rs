@@ -38,7 +38,7 @@ impl BatchInstruments {
             )?,
             jobs: metrics.gauge("bitarchive_batch_jobs", "Batch jobs that run", &[])?,
             files: metrics.gauge(
-                "bitarchive_batch_files",
+                "bitarchive_batch_open_files",
                 "Files that are in a batch job now",
                 &[],
             )?,

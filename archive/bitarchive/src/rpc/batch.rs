@@ -160,7 +160,8 @@ where
     async fn plan(&mut self, run: &Run) -> Result<Box<dyn Plan>, Status> {
         let digest = match &run.spec.program {
             Program::BuiltIn(name) => {
-                return archive_batch::plan(name, &run.spec.arguments).map_err(refused);
+                return archive_batch::plan(name, &run.spec.arguments)
+                    .map_err(|error| refused(&error));
             }
             Program::Component(digest) => *digest,
         };
@@ -177,7 +178,7 @@ where
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
         blocking(move || component.plan(&arguments, limits))
             .await?
-            .map_err(refused)
+            .map_err(|error| refused(&error))
     }
 
     async fn want(&mut self) -> Result<(), Status> {
@@ -223,7 +224,7 @@ where
                 None => components.compile(&bytes),
             }
         });
-        compiled.await?.map_err(refused)
+        compiled.await?.map_err(|error| refused(&error))
     }
 }
 
@@ -293,7 +294,7 @@ async fn forward(
     answers: &Answers<wire::BatchRunResponse>,
 ) -> Result<(), Status> {
     loop {
-        let step = running.next().await.map_err(ended)?;
+        let step = running.next().await.map_err(|why| ended(&why))?;
         let is_last = matches!(step, Step::End(..));
         let Err(unsent) = answers.try_send(Ok(answer(written(node, step)))) else {
             if is_last {
@@ -362,7 +363,7 @@ fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {
     wire::BatchRunResponse { step: Some(step) }
 }
 
-fn refused(error: InvalidJob) -> Status {
+fn refused(error: &InvalidJob) -> Status {
     match error {
         InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),
         InvalidJob::Missing { .. } | InvalidJob::Argument { .. } => {
@@ -372,14 +373,14 @@ fn refused(error: InvalidJob) -> Status {
     }
 }
 
-fn ended(ended: Ended) -> Status {
+fn ended(ended: &Ended) -> Status {
     match ended {
         Ended::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
         Ended::Stopped(Stop::Output) => {
             Kind::NoSpace.status("the job has written more than it may")
         }
         Ended::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
-        Ended::Node(error) => convert::status(&error),
+        Ended::Node(error) => convert::status(error),
         Ended::Exhausted(why) => {
             Kind::Unavailable.status(format!("the node can open no more files now: {why}"))
         }

@@ -151,6 +151,8 @@ struct Job<S> {
     /// By the index that the merge knows them by.
     nodes: Vec<Node>,
     component: Component,
+    /// The node that was heard last.
+    last: usize,
 }
 
 /// One node of a job.
@@ -225,6 +227,7 @@ where
             merge,
             nodes,
             component,
+            last: 0,
         }
     }
 
@@ -267,17 +270,20 @@ where
     /// Waits for a message that can be used.
     async fn wait(&mut self, call: &Call) -> Result<Event, Status> {
         let (nodes, merge, steps) = (&mut self.nodes, &self.merge, &mut self.steps);
-        let component = &mut self.component;
+        let (component, last) = (&mut self.component, &mut self.last);
         poll_fn(|cx| {
             if let Poll::Ready(step) = Pin::new(&mut *steps).poll_next(cx) {
                 return Poll::Ready(Ok(Event::Caller(step)));
             }
-            for index in merge.hungry() {
+            // Each in its turn: one that always has something to say hides no other.
+            let later = merge.hungry().filter(|index| *index > *last);
+            for index in later.chain(merge.hungry().filter(|index| *index <= *last)) {
                 let Some(messages) = nodes.get_mut(index).and_then(|node| node.messages.as_mut())
                 else {
                     return Poll::Ready(Ok(Event::Node(index, None)));
                 };
                 if let Poll::Ready(message) = Pin::new(messages).poll_next(cx) {
+                    *last = index;
                     return Poll::Ready(Ok(Event::Node(index, message)));
                 }
             }

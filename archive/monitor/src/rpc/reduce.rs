@@ -133,7 +133,7 @@ where
         let component = component(call, &mut input, &run, digest, answers).await?;
         if !component.about().reduces {
             let reason = "the component has no reduce step";
-            return Err(Kind::Mismatch.status(reason));
+            return Err(Kind::NotFound.status(reason));
         }
         let reduced = reduce(
             component,

@@ -148,6 +148,13 @@ impl Node for Door {
         }
     }
 
+    async fn run_batch(
+        &self,
+        _: Request<Streaming<wire::BatchRunRequest>>,
+    ) -> Stream<wire::BatchRunResponse> {
+        Err(has_none("no bytes to run a job over"))
+    }
+
     async fn set_volume(&self, _: Request<wire::SetVolumeRequest>) -> Answer<wire::NodeStatus> {
         Err(has_none("no volumes"))
     }

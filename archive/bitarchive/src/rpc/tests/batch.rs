@@ -211,7 +211,7 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     );
 
     // Out of service for good: they are missing, and said to be.
-    world.order(Order_::Retire, "v2", "").await.unwrap();
+    world.order(super::Order::Retire, "v2", "").await.unwrap();
     let (all, ended) = heard(&world, only_f()).await;
     ended.unwrap();
     assert_eq!(all.names(), expected[..40]);
@@ -220,5 +220,3 @@ async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     assert!(all.failures().iter().all(|(_, kind, _)| *kind == "unread"));
     assert!(all.gaps().is_empty());
 }
-
-use proto_archive::wire::set_volume_request::Order as Order_;

@@ -96,7 +96,7 @@ async fn when_the_caller_goes_away_the_nodes_hear_it_at_once() {
     let mut run = Run::begin(&mut repository, open(spec())).await;
     run.next().await.unwrap();
     let mut before = usize::MAX;
-    let taken = async || {
+    let mut taken = async || {
         loop {
             let now = a.seen.messages.load(Ordering::SeqCst);
             if now == before {
