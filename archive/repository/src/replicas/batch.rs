@@ -119,21 +119,8 @@ impl Replicas {
         component: Option<JobBytes>,
     ) -> Result<BatchRun, Status> {
         let wanted = Arc::new(Notify::new());
-        let open = Step::Open(Open {
-            id: order.id,
-            spec: Some(spec_to_wire(&order.spec, order.component_size)),
-            after: order.after,
-            left_ms: millis(order.left),
-        });
         let has_component = component.is_some();
-        let bytes = after_want(&wanted, component);
-        let steps =
-            stream::once(async { Some(open) }).chain(bytes.map(|bytes| bytes.map(Step::Component)));
-        let requests = steps
-            // What cannot be read any more ends the stream, and with it the run.
-            .take_while(|step| std::future::ready(step.is_some()))
-            .map(|step| wire::BatchRunRequest { step })
-            .boxed();
+        let requests = run_requests(&order, &wanted, component);
         let replica = order.spec.replica;
         let mut monitor = self.monitor(&replica)?;
         let messages = monitor.run_batch(requests).await?.into_inner();
@@ -154,30 +141,9 @@ impl Replicas {
         component: Option<JobBytes>,
         input: JobBytes,
     ) -> Result<BatchReduction, Status> {
-        use wire::batch_reduce_request::{End, Open};
         let wanted = Arc::new(Notify::new());
-        let open = ReduceStep::Open(Open {
-            id: order.id,
-            spec: Some(spec_to_wire(&order.spec, order.component_size)),
-            left_ms: millis(order.left),
-        });
-        let waiting = Arc::clone(&wanted);
         let is_sent = component.is_some();
-        let component = stream::iter(component).flat_map(move |component| {
-            let waiting = Arc::clone(&waiting);
-            let bytes = stream::once(async move { waiting.notified().await });
-            bytes.flat_map(move |()| component.clone().chunks())
-        });
-        let component = component.map(|bytes| bytes.map(ReduceStep::Component));
-        let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
-        let steps = stream::once(async { Some(open) })
-            .chain(component)
-            .chain(data)
-            .chain(stream::once(async { Some(ReduceStep::End(End {})) }));
-        let requests = steps
-            .take_while(|step| std::future::ready(step.is_some()))
-            .map(|step| wire::BatchReduceRequest { step })
-            .boxed();
+        let requests = reduce_requests(&order, &wanted, component, input);
         let mut monitor = self.monitor(&order.spec.replica)?;
         let messages = monitor.reduce_batch(requests).await?.into_inner();
         Ok(BatchReduction {
@@ -185,6 +151,58 @@ impl Replicas {
             wanted: is_sent.then_some(wanted),
         })
     }
+}
+
+/// What is sent for a run: the order, and the component when it is wanted.
+fn run_requests(
+    order: &BatchOrder,
+    wanted: &Arc<Notify>,
+    component: Option<JobBytes>,
+) -> BoxStream<'static, wire::BatchRunRequest> {
+    let open = Step::Open(Open {
+        id: order.id.clone(),
+        spec: Some(spec_to_wire(&order.spec, order.component_size)),
+        after: order.after.clone(),
+        left_ms: millis(order.left),
+    });
+    let bytes = after_want(wanted, component).map(|bytes| bytes.map(Step::Component));
+    stream::once(std::future::ready(Some(open)))
+        .chain(bytes)
+        // What cannot be read any more ends the stream, and with it the run.
+        .take_while(|step| std::future::ready(step.is_some()))
+        .map(|step| wire::BatchRunRequest { step })
+        .boxed()
+}
+
+/// What is sent for a reduce step: the order, the component first where it is sent at all, and the output.
+fn reduce_requests(
+    order: &BatchOrder,
+    wanted: &Arc<Notify>,
+    component: Option<JobBytes>,
+    input: JobBytes,
+) -> BoxStream<'static, wire::BatchReduceRequest> {
+    use wire::batch_reduce_request::{End, Open};
+    let open = ReduceStep::Open(Open {
+        id: order.id.clone(),
+        spec: Some(spec_to_wire(&order.spec, order.component_size)),
+        left_ms: millis(order.left),
+    });
+    let waiting = Arc::clone(wanted);
+    let component = stream::iter(component).flat_map(move |component| {
+        let waiting = Arc::clone(&waiting);
+        let bytes = stream::once(async move { waiting.notified().await });
+        bytes.flat_map(move |()| component.clone().chunks())
+    });
+    let component = component.map(|bytes| bytes.map(ReduceStep::Component));
+    let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
+    let end = ReduceStep::End(End {});
+    stream::once(std::future::ready(Some(open)))
+        .chain(component)
+        .chain(data)
+        .chain(stream::once(std::future::ready(Some(end))))
+        .take_while(|step| std::future::ready(step.is_some()))
+        .map(|step| wire::BatchReduceRequest { step })
+        .boxed()
 }
 
 /// Nothing until it is wanted, then the bytes, then nothing for ever: the stream stays open as long as the run shall.
