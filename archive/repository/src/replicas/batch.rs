@@ -137,13 +137,13 @@ impl Replicas {
     /// asked for.
     pub(crate) async fn reduce_batch(
         &self,
-        order: BatchOrder,
+        order: &BatchOrder,
         component: Option<JobBytes>,
         input: JobBytes,
     ) -> Result<BatchReduction, Status> {
         let wanted = Arc::new(Notify::new());
         let is_sent = component.is_some();
-        let requests = reduce_requests(&order, &wanted, component, input);
+        let requests = reduce_requests(order, &wanted, component, input);
         let mut monitor = self.monitor(&order.spec.replica)?;
         let messages = monitor.reduce_batch(requests).await?.into_inner();
         Ok(BatchReduction {
