@@ -266,9 +266,8 @@ impl Runner {
         let component = self.bytes(row, Name::Component, row.component_size);
         let component = is_sent.then_some(component);
         let input = self.bytes(row, Name::Output, row.mark.output);
-        let began = self
-            .replicas
-            .reduce_batch(self.order(row), component, input);
+        let order = self.order(row);
+        let began = self.replicas.reduce_batch(&order, component, input);
         let mut reduction = match self.clock.timeout(BEGIN, began).await {
             Err(late) => return Ok(Some(Err(Event::Broke(silent(row, &late.to_string()))))),
             Ok(Err(status)) => return Ok(Some(reduce_broke(row, &status))),

@@ -121,14 +121,8 @@ impl Replicas {
         component: Option<JobBytes>,
     ) -> Result<BatchRun, Status> {
         let wanted = Arc::new(Notify::new());
-        let open = Step::Open(Open {
-            id: order.id,
-            spec: Some(spec_to_wire(&order.spec, order.component_size)),
-            after: order.after,
-            left_ms: millis(order.left),
-        });
         let has_component = component.is_some();
-        let requests = run_requests(open, &wanted, component);
+        let requests = run_requests(&order, &wanted, component);
         let replica = order.spec.replica;
         let mut monitor = self.monitor(&replica)?;
         let messages = monitor.run_batch(requests).await?.into_inner();
@@ -145,19 +139,13 @@ impl Replicas {
     /// asked for.
     pub(crate) async fn reduce_batch(
         &self,
-        order: BatchOrder,
+        order: &BatchOrder,
         component: Option<JobBytes>,
         input: JobBytes,
     ) -> Result<BatchReduction, Status> {
-        use wire::batch_reduce_request::Open;
         let wanted = Arc::new(Notify::new());
-        let open = ReduceStep::Open(Open {
-            id: order.id,
-            spec: Some(spec_to_wire(&order.spec, order.component_size)),
-            left_ms: millis(order.left),
-        });
         let is_sent = component.is_some();
-        let requests = reduce_requests(open, &wanted, component, input);
+        let requests = reduce_requests(order, &wanted, component, input);
         let mut monitor = self.monitor(&order.spec.replica)?;
         let messages = monitor.reduce_batch(requests).await?.into_inner();
         Ok(BatchReduction {
@@ -178,29 +166,41 @@ impl<T> Stream for Requests<T> {
     }
 }
 
-/// `open`, and the component when it is wanted. What cannot be read any more ends the stream, and with it the run.
+/// What is sent for a run: the order, and the component when it is wanted.
 fn run_requests(
-    open: Step,
+    order: &BatchOrder,
     wanted: &Arc<Notify>,
     component: Option<JobBytes>,
 ) -> Requests<wire::BatchRunRequest> {
-    let bytes = after_want(wanted, component);
+    let open = Step::Open(Open {
+        id: order.id.clone(),
+        spec: Some(spec_to_wire(&order.spec, order.component_size)),
+        after: order.after.clone(),
+        left_ms: millis(order.left),
+    });
+    let bytes = after_want(wanted, component).map(|bytes| bytes.map(Step::Component));
     let requests = stream::once(std::future::ready(Some(open)))
-        .chain(bytes.map(|bytes| bytes.map(Step::Component)))
+        .chain(bytes)
+        // What cannot be read any more ends the stream, and with it the run.
         .take_while(|step| std::future::ready(step.is_some()))
         .map(|step| wire::BatchRunRequest { step })
         .boxed();
     Requests(requests)
 }
 
-/// `open`, the component when it is wanted, the input, and its end.
+/// What is sent for a reduce step: the order, the component first where it is sent at all, and the output.
 fn reduce_requests(
-    open: ReduceStep,
+    order: &BatchOrder,
     wanted: &Arc<Notify>,
     component: Option<JobBytes>,
     input: JobBytes,
 ) -> Requests<wire::BatchReduceRequest> {
-    use wire::batch_reduce_request::End;
+    use wire::batch_reduce_request::{End, Open};
+    let open = ReduceStep::Open(Open {
+        id: order.id.clone(),
+        spec: Some(spec_to_wire(&order.spec, order.component_size)),
+        left_ms: millis(order.left),
+    });
     let waiting = Arc::clone(wanted);
     let component = stream::iter(component).flat_map(move |component| {
         let waiting = Arc::clone(&waiting);
@@ -209,12 +209,11 @@ fn reduce_requests(
     });
     let component = component.map(|bytes| bytes.map(ReduceStep::Component));
     let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
+    let end = ReduceStep::End(End {});
     let requests = stream::once(std::future::ready(Some(open)))
         .chain(component)
         .chain(data)
-        .chain(stream::once(std::future::ready(Some(ReduceStep::End(
-            End {},
-        )))))
+        .chain(stream::once(std::future::ready(Some(end))))
         .take_while(|step| std::future::ready(step.is_some()))
         .map(|step| wire::BatchReduceRequest { step })
         .boxed();
