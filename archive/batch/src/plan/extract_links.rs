@@ -168,16 +168,16 @@ fn shown(url: &str) -> String {
 fn links(text: &str) -> (Vec<Link>, Option<String>) {
     let mut links = Vec::new();
     let mut base = None;
-    for token in html::tokens(text) {
-        let html5gum::Token::StartTag(tag) = token else {
+    for piece in html::pieces(text) {
+        let html::Piece::Start(element) = piece else {
             continue;
         };
+        let name = element.name.as_slice();
         let value = |name: &str| {
-            html::attribute(&tag, name)
-                .map(|value| value.trim().to_owned())
-                .filter(|value| !value.is_empty())
+            let value = element.attribute(name)?.trim().to_owned();
+            Some(value).filter(|value| !value.is_empty())
         };
-        match tag.name.as_slice() {
+        match name {
             b"base" if base.is_none() => base = value("href"),
             b"meta" => {
                 let is_refresh =
@@ -193,16 +193,16 @@ fn links(text: &str) -> (Vec<Link>, Option<String>) {
             }
             _ => {}
         }
-        for (element, attributes) in LINKS {
-            let is_any = element.is_empty();
-            if !is_any && tag.name.as_slice() != element.as_bytes() {
+        for (known, attributes) in LINKS {
+            let is_any = known.is_empty();
+            if !is_any && name != known.as_bytes() {
                 continue;
             }
             for attribute in *attributes {
                 let Some(value) = value(attribute) else {
                     continue;
                 };
-                let element = if is_any { "*" } else { element };
+                let element = if is_any { "*" } else { known };
                 let link = |value: &str| Link {
                     value: value.to_owned(),
                     element,

@@ -6,11 +6,11 @@ use std::io::Read;
 
 use archive_formats::http::MediaType;
 use archive_formats::warc::{End, Record};
-use html5gum::Token;
 use serde::Serialize;
 
+use super::html::{self, Piece};
 use super::view::{self, Page};
-use super::{JobInfo, Plan, Reduce, html};
+use super::{JobInfo, Plan, Reduce};
 use crate::control::Control;
 use crate::job::{Job, JobError, Reads, Sink};
 
@@ -158,33 +158,32 @@ fn text(source: &str) -> (String, String) {
     let (mut title, mut text) = (None::<Flow>, Flow::default());
     // The element that hides what is in it, and how often it was begun within itself.
     let mut hidden: Option<(Vec<u8>, u64)> = None;
-    for token in html::tokens(source) {
-        match token {
-            Token::StartTag(tag) => match &mut hidden {
-                Some((name, depth)) if *name == tag.name.as_slice() => *depth += 1,
+    for piece in html::pieces(source) {
+        match piece {
+            Piece::Start(element) => match &mut hidden {
+                Some((name, depth)) if *name == element.name => *depth += 1,
                 Some(_) => {}
                 None => {
-                    let name = tag.name.as_slice();
+                    let name = element.name.as_slice();
                     text.separate(name);
-                    if HIDDEN.contains(&name) {
-                        hidden = Some((name.to_vec(), 1));
-                    }
                     // Only the first one is the title of the page.
                     if name == b"title" {
                         title.get_or_insert_default();
                     }
+                    if HIDDEN.contains(&name) {
+                        hidden = Some((element.name, 1));
+                    }
                 }
             },
-            Token::EndTag(tag) => {
-                let name = tag.name.as_slice();
+            Piece::End(name) => {
                 let is_over = match &mut hidden {
-                    Some((hiding, depth)) if hiding == name => {
+                    Some((hiding, depth)) if *hiding == name => {
                         *depth -= 1;
                         *depth == 0
                     }
                     Some(_) => false,
                     None => {
-                        text.separate(name);
+                        text.separate(&name);
                         false
                     }
                 };
@@ -195,17 +194,13 @@ fn text(source: &str) -> (String, String) {
                     hidden = None;
                 }
             }
-            Token::String(string) => {
-                let string = String::from_utf8_lossy(&string.value);
-                match (&hidden, &mut title) {
-                    (None, _) => text.push(&string),
-                    (Some((name, _)), Some(title)) if name == b"title" && !title.is_closed => {
-                        title.push(&string);
-                    }
-                    (Some(_), _) => {}
+            Piece::Text(string) => match (&hidden, &mut title) {
+                (None, _) => text.push(&string),
+                (Some((name, _)), Some(title)) if name == b"title" && !title.is_closed => {
+                    title.push(&string);
                 }
-            }
-            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+                (Some(_), _) => {}
+            },
         }
     }
     (title.unwrap_or_default().text, text.text)

@@ -1,17 +1,21 @@
-//! HTML as jobs read it: its characters, and its tokens.
+//! HTML as jobs read it: its characters, and its pieces.
 //!
-//! Owns which encoding a page is in. Builds no tree: tokens are enough for links and text.
+//! Owns which encoding a page is in. Builds no tree: pieces are enough for links and text.
 
 use std::borrow::Cow;
 
 use archive_formats::http::MediaType;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
-use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
+use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
 
 use super::view::LARGEST_PAGE;
 
 /// How far into a page it may say its encoding.
 const PRESCAN: usize = 1024;
+
+/// The most attributes of an element that are looked at.
+const MOST_ATTRIBUTES: usize = 256;
 
 /// Whether it is a page of HTML.
 pub(super) fn is_html(media: &MediaType) -> bool {
@@ -54,19 +58,20 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
         found = value.and_then(named);
     }
     let found = found.or_else(|| {
-        tokens(&start).find_map(|token| {
-            let Token::StartTag(tag) = token else {
+        pieces(&start).find_map(|piece| {
+            let Piece::Start(meta) = piece else {
                 return None;
             };
-            if tag.name.as_slice() != b"meta" {
+            if meta.name != b"meta" {
                 return None;
             }
-            if let Some(charset) = attribute(&tag, "charset") {
+            if let Some(charset) = meta.attribute("charset") {
                 return named(&charset);
             }
-            let is_type = attribute(&tag, "http-equiv")
+            let is_type = meta
+                .attribute("http-equiv")
                 .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-type"));
-            let content = attribute(&tag, "content").filter(|_| is_type)?;
+            let content = meta.attribute("content").filter(|_| is_type)?;
             named(&MediaType::read(content.as_bytes())?.charset?)
         })
     })?;
@@ -80,18 +85,84 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The tokens of a page. What is in scripts and the like is one string.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token> {
-    let mut emitter = DefaultEmitter::default();
+/// A piece of a page.
+pub(super) enum Piece {
+    /// An element begins.
+    Start(Element),
+    /// An element ends: its name.
+    End(Vec<u8>),
+    /// Characters, with no piece of another kind between them. What is in scripts and the like is one text.
+    Text(String),
+}
+
+/// An element as it begins; names are in small letters.
+#[derive(Default)]
+pub(super) struct Element {
+    pub(super) name: Vec<u8>,
+    attributes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Element {
+    /// The value of an attribute; of those of one name, the first.
+    pub(super) fn attribute(&self, name: &str) -> Option<Cow<'_, str>> {
+        let is_it = |(known, _): &&(Vec<u8>, Vec<u8>)| known == name.as_bytes();
+        let (_, value) = self.attributes.iter().find(is_it)?;
+        Some(String::from_utf8_lossy(value))
+    }
+}
+
+/// The pieces of a page; comments are none. Of an element's attributes, the first few hundred.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece> {
+    let mut emitter = CallbackEmitter::new(Collecting::default());
     emitter.naively_switch_states(true);
-    Tokenizer::new_with_emitter(text, emitter).map(|token| {
-        let Ok(token) = token;
-        token
+    Tokenizer::new_with_emitter(text, emitter).map(|piece| {
+        let Ok(piece) = piece;
+        piece
     })
 }
 
-/// The value of an attribute.
-pub(super) fn attribute<'a>(tag: &'a StartTag<()>, name: &str) -> Option<Cow<'a, str>> {
-    let value = tag.attributes.get(name.as_bytes())?;
-    Some(String::from_utf8_lossy(&value.value))
+/// Puts together what the tokenizer says of an element.
+#[derive(Default)]
+struct Collecting {
+    element: Element,
+    is_kept: bool,
+}
+
+impl Callback<Piece, ()> for Collecting {
+    fn handle_event(&mut self, event: CallbackEvent<'_>, _: Span<()>) -> Option<Piece> {
+        let attributes = &mut self.element.attributes;
+        match event {
+            CallbackEvent::OpenStartTag { name } => {
+                attributes.clear();
+                self.element.name = name.to_vec();
+                None
+            }
+            CallbackEvent::AttributeName { name } => {
+                self.is_kept = attributes.len() < MOST_ATTRIBUTES;
+                if self.is_kept {
+                    attributes.push((name.to_vec(), Vec::new()));
+                }
+                None
+            }
+            CallbackEvent::AttributeValue { value } => {
+                if let Some((_, last)) = attributes.last_mut().filter(|_| self.is_kept) {
+                    last.extend_from_slice(value);
+                }
+                None
+            }
+            CallbackEvent::CloseStartTag { .. } => {
+                Some(Piece::Start(std::mem::take(&mut self.element)))
+            }
+            CallbackEvent::EndTag { name } => {
+                attributes.clear();
+                Some(Piece::End(name.to_vec()))
+            }
+            CallbackEvent::String { value } => {
+                Some(Piece::Text(String::from_utf8_lossy(value).into_owned()))
+            }
+            CallbackEvent::Comment { .. }
+            | CallbackEvent::Doctype { .. }
+            | CallbackEvent::Error(_) => None,
+        }
+    }
 }

@@ -70,14 +70,14 @@ pub(super) fn show(
             known = reader.known().or(known);
         }
         drop(reader);
-        let unreadable = match ended {
+        let (unreadable, open) = match ended {
             Ended::Whole | Ended::Left => {
                 if let Some(hole) = hole {
                     hole.tell(done, "no record was found behind them");
                 }
                 return Ok(ended == Ended::Whole);
             }
-            Ended::Unreadable(words) => words,
+            Ended::Unreadable { words, record } => (words, record),
         };
         match barrier.into_inner() {
             Some(Barrier::Damaged { range, reason }) => {
@@ -91,7 +91,11 @@ pub(super) fn show(
                     );
                 }
                 let range = widen(range, source, control)?;
-                let next = Hole { range, reason };
+                let next = Hole {
+                    range,
+                    reason,
+                    record: open,
+                };
                 if next.range.end >= file.size {
                     next.tell(done, "they are the end of the file");
                     return Ok(true);
@@ -117,11 +121,17 @@ pub(super) fn show(
 struct Hole {
     range: Range<u64>,
     reason: String,
+    /// The record that was being read.
+    record: Option<u64>,
 }
 
 impl Hole {
     fn tell(self, done: &mut Done, what_follows: &str) {
-        let words = input::damaged(&self.range, &self.reason);
+        let mut words = input::damaged(&self.range, &self.reason);
+        if let Some(record) = self.record {
+            words =
+                format!("{words}; the record that begins at {record} cannot be read to its end");
+        }
         done.fail(
             FailureKind::Damaged,
             Some(self.range.start),
@@ -137,8 +147,8 @@ enum Ended {
     Whole,
     /// The job is broken.
     Left,
-    /// It cannot be read on, and why.
-    Unreadable(String),
+    /// It cannot be read on, and why; where the record began that was being read.
+    Unreadable { words: String, record: Option<u64> },
 }
 
 /// Shows what can be read without a hole in it.
@@ -150,6 +160,7 @@ fn stretch(
     done: &mut Done,
     hole: &mut Option<Hole>,
 ) -> Result<Ended, Stop> {
+    let mut open = None;
     loop {
         control.check()?;
         let record = match reader.next_record() {
@@ -165,7 +176,10 @@ fn stretch(
             Err(error) => {
                 control.check()?;
                 defects(&reader.take_defects(), done);
-                return Ok(Ended::Unreadable(error.to_string()));
+                return Ok(Ended::Unreadable {
+                    words: error.to_string(),
+                    record: open,
+                });
             }
         };
         let offset = record.offset();
@@ -189,6 +203,7 @@ fn stretch(
             && input::is_barrier(error)
         {
             // The next record is asked of the same bytes, and says what stands in the way.
+            open = Some(offset);
             continue;
         }
         let is_broken = matches!(error, JobError::Broken(_));
