@@ -5,6 +5,7 @@ mod adopt;
 mod anomalies;
 mod attic;
 mod audit;
+mod batch;
 mod cdx;
 mod check;
 mod get;
@@ -140,6 +141,8 @@ pub(crate) enum Command {
     Warc(warc::Warc),
     Cdx(cdx::Cdx),
     #[command(subcommand)]
+    Batch(batch::Batch),
+    #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
     Pki(pki::Pki),
@@ -195,6 +198,7 @@ impl Command {
             Self::Record(record) => talk(record.run(context)),
             Self::Warc(warc) => warc.run(context),
             Self::Cdx(cdx) => cdx.run(context),
+            Self::Batch(batch) => batch.run(context),
             Self::Settings(settings) => settings.run(context),
             Self::Pki(pki) => pki.run(context),
         }
