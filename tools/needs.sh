@@ -10,7 +10,7 @@ BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
 # What the demonstration harvests with, and its judge.
 DEMO_NEEDS=(b3sum:b3sum python3:python3 wget:wget)
 # What the tests run beside the archive.
-TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount python3:python3 unshare:util-linux)
+TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount node:nodejs npm:npm python3:python3 unshare:util-linux)
 # Outside judges of what the tests write, from PyPI.
 PYTHON_NEEDS=(warcio cdxj-indexer)
 # What archive files are read with in benchmarks, beside those.
@@ -66,6 +66,14 @@ need_python() {
         python3 -m venv "$judges" && "$judges/bin/pip" install --quiet "${missing[@]}" || return 1
     fi
     PATH=$PATH:$judges/bin
+}
+
+# need_examples: what the jobs in archive/batch/examples are built with, in your cache folder. Their build scripts know.
+need_examples() {
+    local language
+    for language in python javascript; do
+        archive/batch/examples/$language/build --install || return 1
+    done
 }
 
 # need_rust: Rust is not installed by us; rustup is, or is not, the way of this machine.

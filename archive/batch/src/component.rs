@@ -1,11 +1,29 @@
 //! User jobs: WebAssembly components, and all that holds them in.
+//!
+//! Owns what a component may be, and what becomes of one that does what it must not. `wit/` says what a component is
+//! shown and what it can ask for; it imports that and nothing else. Each file has an instance of its own on a thread of
+//! its own, so that memory, stack and computing time of one file are told from those of another. Does not limit how much
+//! is written: the [`Sink`] does that.
 
-use std::io::Read;
-use std::path::Path;
+mod block;
+mod compile;
+mod engine;
+mod guest;
+mod host;
+mod job;
+mod reason;
+mod wit;
+
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use archive_model::{JobLimits, Root};
 
+pub use engine::Components;
+
+use self::block::Block;
+use self::compile::Program;
+use self::guest::{Call, Guest};
 use crate::control::Control;
 use crate::job::{JobError, Sink};
 use crate::plan::{InvalidJob, Plan};
@@ -13,13 +31,13 @@ use crate::plan::{InvalidJob, Plan};
 /// The largest component that is taken, in bytes.
 pub const LARGEST: u64 = 64 << 20;
 
-/// The engine that runs components, and those that it has compiled. One for each process; clones are the same one.
-#[derive(Clone, Debug)]
-pub struct Components;
-
 /// A component that can be run.
 #[derive(Debug)]
-pub struct Component;
+pub struct Component {
+    digest: Root,
+    about: About,
+    program: Arc<Program>,
+}
 
 /// What a component says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,34 +48,23 @@ pub struct About {
     pub reduces: bool,
 }
 
-impl Components {
-    /// An engine that keeps what it compiles under `cache`, or only in memory.
-    pub fn new(cache: Option<&Path>) -> Result<Self, InvalidJob> {
-        let _ = cache;
-        Ok(Self)
-    }
-
-    /// The component with this BLAKE3, if it is at hand without its bytes.
-    pub fn get(&self, digest: &Root) -> Option<Arc<Component>> {
-        let _ = digest;
-        None
-    }
-
-    /// Compiles a component, or takes it from the cache; says why it is refused. Takes seconds for tens of megabytes.
-    pub fn compile(&self, bytes: &[u8]) -> Result<Arc<Component>, InvalidJob> {
-        let _ = bytes;
-        Err(InvalidJob::Component("components come next".to_owned()))
-    }
-}
-
 impl Component {
+    /// BLAKE3 of its bytes.
+    pub fn digest(&self) -> Root {
+        self.digest
+    }
+
     /// What it says of itself.
     pub fn about(&self) -> &About {
-        const NOTHING: &About = &About {
-            text: String::new(),
-            reduces: false,
-        };
-        NOTHING
+        &self.about
+    }
+
+    /// What it is shown of a file: `records` or `bytes`.
+    pub fn shown(&self) -> &'static str {
+        match self.program.shows() {
+            compile::Shows::Records => "records",
+            compile::Shows::Bytes => "bytes",
+        }
     }
 
     /// Ready for files, with these arguments and within these limits.
@@ -66,11 +73,10 @@ impl Component {
         arguments: &[(String, String)],
         limits: JobLimits,
     ) -> Result<Box<dyn Plan>, InvalidJob> {
-        let _ = (arguments, limits);
-        Err(InvalidJob::Component("components come next".to_owned()))
+        Ok(Box::new(job::Files::new(self, arguments.to_vec(), limits)))
     }
 
-    /// Its reduce step over all the output, by name of the files.
+    /// Its reduce step over all the output, by name of the files. It may compute as long as the whole job may take.
     pub fn reduce(
         &self,
         arguments: &[(String, String)],
@@ -79,7 +85,18 @@ impl Component {
         out: &mut dyn Sink,
         control: &Control,
     ) -> Result<(), JobError> {
-        let _ = (arguments, limits, input, out, control);
-        Err(JobError::Failed("components come next".to_owned()))
+        if !self.about.reduces {
+            let reason = "the component has no reduce step: it does not export `reducer`";
+            return Err(JobError::Broken(reason.to_owned()));
+        }
+        let limits = JobLimits {
+            file_time: limits.time,
+            ..limits
+        };
+        let mut guest = Guest::start(&self.program, limits, control)?;
+        let mut input = BufReader::new(input);
+        let mut block = Block::whole(&mut input);
+        guest.call(Call::Reduce(arguments.to_vec()), &mut block, out)?;
+        block.damage()
     }
 }

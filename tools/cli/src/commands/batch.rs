@@ -1,5 +1,6 @@
 //! `holdfast batch`: programs over the files of a replica, where the bytes are.
 
+mod check;
 mod jobs;
 mod list;
 mod output;
@@ -22,9 +23,11 @@ use crate::exit::{Exit, Failure};
 #[command(after_help = "Examples:
   holdfast batch jobs
   holdfast batch run checksum --files '12-.*' -o checksums.txt
+  holdfast batch check titles.wasm
   holdfast batch run --wasm titles.wasm --arg language=da -o titles.txt
   holdfast batch list")]
 pub(crate) enum Batch {
+    Check(check::Check),
     Jobs(jobs::Jobs),
     Run(Box<run::Run>),
     List(list::List),
@@ -48,6 +51,7 @@ fn job_id(text: &str) -> Result<JobId, String> {
 impl Batch {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
+            Self::Check(check) => check.run(context),
             Self::Jobs(jobs) => jobs.run(context).await,
             Self::Run(run) => run.run(context).await,
             Self::List(list) => list.run(context).await,

@@ -1,0 +1,218 @@
+//! What a component reads from: the block of a record, or the output of all files.
+//!
+//! Owns the order of asking: the head first, then either the bytes as they are stored or what they carry. Bounded memory.
+//! Keeps the first error of the input itself, so that damage is told whatever the component makes of it.
+
+use std::io::{self, BufRead, Cursor, Read};
+
+use archive_formats::http::{Body, BodyError, Head, HeadError, Limits};
+use archive_formats::warc::{Kind, ReadError, Record};
+
+use super::wit::HttpMessage;
+use crate::job::JobError;
+
+/// The longest head of an HTTP message that is read.
+const HEAD_LIMIT: usize = 1 << 20;
+/// The most bytes that are handed over at once, and how many when nobody says.
+const MOST: u32 = 1 << 20;
+const USUAL: u32 = 64 << 10;
+
+/// Bytes to read, and how far they are understood.
+pub(super) struct Block<'a> {
+    state: State<'a>,
+    message: Option<HttpMessage>,
+    damage: Option<io::Error>,
+}
+
+type Input<'a> = Box<dyn BufRead + 'a>;
+
+enum State<'a> {
+    /// May begin with the head of an HTTP message.
+    Fresh(Input<'a>),
+    /// The head was read; the input is behind it.
+    Headed(Head, Input<'a>),
+    /// No HTTP: content and stored bytes are the same.
+    Whole(Input<'a>),
+    /// The bytes are read as they are stored.
+    Stored(Input<'a>),
+    /// What they carry is read.
+    Content(Body<'a>),
+    /// Nothing more can be read, and why.
+    Failed(String),
+    /// There is nothing to read.
+    Nothing,
+}
+
+impl<'a> Block<'a> {
+    /// Nothing to read.
+    pub(super) fn nothing() -> Self {
+        Self::with(State::Nothing)
+    }
+
+    /// Bytes that are no message.
+    pub(super) fn whole(input: &'a mut dyn BufRead) -> Self {
+        Self::with(State::Whole(Box::new(input)))
+    }
+
+    /// The block of a record.
+    pub(super) fn of<R: Read>(record: &'a mut Record<'_, R>) -> Self {
+        let holds_message = matches!(
+            record.kind(),
+            Kind::Response | Kind::Request | Kind::Revisit
+        );
+        let input: Input<'a> = Box::new(record);
+        Self::with(if holds_message {
+            State::Fresh(input)
+        } else {
+            State::Whole(input)
+        })
+    }
+
+    fn with(state: State<'a>) -> Self {
+        Self {
+            state,
+            message: None,
+            damage: None,
+        }
+    }
+
+    /// An error when the input itself could not be read, whoever asked for it.
+    pub(super) fn damage(self) -> Result<(), JobError> {
+        self.damage
+            .map_or(Ok(()), |error| Err(JobError::Read(ReadError::Io(error))))
+    }
+
+    /// `host.http`.
+    pub(super) fn http(&mut self) -> Result<Option<HttpMessage>, String> {
+        let asked_late = matches!(self.state, State::Stored(_)) && self.message.is_none();
+        if asked_late {
+            return Err("the block was read already: ask for `http` before `read`".to_owned());
+        }
+        self.state = match self.take() {
+            State::Fresh(input) => self.begin(input),
+            other @ (State::Headed(..)
+            | State::Whole(_)
+            | State::Stored(_)
+            | State::Content(_)
+            | State::Failed(_)
+            | State::Nothing) => other,
+        };
+        match &self.state {
+            State::Failed(words) if self.message.is_none() => Err(words.clone()),
+            State::Fresh(_)
+            | State::Headed(..)
+            | State::Whole(_)
+            | State::Stored(_)
+            | State::Content(_)
+            | State::Failed(_)
+            | State::Nothing => Ok(self.message.clone()),
+        }
+    }
+
+    /// `host.read`.
+    pub(super) fn read(&mut self, most: u32) -> Result<Vec<u8>, String> {
+        self.state = match self.take() {
+            State::Fresh(input) | State::Headed(_, input) => State::Stored(input),
+            other @ (State::Whole(_)
+            | State::Stored(_)
+            | State::Content(_)
+            | State::Failed(_)
+            | State::Nothing) => other,
+        };
+        match &mut self.state {
+            State::Whole(input) | State::Stored(input) => {
+                let read = up_to(input, most);
+                self.hand_out(read)
+            }
+            State::Content(_) => Err("this record is read by `payload` already".to_owned()),
+            State::Failed(words) => Err(words.clone()),
+            State::Fresh(_) | State::Headed(..) | State::Nothing => Ok(Vec::new()),
+        }
+    }
+
+    /// `host.payload`.
+    pub(super) fn payload(&mut self, most: u32) -> Result<Vec<u8>, String> {
+        if matches!(self.state, State::Fresh(_)) {
+            self.http()?;
+        }
+        self.state = match self.take() {
+            State::Headed(head, input) => {
+                State::Content(Body::decoded(&head, input, Limits::default()))
+            }
+            other @ (State::Fresh(_)
+            | State::Whole(_)
+            | State::Stored(_)
+            | State::Content(_)
+            | State::Failed(_)
+            | State::Nothing) => other,
+        };
+        match &mut self.state {
+            State::Content(body) => {
+                let read = up_to(body, most);
+                self.hand_out(read)
+            }
+            State::Whole(input) => {
+                let read = up_to(input, most);
+                self.hand_out(read)
+            }
+            State::Stored(_) => Err("this record is read by `read` already".to_owned()),
+            State::Failed(words) => Err(words.clone()),
+            State::Fresh(_) | State::Headed(..) | State::Nothing => Ok(Vec::new()),
+        }
+    }
+
+    fn take(&mut self) -> State<'a> {
+        std::mem::replace(&mut self.state, State::Nothing)
+    }
+
+    /// Reads the head, if there is one.
+    fn begin(&mut self, mut input: Input<'a>) -> State<'a> {
+        match Head::read(&mut input, HEAD_LIMIT) {
+            Ok(head) => {
+                self.message = HttpMessage::of(&head);
+                if self.message.is_some() {
+                    return State::Headed(head, input);
+                }
+                let unread = Cursor::new(head.unread().to_vec());
+                State::Whole(Box::new(unread.chain(input)))
+            }
+            Err(HeadError::Io(error)) => self.fail(error),
+            Err(error @ HeadError::TooLarge { .. }) => State::Failed(error.to_string()),
+        }
+    }
+
+    /// What came before an error is handed out first; then the error, again and again.
+    fn hand_out(&mut self, read: (Vec<u8>, Option<io::Error>)) -> Result<Vec<u8>, String> {
+        let (bytes, error) = read;
+        let Some(error) = error else {
+            return Ok(bytes);
+        };
+        let words = error.to_string();
+        self.state = self.fail(error);
+        if bytes.is_empty() {
+            Err(words)
+        } else {
+            Ok(bytes)
+        }
+    }
+
+    /// Content that is broken is the content's business; the input that is, is remembered.
+    fn fail(&mut self, error: io::Error) -> State<'a> {
+        let words = error.to_string();
+        if BodyError::of(&error).is_none() {
+            self.damage.get_or_insert(error);
+        }
+        State::Failed(words)
+    }
+}
+
+/// Reads as many bytes as are asked for, within bounds, or up to the end.
+fn up_to(input: &mut impl Read, most: u32) -> (Vec<u8>, Option<io::Error>) {
+    let most = if most == 0 { USUAL } else { most.min(MOST) };
+    let mut bytes = Vec::new();
+    let error = input.take(u64::from(most)).read_to_end(&mut bytes).err();
+    (bytes, error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! In which order a block can be read, and what is said of damage.
+
+use archive_formats::warc::{Builder, Reader, Writer};
+
+use super::*;
+
+const PLAIN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Odd: \xff\r\n\r\nhello";
+const CHUNKED: &[u8] =
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+const CUT: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhello";
+
+/// A file that ends with an error after so many bytes.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() {
+            return Err(io::Error::other("bytes 16384–32768 are damaged"));
+        }
+        self.0.read(buffer)
+    }
+}
+
+fn file(kind: Kind, block: &[u8]) -> Vec<u8> {
+    let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
+    let record = Builder::new(kind, id, "2026-11-21T19:14:09Z")
+        .target_uri("http://example.org/")
+        .content_type("application/http");
+    let mut writer = Writer::plain(Vec::new());
+    let length = block.len() as u64;
+    let head = record.head(length).unwrap();
+    writer.write(&head, length, &mut &*block).unwrap();
+    writer.into_inner()
+}
+
+fn with(kind: Kind, block: &[u8], test: impl FnOnce(&mut Block<'_>)) {
+    let file = file(kind, block);
+    let mut reader = Reader::new(file.as_slice());
+    let mut record = reader.next_record().unwrap().unwrap();
+    let mut block = Block::of(&mut record);
+    test(&mut block);
+    block.damage().unwrap();
+}
+
+#[test]
+fn the_head_comes_first_and_then_the_stored_bytes() {
+    with(Kind::Response, PLAIN, |block| {
+        for _ in 0..2 {
+            let message = format!("{:?}", block.http().unwrap().unwrap());
+            assert!(message.contains("HTTP/1.1 200 OK"), "{message}");
+            assert!(message.contains("Some(200)"), "{message}");
+            assert!(message.contains(r#"("X-Odd", "\u{fffd}")"#), "{message}");
+        }
+        assert_eq!(block.read(3).unwrap(), b"hel");
+        assert_eq!(block.read(0).unwrap(), b"lo");
+        assert_eq!(block.read(0).unwrap(), b"");
+        assert!(block.http().unwrap().is_some());
+        assert!(block.payload(0).unwrap_err().contains("`read` already"));
+    });
+}
+
+#[test]
+fn without_the_head_all_stored_bytes_come() {
+    with(Kind::Response, PLAIN, |block| {
+        assert_eq!(block.read(u32::MAX).unwrap(), PLAIN);
+        assert!(block.http().unwrap_err().contains("before `read`"));
+    });
+}
+
+#[test]
+fn content_has_its_chunks_undone() {
+    with(Kind::Response, CHUNKED, |block| {
+        assert_eq!(block.payload(0).unwrap(), b"hello");
+        assert_eq!(block.payload(0).unwrap(), b"");
+        assert!(block.read(0).unwrap_err().contains("`payload` already"));
+        assert!(block.http().unwrap().is_some());
+    });
+}
+
+#[test]
+fn what_is_no_message_is_its_own_content() {
+    for (kind, bytes) in [
+        (Kind::Response, &b"220 ftp.example.org ready"[..]),
+        (Kind::Resource, PLAIN),
+    ] {
+        with(kind, bytes, |block| {
+            assert!(block.http().unwrap().is_none());
+            assert_eq!(block.payload(4).unwrap(), &bytes[..4]);
+            assert_eq!(block.read(0).unwrap(), &bytes[4..]);
+        });
+    }
+}
+
+#[test]
+fn content_that_is_cut_is_an_error_of_the_content_alone() {
+    with(Kind::Response, CUT, |block| {
+        assert_eq!(block.payload(0).unwrap(), b"hello");
+        for _ in 0..2 {
+            assert!(block.payload(0).unwrap_err().contains("is cut"));
+        }
+    });
+}
+
+#[test]
+fn no_more_than_a_mebibyte_is_handed_over_at_once() {
+    let bytes = vec![7; 3 << 20];
+    with(Kind::Resource, &bytes, |block| {
+        assert_eq!(block.read(u32::MAX).unwrap().len(), 1 << 20);
+        assert_eq!(block.read(0).unwrap().len(), 64 << 10);
+    });
+}
+
+#[test]
+fn damage_is_told_after_what_is_good_and_remembered() {
+    let file = file(Kind::Resource, &[7; 5000]);
+    let mut reader = Reader::new(Failing(&file[..2000]));
+    let mut record = reader.next_record().unwrap().unwrap();
+    let mut block = Block::of(&mut record);
+    let good = block.read(0).unwrap();
+    assert!(!good.is_empty() && good.iter().all(|byte| *byte == 7));
+    for _ in 0..2 {
+        assert!(block.read(0).unwrap_err().contains("are damaged"));
+    }
+    let damage = block.damage().unwrap_err();
+    assert!(
+        matches!(damage, JobError::Read(ReadError::Io(_))),
+        "{damage}"
+    );
+}
+
+#[test]
+fn where_there_is_nothing_nothing_is_read() {
+    let mut block = Block::nothing();
+    assert_eq!(block.read(1).unwrap(), b"");
+    assert_eq!(block.payload(1).unwrap(), b"");
+    assert!(block.http().unwrap().is_none());
+}

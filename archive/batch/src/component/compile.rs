@@ -1,0 +1,269 @@
+//! What makes a component a job: what it imports and what it exports.
+//!
+//! Owns the refusals, in plain words. Compiles; keeps nothing.
+
+use std::sync::Arc;
+
+use wasmtime::component::{
+    Component as Code, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift,
+    Linker, Lower, TypedFunc,
+};
+use wasmtime::{Engine, Store};
+
+use super::LARGEST;
+use super::host::{Halt, Host};
+use super::wit::{ArchiveRecord, Arguments, Ended, File};
+use crate::plan::InvalidJob;
+
+/// What all interfaces begin with.
+const PACKAGE: &str = "holdfast:batch/";
+const RECORDS: &str = "holdfast:batch/records@1.0.0";
+const BYTES: &str = "holdfast:batch/bytes@1.0.0";
+const REDUCER: &str = "holdfast:batch/reducer@1.0.0";
+
+/// How the first bytes of a module and of a component go on.
+const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// What a component is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shows {
+    Records,
+    Bytes,
+}
+
+/// A compiled component that imports and exports what it should.
+pub(super) struct Program {
+    code: InstancePre<Host>,
+    shows: Shows,
+    describe: ComponentExportIndex,
+    begin: ComponentExportIndex,
+    /// `record` or `more`.
+    next: ComponentExportIndex,
+    end: ComponentExportIndex,
+    reduce: Option<ComponentExportIndex>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program")
+            .field("shows", &self.shows)
+            .field("reduces", &self.reduce.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+type Function<P> = TypedFunc<P, (Ended,)>;
+
+/// The functions of one instance, with the types that they should have.
+pub(super) struct Functions {
+    pub(super) describe: TypedFunc<(), (String,)>,
+    pub(super) begin: Function<(File, Arguments)>,
+    record: Option<Function<(ArchiveRecord,)>>,
+    more: Option<Function<(Vec<u8>,)>>,
+    pub(super) end: Function<()>,
+    reduce: Option<Function<(Arguments,)>>,
+}
+
+impl Functions {
+    pub(super) fn record(&self) -> Result<&Function<(ArchiveRecord,)>, Halt> {
+        self.record.as_ref().ok_or(Halt::Gone)
+    }
+
+    pub(super) fn more(&self) -> Result<&Function<(Vec<u8>,)>, Halt> {
+        self.more.as_ref().ok_or(Halt::Gone)
+    }
+
+    pub(super) fn reduce(&self) -> Result<&Function<(Arguments,)>, Halt> {
+        self.reduce.as_ref().ok_or(Halt::Gone)
+    }
+}
+
+impl Program {
+    /// Compiles a component and looks whether it is a job.
+    pub(super) fn compile(
+        engine: &Engine,
+        linker: &Linker<Host>,
+        bytes: &[u8],
+    ) -> Result<Arc<Self>, InvalidJob> {
+        looks_like_one(bytes).map_err(InvalidJob::Component)?;
+        let code = Code::new(engine, bytes)
+            .map_err(|error| refuse(format!("it cannot be compiled: {}", said(&error))))?;
+        imports_nothing_else(engine, &code).map_err(InvalidJob::Component)?;
+        Self::of(linker, &code).map(Arc::new)
+    }
+
+    fn of(linker: &Linker<Host>, code: &Code) -> Result<Self, InvalidJob> {
+        let records = code.get_export_index(None, RECORDS);
+        let bytes = code.get_export_index(None, BYTES);
+        let (shows, name, next, instance) = match (records, bytes) {
+            (Some(records), None) => (Shows::Records, RECORDS, "record", records),
+            (None, Some(bytes)) => (Shows::Bytes, BYTES, "more", bytes),
+            (Some(_), Some(_)) => {
+                return Err(refuse(format!(
+                    "it exports both {RECORDS} and {BYTES}; a job is shown one of the two"
+                )));
+            }
+            (None, None) => {
+                let there = exports(code);
+                return Err(refuse(format!(
+                    "it is no job: it exports neither {RECORDS} nor {BYTES}, but {there}"
+                )));
+            }
+        };
+        let function = |interface: &str, instance: &ComponentExportIndex, function: &str| {
+            code.get_export_index(Some(instance), function)
+                .ok_or_else(|| refuse(format!("its {interface} has no function `{function}`")))
+        };
+        let reduce = match code.get_export_index(None, REDUCER) {
+            Some(reducer) => Some(function(REDUCER, &reducer, "reduce")?),
+            None => None,
+        };
+        let pre = linker.instantiate_pre(code).map_err(|error| {
+            refuse(format!(
+                "what it imports is not what there is: {}",
+                said(&error)
+            ))
+        })?;
+        Ok(Self {
+            shows,
+            describe: function(name, &instance, "describe")?,
+            begin: function(name, &instance, "begin")?,
+            next: function(name, &instance, next)?,
+            end: function(name, &instance, "end")?,
+            reduce,
+            code: pre,
+        })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        self.code.engine()
+    }
+
+    pub(super) fn shows(&self) -> Shows {
+        self.shows
+    }
+
+    pub(super) fn reduces(&self) -> bool {
+        self.reduce.is_some()
+    }
+
+    /// A fresh instance. An error when one of its functions has another type.
+    pub(super) fn instantiate(&self, store: &mut Store<Host>) -> wasmtime::Result<Functions> {
+        let instance = self.code.instantiate(&mut *store)?;
+        let (record, more) = match self.shows {
+            Shows::Records => (Some(typed(store, &instance, &self.next, "record")?), None),
+            Shows::Bytes => (None, Some(typed(store, &instance, &self.next, "more")?)),
+        };
+        let reduce = match &self.reduce {
+            Some(index) => Some(typed(store, &instance, index, "reduce")?),
+            None => None,
+        };
+        Ok(Functions {
+            describe: typed(store, &instance, &self.describe, "describe")?,
+            begin: typed(store, &instance, &self.begin, "begin")?,
+            record,
+            more,
+            end: typed(store, &instance, &self.end, "end")?,
+            reduce,
+        })
+    }
+}
+
+/// A function that has another type than it should.
+#[derive(Debug, thiserror::Error)]
+#[error("its function `{name}` has another type than in holdfast:batch@1.0.0: {reason}")]
+pub(super) struct OtherType {
+    name: &'static str,
+    reason: String,
+}
+
+fn typed<P, R>(
+    store: &mut Store<Host>,
+    instance: &Instance,
+    index: &ComponentExportIndex,
+    name: &'static str,
+) -> wasmtime::Result<TypedFunc<P, R>>
+where
+    P: ComponentNamedList + Lower,
+    R: ComponentNamedList + Lift,
+{
+    instance.get_typed_func(store, index).map_err(|error| {
+        let reason = said(&error);
+        OtherType { name, reason }.into()
+    })
+}
+
+fn refuse(reason: String) -> InvalidJob {
+    InvalidJob::Component(super::reason::short(reason))
+}
+
+/// The innermost words of an error, on one line.
+fn said(error: &wasmtime::Error) -> String {
+    let words = error.root_cause().to_string();
+    words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn looks_like_one(bytes: &[u8]) -> Result<(), String> {
+    let size = bytes.len() as u64;
+    if size > LARGEST {
+        return Err(format!("it has {size} bytes; at most {LARGEST} are taken"));
+    }
+    if bytes.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if bytes.starts_with(MODULE) {
+        return Err(
+            "it is a core module and no component; make one of it with `wasm-tools component new`, or let the tool of \
+             your language make it (see archive/batch/examples)"
+                .to_owned(),
+        );
+    }
+    let text = || str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
+    if !bytes.starts_with(COMPONENT) && !text() {
+        return Err("it is no WebAssembly component: it begins with other bytes".to_owned());
+    }
+    Ok(())
+}
+
+/// Says what a component wants to import beside what there is.
+fn imports_nothing_else(engine: &Engine, code: &Code) -> Result<(), String> {
+    let ty = code.component_type();
+    let foreign: Vec<&str> = ty
+        .imports(engine)
+        .map(|(name, _)| name)
+        .filter(|name| !name.starts_with(PACKAGE))
+        .collect();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "it imports {}, and a job may import only {PACKAGE}…: build it with `componentize-py … --stub-wasi`, with \
+         `componentize-js … --disable stdio random clocks http fetch-event`, or in Rust for wasm32-unknown-unknown",
+        few(&foreign)
+    ))
+}
+
+fn exports(code: &Code) -> String {
+    let ty = code.component_type();
+    let names: Vec<&str> = ty.exports(code.engine()).map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return "nothing".to_owned();
+    }
+    few(&names)
+}
+
+/// Some names, and how many more there are.
+fn few(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,107 @@
+//! A component as a job like any other.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use archive_formats::warc::{End, Record};
+use archive_model::JobLimits;
+
+use super::Component;
+use super::block::Block;
+use super::compile::Shows;
+use super::guest::{Call, Guest};
+use super::wit::{self, Arguments};
+use crate::control::Control;
+use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::plan::{Plan, Reduce};
+
+/// A component with its arguments and limits.
+#[derive(Debug)]
+pub(super) struct Files {
+    component: Arc<Component>,
+    arguments: Arguments,
+    limits: JobLimits,
+}
+
+impl Files {
+    pub(super) fn new(component: Arc<Component>, arguments: Arguments, limits: JobLimits) -> Self {
+        Self {
+            component,
+            arguments,
+            limits,
+        }
+    }
+}
+
+impl Plan for Files {
+    fn reduce(&self) -> Reduce {
+        if self.component.about.reduces {
+            Reduce::Component
+        } else {
+            Reduce::Concatenate
+        }
+    }
+
+    fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        Ok(Box::new(OneFile {
+            shows: self.component.program.shows(),
+            arguments: &self.arguments,
+            guest: Guest::start(&self.component.program, self.limits, control)?,
+        }))
+    }
+}
+
+/// A component and one file.
+struct OneFile<'a> {
+    shows: Shows,
+    arguments: &'a Arguments,
+    guest: Guest,
+}
+
+impl OneFile<'_> {
+    fn call(&mut self, call: Call, out: &mut dyn Sink) -> Result<(), JobError> {
+        self.guest
+            .call(call, &mut Block::nothing(), out)
+            .map(|_text| ())
+    }
+}
+
+impl Job for OneFile<'_> {
+    fn reads(&self) -> Reads {
+        match self.shows {
+            Shows::Records => Reads::Records,
+            Shows::Bytes => Reads::Bytes,
+        }
+    }
+
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+        let call = Call::Begin(wit::File::from(file), self.arguments.clone());
+        self.call(call, out)
+    }
+
+    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+        self.call(Call::More(bytes.to_vec()), out)
+    }
+
+    fn record(
+        &mut self,
+        mut record: Record<'_, &mut dyn Read>,
+        out: &mut dyn Sink,
+    ) -> Result<End, JobError> {
+        let call = Call::Record(wit::ArchiveRecord::of(&record), record.header().clone());
+        let mut block = Block::of(&mut record);
+        let said = self.guest.call(call, &mut block, out);
+        let damage = block.damage();
+        match said {
+            // Damage comes first: whatever it made of it, it was not shown the record as it was admitted.
+            Ok(_) | Err(JobError::Failed(_)) => damage?,
+            Err(JobError::Stopped(_) | JobError::Read(_) | JobError::Broken(_)) => {}
+        }
+        said?;
+        Ok(record.end()?)
+    }
+
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+        self.call(Call::End, out)
+    }
+}

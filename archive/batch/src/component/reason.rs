@@ -1,0 +1,83 @@
+//! Why a component ended, in words.
+//!
+//! Owns the order of blame: what it was told, which limit it went over, else what it did.
+
+use std::time::Duration;
+
+use archive_model::JobLimits;
+use wasmtime::{Trap, WasmBacktrace};
+
+use super::host::{HANDED_OVER, Halt};
+use crate::job::JobError;
+
+/// What an error that came out of a component means.
+pub(super) fn of(error: &wasmtime::Error, limits: &JobLimits) -> JobError {
+    if let Some(halt) = error.downcast_ref::<Halt>() {
+        return match *halt {
+            Halt::Stopped(stop) => JobError::Stopped(stop),
+            Halt::Time => JobError::Broken(format!(
+                "the component computed for more than {}, its limit; it may be endless",
+                seconds(limits.file_time)
+            )),
+            Halt::Memory(most) => JobError::Broken(format!(
+                "the component wants more memory than its limit of {most} bytes"
+            )),
+            halt @ (Halt::Tables | Halt::Gone) => {
+                JobError::Broken(format!("the component is broken: {halt}"))
+            }
+        };
+    }
+    let mut words = match error.downcast_ref::<Trap>() {
+        Some(Trap::UnreachableCodeReached) => {
+            "the component gave up (`unreachable`): a panic or an error that nobody handled"
+                .to_owned()
+        }
+        Some(Trap::StackOverflow) => {
+            "the component called itself too deeply (stack overflow)".to_owned()
+        }
+        Some(trap) => format!("the component trapped: {}", strip(&trap.to_string())),
+        None => match error.root_cause().to_string() {
+            // Wasmtime has no public type for it.
+            words if words.contains("allocated for hostcalls") => format!(
+                "the component hands over more than {} MiB at once: write less at a time",
+                HANDED_OVER >> 20
+            ),
+            words => format!("the component did what it must not: {words}"),
+        },
+    };
+    if let Some(name) = innermost(error) {
+        words = format!("{words}, in `{name}`");
+    }
+    JobError::Broken(short(words))
+}
+
+/// An error that the component gave itself.
+pub(super) fn failed(text: String) -> JobError {
+    if text.trim().is_empty() {
+        return JobError::Failed("the component failed without a reason".to_owned());
+    }
+    JobError::Failed(short(text))
+}
+
+/// At most as many characters as a failure has.
+pub(super) fn short(mut text: String) -> String {
+    if let Some((at, _)) = text.char_indices().nth(1000) {
+        text.truncate(at);
+    }
+    text
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+fn strip(text: &str) -> &str {
+    text.strip_prefix("wasm trap: ").unwrap_or(text)
+}
+
+/// Where it happened, if the component has names.
+fn innermost(error: &wasmtime::Error) -> Option<String> {
+    let trace = error.downcast_ref::<WasmBacktrace>()?;
+    let name = trace.frames().iter().find_map(|frame| frame.func_name())?;
+    Some(name.chars().take(100).collect())
+}

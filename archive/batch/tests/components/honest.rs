@@ -1,0 +1,167 @@
+//! What an honest component is shown, and how compiled ones are kept.
+
+use std::sync::Arc;
+use std::thread;
+
+use archive_batch::{About, Components, Control, InvalidJob, JobError, Reduce, Stop};
+use archive_formats::warc::Kind;
+
+use crate::drive::{compile, file, limits, resources, show, show_to, warc};
+
+const COUNT: &str = "examples/count.wat";
+
+#[test]
+fn records_are_counted_and_each_file_begins_anew() {
+    let components = Components::new(None).unwrap();
+    let count = compile(&components, COUNT).unwrap();
+    let about = About {
+        text: "Counts records. Argument: fail, a kind of record to fail at.".to_owned(),
+        reduces: true,
+    };
+    assert_eq!(*count.about(), about);
+    let plan = Arc::clone(&count).plan(&[], limits()).unwrap();
+    assert_eq!(plan.reduce(), Reduce::Component);
+    for (name, records) in [
+        ("one.warc.gz", 1),
+        ("none.warc.gz", 0),
+        ("many.warc.gz", 1234),
+    ] {
+        let came = show(&count, &[], limits(), name, &resources(records));
+        assert_eq!(came.errors(), [""; 0]);
+        assert_eq!(came.text(), format!("{name}\t{records}\n"));
+    }
+}
+
+#[test]
+fn a_record_that_fails_fails_alone() {
+    let components = Components::new(None).unwrap();
+    let count = compile(&components, COUNT).unwrap();
+    let bytes = warc(&[
+        (Kind::Resource, "http://a.example/", "text/plain", b"a"),
+        (Kind::Metadata, "http://b.example/", "text/plain", b"b"),
+        (Kind::Resource, "http://c.example/", "text/plain", b"c"),
+    ]);
+    let came = show(
+        &count,
+        &[("fail", "metadata")],
+        limits(),
+        "a.warc.gz",
+        &bytes,
+    );
+    assert_eq!(came.errors(), ["this kind fails"]);
+    assert!(matches!(came.errors[0], JobError::Failed(_)));
+    assert_eq!(came.text(), "a.warc.gz\t3\n");
+}
+
+#[test]
+fn its_own_reduce_reads_all_the_output() {
+    let components = Components::new(None).unwrap();
+    let count = compile(&components, COUNT).unwrap();
+    let input = "name\t1\n".repeat(300_000);
+    let mut output = Vec::new();
+    let mut read = input.as_bytes();
+    count
+        .reduce(&[], limits(), &mut read, &mut output, &Control::default())
+        .unwrap();
+    assert_eq!(String::from_utf8(output).unwrap(), "files\t300000\n");
+}
+
+#[test]
+fn a_job_that_was_told_to_end_does_nothing_more() {
+    let components = Components::new(None).unwrap();
+    let count = compile(&components, COUNT).unwrap();
+    let control = Control::default();
+    control.stop(Stop::Cancelled);
+    let bytes = resources(1);
+    let known = file("a.warc.gz", &bytes);
+    let mut out = Vec::new();
+    let errors = show_to(
+        &count,
+        &[],
+        limits(),
+        &known,
+        &mut &bytes[..],
+        &mut out,
+        &control,
+    );
+    assert!(
+        matches!(errors[..], [JobError::Stopped(Stop::Cancelled)]),
+        "{errors:?}"
+    );
+    assert!(out.is_empty());
+}
+
+#[test]
+fn a_component_is_compiled_once_whoever_asks() {
+    let components = Components::new(None).unwrap();
+    let text = std::fs::read(crate::drive::folder().join(COUNT)).unwrap();
+    let compiled: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| components.clone().compile(&text).unwrap()))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(compiled.iter().all(|one| Arc::ptr_eq(one, &compiled[0])));
+    let kept = components.get(&compiled[0].digest()).unwrap();
+    assert!(Arc::ptr_eq(&kept, &compiled[0]));
+}
+
+#[test]
+fn the_component_that_was_not_used_for_longest_is_forgotten() {
+    let components = Components::new(None).unwrap();
+    let count = compile(&components, COUNT).unwrap();
+    let mut others = Vec::new();
+    for name in ["endless", "greedy", "chatty", "trapping"] {
+        others.push(compile(&components, &format!("tests/hostile/{name}.wat")).unwrap());
+    }
+    assert!(components.get(&count.digest()).is_none());
+    for other in others {
+        assert!(components.get(&other.digest()).is_some());
+    }
+    // Who holds it can still run it.
+    let came = show(&count, &[], limits(), "a.warc.gz", &resources(2));
+    assert_eq!(came.text(), "a.warc.gz\t2\n");
+}
+
+#[test]
+fn what_was_compiled_is_found_in_the_cache_by_the_next_process() {
+    let cache = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let components = Components::new(Some(cache.path())).unwrap();
+        compile(&components, COUNT).unwrap();
+    }
+    let kept = std::fs::read_dir(cache.path()).unwrap().count();
+    assert!(kept > 0, "nothing was kept");
+}
+
+#[test]
+fn a_component_without_a_reduce_step_refuses_to_reduce() {
+    let components = Components::new(None).unwrap();
+    let failing = compile(&components, "tests/hostile/failing.wat").unwrap();
+    let control = Control::default();
+    let refused = failing.reduce(&[], limits(), &mut &b""[..], &mut Vec::new(), &control);
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("has no reduce step")
+    );
+    let plan = failing.plan(&[], limits()).unwrap();
+    assert_eq!(plan.reduce(), Reduce::Concatenate);
+}
+
+#[test]
+fn a_refused_component_is_refused_again() {
+    let components = Components::new(None).unwrap();
+    for _ in 0..2 {
+        let refused = components.compile(b"\0asm\x0d\0\x01\0broken").unwrap_err();
+        assert!(matches!(refused, InvalidJob::Component(_)));
+        assert!(
+            refused.to_string().contains("cannot be compiled"),
+            "{refused}"
+        );
+    }
+}

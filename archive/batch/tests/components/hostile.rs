@@ -1,0 +1,211 @@
+//! Components that do what they must not: each is stopped, with the right reason, while another job goes on undisturbed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use archive_batch::{Components, Control, JobError, Sink, Stop};
+use archive_model::JobLimits;
+
+use crate::drive::{compile, file, limits, resources, show, show_to};
+
+/// A sink that takes so many bytes and no more, as the node's does.
+struct Limited {
+    left: usize,
+    taken: usize,
+    largest: usize,
+}
+
+impl Sink for Limited {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        self.largest = self.largest.max(bytes.len());
+        self.left = self.left.checked_sub(bytes.len()).ok_or(Stop::Output)?;
+        self.taken += bytes.len();
+        Ok(())
+    }
+}
+
+/// Counts records over and over while something else happens.
+fn beside<R>(components: &Components, happens: impl FnOnce() -> R) -> R {
+    let count = compile(components, "examples/count.wat").unwrap();
+    let bytes = resources(50);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut runs = 0;
+            while !over.load(Ordering::Relaxed) || runs == 0 {
+                let came = show(&count, &[], limits(), "other.warc.gz", &bytes);
+                assert_eq!(came.errors(), [""; 0]);
+                assert_eq!(came.text(), "other.warc.gz\t50\n");
+                runs += 1;
+            }
+        });
+        let happened = happens();
+        over.store(true, Ordering::Relaxed);
+        other.join().unwrap();
+        happened
+    })
+}
+
+#[test]
+fn each_is_stopped_with_its_reason() {
+    let components = Components::new(None).unwrap();
+    let small = JobLimits {
+        file_time: Duration::from_millis(300),
+        memory: 200 << 20,
+        ..limits()
+    };
+    for (name, broken, reason) in [
+        ("endless", true, "computed for more than 0.3 s, its limit"),
+        (
+            "greedy",
+            true,
+            "wants more memory than its limit of 209715200 bytes",
+        ),
+        ("trapping", true, "gave up (`unreachable`)"),
+        ("deep", true, "stack overflow"),
+        ("shouting", true, "hands over more than 16 MiB at once"),
+        ("wrong-text", true, "did what it must not: invalid utf-8"),
+        ("endless-text", true, "did what it must not"),
+        ("failing", false, "these bytes are no music"),
+    ] {
+        let began = Instant::now();
+        let came = beside(&components, || {
+            let hostile = compile(&components, &format!("tests/hostile/{name}.wat")).unwrap();
+            show(&hostile, &[], small, "a.bin", b"some bytes")
+        });
+        let errors = came.errors();
+        assert_eq!(errors.len(), 1, "{name}: {errors:?}");
+        assert!(errors[0].contains(reason), "{name}: {errors:?}");
+        assert_eq!(
+            matches!(came.errors[0], JobError::Broken(_)),
+            broken,
+            "{name}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(30), "{name}");
+        eprintln!("{name}: {:?}: {}", began.elapsed(), errors[0]);
+    }
+}
+
+#[test]
+fn one_that_writes_for_ever_is_stopped_at_the_limit_of_the_sink() {
+    let components = Components::new(None).unwrap();
+    let chatty = compile(&components, "tests/hostile/chatty.wat").unwrap();
+    let mut sink = Limited {
+        left: 10 << 20,
+        taken: 0,
+        largest: 0,
+    };
+    let known = file("a.bin", b"some bytes");
+    let errors = beside(&components, || {
+        let control = Control::default();
+        show_to(
+            &chatty,
+            &[],
+            limits(),
+            &known,
+            &mut &b"some bytes"[..],
+            &mut sink,
+            &control,
+        )
+    });
+    assert!(
+        matches!(errors[..], [JobError::Stopped(Stop::Output)]),
+        "{errors:?}"
+    );
+    assert_eq!((sink.taken, sink.largest), (10 << 20, 64 << 10));
+}
+
+#[test]
+fn an_endless_one_ends_soon_after_it_is_told() {
+    let components = Components::new(None).unwrap();
+    let endless = compile(&components, "tests/hostile/endless.wat").unwrap();
+    let known = file("a.bin", b"some bytes");
+    let control = Control::default();
+    let long = JobLimits {
+        file_time: Duration::from_hours(1),
+        ..limits()
+    };
+    thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let mut out = Vec::new();
+            let errors = show_to(
+                &endless,
+                &[],
+                long,
+                &known,
+                &mut &b"x"[..],
+                &mut out,
+                &control,
+            );
+            (errors, Instant::now())
+        });
+        thread::sleep(Duration::from_millis(200));
+        assert!(!running.is_finished());
+        let told = Instant::now();
+        control.stop(Stop::Cancelled);
+        let (errors, ended) = running.join().unwrap();
+        assert!(
+            matches!(errors[..], [JobError::Stopped(Stop::Cancelled)]),
+            "{errors:?}"
+        );
+        let took = ended - told;
+        eprintln!("ended {took:?} after it was told");
+        // A few milliseconds; more only where the machine has other things to do.
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    });
+}
+
+#[test]
+fn what_is_no_job_is_refused_in_plain_words() {
+    let components = Components::new(None).unwrap();
+    let noise: Vec<u8> = (0..100_000_u32)
+        .map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3])
+        .collect();
+    let cut = std::fs::read(crate::drive::folder().join("examples/count.wat")).unwrap();
+    let too_large = vec![b' '; (64 << 20) + 1];
+    for (bytes, reason) in [
+        (&b""[..], "it is empty"),
+        (&noise[..], "it is no WebAssembly component"),
+        (
+            &b"\0asm\x01\0\0\0"[..],
+            "it is a core module and no component",
+        ),
+        (&b"\0asm\x0d\0\x01\0"[..], "it exports neither"),
+        (&cut[..cut.len() / 2], "cannot be compiled"),
+        (
+            &b"(component)"[..],
+            "it exports neither holdfast:batch/records@1.0.0 nor holdfast:batch/bytes@1.0.0, but nothing",
+        ),
+        (
+            &b"#!/usr/bin/env python3\nprint('hello')\n"[..],
+            "it is no WebAssembly component",
+        ),
+        (
+            &too_large[..],
+            "it has 67108865 bytes; at most 67108864 are taken",
+        ),
+    ] {
+        let refused = components.compile(bytes).unwrap_err().to_string();
+        assert!(refused.contains(reason), "{refused}\nis not: {reason}");
+    }
+    for (name, reason) in [
+        (
+            "boasting",
+            "asked for `describe`, it has written more than it may",
+        ),
+        (
+            "lying",
+            "its function `more` has another type than in holdfast:batch@1.0.0",
+        ),
+        (
+            "foreign",
+            "it imports wasi:sockets/tcp@0.2.0, wasi:clocks/wall-clock@0.2.0, and a job may import only",
+        ),
+    ] {
+        let refused = compile(&components, &format!("tests/hostile/{name}.wat")).unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains(reason), "{refused}\nis not: {reason}");
+        eprintln!("{refused}");
+    }
+}
