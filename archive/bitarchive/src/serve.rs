@@ -177,7 +177,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let batch = Batch::open(
         &node,
         &data,
-        settings.batch,
+        settings.batch_node,
         (clock, &daemon.tasks),
         instruments.batch.clone(),
     )?;

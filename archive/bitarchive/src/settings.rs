@@ -27,10 +27,10 @@ pub struct Settings {
     pub attic: AtticSettings,
     /// How much batch jobs may take of it.
     #[serde(default)]
-    pub batch: NodeBatchSettings,
+    pub batch_node: NodeBatchSettings,
 }
 
-/// The section `[batch]`.
+/// The section `[batch_node]`: `[batch]` is of the repository, and `holdfast up` sets both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeBatchSettings {

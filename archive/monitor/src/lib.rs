@@ -120,7 +120,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     let stop = daemon.tasks.stop();
     let client = rpc::NodesClient::new(credentials.clone(), limits);
-    let settings = (monitor, settings.batch);
+    let settings = (monitor, settings.batch_monitor);
     let door = rpc::Door::new(settings, &daemon, nodes, instruments, client, components);
     let services = rpc::services(door);
     daemon.tasks.spawn("rpc", async move {

@@ -20,10 +20,10 @@ pub struct Settings {
     pub monitor: MonitorSettings,
     /// How many batch jobs it takes part in.
     #[serde(default)]
-    pub batch: MonitorBatchSettings,
+    pub batch_monitor: MonitorBatchSettings,
 }
 
-/// The section `[batch]`.
+/// The section `[batch_monitor]`: `[batch]` is of the repository, and `holdfast up` sets both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MonitorBatchSettings {

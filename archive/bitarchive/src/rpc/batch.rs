@@ -102,7 +102,7 @@ where
         let slot = self.batch.slot().ok_or_else(|| {
             let most = self.batch.most_jobs();
             Kind::Busy.status(format!(
-                "{most} batch jobs run on node {} already (`batch.jobs`); ask again later",
+                "{most} batch jobs run on node {} already (`batch_node.jobs`); ask again later",
                 self.batch.node.id()
             ))
         })?;

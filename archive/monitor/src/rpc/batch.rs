@@ -122,7 +122,7 @@ where
         return Err(InvalidMessage::invalid("replica", reason).into());
     }
     let _permit = permit.ok_or_else(|| {
-        Kind::Busy.status("too many batch jobs run over this replica (`batch.jobs` of its monitor); ask again later")
+        Kind::Busy.status("too many batch jobs run over this replica (`batch_monitor.jobs` of its monitor); ask again later")
     })?;
     call.instruments.batch_jobs.inc();
     let _counted = Counted(call.instruments.batch_jobs.clone());

@@ -121,7 +121,7 @@ where
     let slots = Arc::clone(&call.engine.slots);
     let slot = slots.try_acquire_owned().map_err(|_none_left| {
         Kind::Busy.status(
-            "too many reduce steps run here (`batch.reduces` of the monitor); ask again later",
+            "too many reduce steps run here (`batch_monitor.reduces` of the monitor); ask again later",
         )
     })?;
     let ending = Ending {

@@ -262,7 +262,7 @@ impl Archive {
     fn settings_of(&self, verb: &str) -> Vec<String> {
         let sections: &[&str] = match verb {
             "repository" => &["repair", "checks", "batch"],
-            "bitarchive" => &["scrub", "attic", "bitarchive", "batch"],
+            "bitarchive" => &["scrub", "attic", "bitarchive", "batch_node"],
             _ => &[],
         };
         let pairs = self.settings.chunks(2);
