@@ -99,7 +99,7 @@ impl World {
                 revoked: None,
             },
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
-            batch: archive_monitor::MonitorBatchSettings::default(),
+            batch_monitor: archive_monitor::MonitorBatchSettings::default(),
         }
     }
 
