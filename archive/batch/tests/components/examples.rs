@@ -103,12 +103,6 @@ fn pages() -> Vec<u8> {
     let http = "application/http; msgtype=response";
     warc(&[
         (
-            Kind::Warcinfo,
-            "urn:x:info",
-            "application/warc-fields",
-            b"software: test\r\n",
-        ),
-        (
             Kind::Request,
             "http://a.example/",
             "application/http; msgtype=request",
