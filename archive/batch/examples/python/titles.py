@@ -15,6 +15,10 @@ from wit_world.imports import host
 # A title stands near the beginning: no more of a page is read.
 MOST = 256 * 1024
 
+# The host that is wanted; nothing: each. What is kept between two calls is kept in the module: `self` is another object in
+# each call. It is kept for one file, since each file has an instance of the whole program for itself.
+wanted = None
+
 
 class Title(HTMLParser):
     """Collects the text of the first `title`."""
@@ -55,18 +59,18 @@ class Records(exports.Records):
         return "Lists the titles of HTML pages. Argument: host, to list only pages of this host."
 
     def begin(self, file, arguments) -> None:
-        self.host = None
+        global wanted
         for name, value in arguments:
             if name != "host":
                 # The way to say that something is wrong. Any other exception would end the job for this file.
                 raise Err(f"there is no argument {name!r}; the only one is `host`")
-            self.host = value
+            wanted = value
 
     def record(self, record) -> None:
         if record.kind != "response" or record.url is None:
             return
         try:
-            if self.host is not None and urlsplit(record.url).hostname != self.host:
+            if wanted is not None and urlsplit(record.url).hostname != wanted:
                 return
             message = host.http()
             if message is None or message.status != 200 or media_type(message.fields) != "text/html":
