@@ -74,7 +74,7 @@ impl Runner {
             .then(|| self.bytes(row, Name::Component, row.component_size));
         let begun = self
             .clock
-            .timeout(BEGIN, self.replicas.run_batch(self.order(row), component));
+            .timeout(BEGIN, self.replicas.run_batch(&self.order(row), component));
         let begun = tokio::select! {
             () = halt.cancelled() => return Ok(Event::Woke),
             begun = begun => begun,

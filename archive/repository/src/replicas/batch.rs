@@ -9,6 +9,7 @@ use std::time::Duration;
 use archive_model::{FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId};
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use proto_archive::wire::batch_reduce_request::Step as ReduceStep;
@@ -115,47 +116,53 @@ impl Replicas {
     }
 
     /// Begins a run. `component` gives the bytes of the component, when they are asked for.
-    pub(crate) async fn run_batch(
+    pub(crate) fn run_batch(
         &self,
-        order: BatchOrder,
+        order: &BatchOrder,
         component: Option<JobBytes>,
-    ) -> Result<BatchRun, Status> {
+    ) -> BoxFuture<'static, Result<BatchRun, Status>> {
         let wanted = Arc::new(Notify::new());
         let has_component = component.is_some();
-        let requests = run_requests(&order, &wanted, component);
-        let replica = order.spec.replica;
-        let mut monitor = self.monitor(&replica)?;
-        let messages = monitor.run_batch(requests).await?.into_inner();
-        Ok(BatchRun {
-            messages,
-            wanted,
-            has_component,
-            replica,
-            now: self.standing.now(),
-        })
+        let requests = run_requests(order, &wanted, component);
+        let (replica, now) = (order.spec.replica.clone(), self.standing.now());
+        let monitor = self.monitor(&replica);
+        let begun = async move {
+            let messages = monitor?.run_batch(requests).await?.into_inner();
+            Ok(BatchRun {
+                messages,
+                wanted,
+                has_component,
+                replica,
+                now,
+            })
+        };
+        begun.boxed()
     }
 
     /// Begins the reduce step of a component over `input`. With `component`, its bytes are sent first, as soon as they are
     /// asked for.
-    pub(crate) async fn reduce_batch(
+    pub(crate) fn reduce_batch(
         &self,
         order: &BatchOrder,
         component: Option<JobBytes>,
         input: JobBytes,
-    ) -> Result<BatchReduction, Status> {
+    ) -> BoxFuture<'static, Result<BatchReduction, Status>> {
         let wanted = Arc::new(Notify::new());
         let is_sent = component.is_some();
         let requests = reduce_requests(order, &wanted, component, input);
-        let mut monitor = self.monitor(&order.spec.replica)?;
-        let messages = monitor.reduce_batch(requests).await?.into_inner();
-        Ok(BatchReduction {
-            messages,
-            wanted: is_sent.then_some(wanted),
-        })
+        let monitor = self.monitor(&order.spec.replica);
+        let begun = async move {
+            let messages = monitor?.reduce_batch(requests).await?.into_inner();
+            Ok(BatchReduction {
+                messages,
+                wanted: is_sent.then_some(wanted),
+            })
+        };
+        begun.boxed()
     }
 }
 
-/// The messages of a call, under a type without a lifetime: the compiler cannot see otherwise that a task may hold them.
+/// What is sent. A type of its own: the compiler loses sight of the lifetime of a bare one within calls.
 struct Requests<T>(BoxStream<'static, T>);
 
 impl<T> Stream for Requests<T> {
@@ -179,13 +186,12 @@ fn run_requests(
         left_ms: millis(order.left),
     });
     let bytes = after_want(wanted, component).map(|bytes| bytes.map(Step::Component));
-    let requests = stream::once(std::future::ready(Some(open)))
+    let steps = stream::once(std::future::ready(Some(open)))
         .chain(bytes)
         // What cannot be read any more ends the stream, and with it the run.
         .take_while(|step| std::future::ready(step.is_some()))
-        .map(|step| wire::BatchRunRequest { step })
-        .boxed();
-    Requests(requests)
+        .map(|step| wire::BatchRunRequest { step });
+    Requests(steps.boxed())
 }
 
 /// What is sent for a reduce step: the order, the component first where it is sent at all, and the output.
@@ -210,14 +216,13 @@ fn reduce_requests(
     let component = component.map(|bytes| bytes.map(ReduceStep::Component));
     let data = input.chunks().map(|bytes| bytes.map(ReduceStep::Data));
     let end = ReduceStep::End(End {});
-    let requests = stream::once(std::future::ready(Some(open)))
+    let steps = stream::once(std::future::ready(Some(open)))
         .chain(component)
         .chain(data)
         .chain(stream::once(std::future::ready(Some(end))))
         .take_while(|step| std::future::ready(step.is_some()))
-        .map(|step| wire::BatchReduceRequest { step })
-        .boxed();
-    Requests(requests)
+        .map(|step| wire::BatchReduceRequest { step });
+    Requests(steps.boxed())
 }
 
 /// Nothing until it is wanted, then the bytes, then nothing for ever: the stream stays open as long as the run shall.
