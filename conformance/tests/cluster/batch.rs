@@ -337,7 +337,7 @@ fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
                 let page = cluster.page(part);
                 let running = page
                     .lines()
-                    .find(|line| line.starts_with("bitarchive_batch_jobs{"))
+                    .find(|line| line.starts_with("bitarchive_batch_jobs_running{"))
                     .unwrap_or_else(|| panic!("no such series: {page}"));
                 running.ends_with(" 0").then_some(())
             })

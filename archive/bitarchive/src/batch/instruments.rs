@@ -36,9 +36,9 @@ impl BatchInstruments {
                 "Bytes of files that batch jobs have read",
                 &[],
             )?,
-            jobs: metrics.gauge("bitarchive_batch_jobs", "Batch jobs that run", &[])?,
+            jobs: metrics.gauge("bitarchive_batch_jobs_running", "Batch jobs that run", &[])?,
             files: metrics.gauge(
-                "bitarchive_batch_open_files",
+                "bitarchive_batch_files_running",
                 "Files that are in a batch job now",
                 &[],
             )?,

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink, Stop};
 use archive_model::JobId;
+use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
-use proto_archive::wire::{batch_run_request, batch_run_response};
 use tokio_util::sync::CancellationToken;
 
 use super::*;

@@ -89,7 +89,8 @@ pub(in crate::rpc) fn rest_of_component(
         .ok_or_else(|| InvalidMessage::invalid("component", "is larger than it was announced"))
 }
 
-/// What a node is told: the job, and the component when it wants it. Its end would cancel the job.
+/// What a node is told: the job, and the component when it wants it. It ends when the job has ended here, which cancels
+/// the job there: that nobody takes the answers any more is not told as long as there may be more to say.
 pub(super) fn requests(
     open: batch_run_request::Open,
     wanted: oneshot::Receiver<()>,
@@ -97,6 +98,12 @@ pub(super) fn requests(
 ) -> impl Stream<Item = wire::BatchRunRequest> + Send + 'static {
     let request = |step| wire::BatchRunRequest { step: Some(step) };
     let open = request(batch_run_request::Step::Open(open));
+    let mut end = pieces.clone();
+    let until_the_end = stream::once(async move {
+        // Fails when the job is gone, which has the sender.
+        while end.changed().await.is_ok() {}
+    });
+    let until_the_end = until_the_end.filter_map(|()| ready(None));
     let component = stream::once(wanted)
         .filter_map(|wanted| ready(wanted.ok()))
         .flat_map(move |()| {
@@ -111,5 +118,5 @@ pub(super) fn requests(
         .map(move |piece| request(batch_run_request::Step::Component(piece)));
     stream::once(ready(open))
         .chain(component)
-        .chain(stream::pending())
+        .chain(until_the_end)
 }

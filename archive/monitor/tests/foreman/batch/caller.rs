@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use proto_archive::wire::batch_run_response::Want;
 use tokio::time::sleep;
 
 use super::*;
@@ -56,7 +57,6 @@ async fn the_component_is_asked_for_once_and_goes_to_who_wants_it() {
             Kind::Invalid,
             "step",
         ),
-        (vec![piece(5)], Kind::TimedOut, "stalled"),
     ] {
         let mut run = Run::begin(&mut repository, open(component(&bytes))).await;
         assert!(matches!(run.next().await.unwrap(), Step::Want(_)));
@@ -67,6 +67,28 @@ async fn the_component_is_asked_for_once_and_goes_to_who_wants_it() {
         assert_eq!(Kind::of(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
+    // The node lives, and the caller does not send the rest.
+    let waits = vec![Act::Send(Step::Want(Want {})), Act::Compute];
+    a.kill().await;
+    b.kill().await;
+    let _a = BatchNode::start(&world, &monitor, "a", waits.clone()).await;
+    let _b = BatchNode::start(&world, &monitor, "b", waits).await;
+    let mut run = Run::begin(&mut repository, open(component(&bytes))).await;
+    let mut asked = 0;
+    let status = loop {
+        match run.next().await {
+            Ok(Step::Want(_)) => {
+                asked += 1;
+                Run::say(&run.says, piece(5)).await;
+            }
+            Ok(Step::Progress(_)) => {}
+            Ok(other) => panic!("{other:?}"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(asked, 1);
+    assert_eq!(Kind::of(&status), Kind::TimedOut, "{status}");
+    assert!(status.message().contains("stalled"), "{status}");
     monitor.stop().await;
 }
 
