@@ -248,13 +248,19 @@ async fn over(
     control: &Control,
 ) -> Status {
     let stop = batch.tasks.stop();
+    let time = async {
+        // A sleep of no time may take some.
+        if !left.is_zero() {
+            batch.clock.sleep(left).await;
+        }
+    };
     tokio::select! {
         biased;
         () = answers.closed() => Status::cancelled("the caller is gone"),
         () = stop.cancelled() => {
             Kind::Unavailable.status("the node is stopping; ask again when it is back")
         }
-        () = batch.clock.sleep(left) => {
+        () = time => {
             control.stop(Stop::Time);
             Kind::TimedOut.status("the time of the job is over")
         }

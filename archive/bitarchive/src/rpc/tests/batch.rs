@@ -147,6 +147,22 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
 async fn the_files_of_a_node_come_in_order_with_what_is_not_there() {
     let world = World::with_two().await;
     for number in 0..40 {
+        // Half of them on each volume.
+        if number % 20 == 0 {
+            let [opens, closes] = if number == 0 {
+                ["v1", "v2"]
+            } else {
+                ["v2", "v1"]
+            };
+            world
+                .order(super::Order::ReadWrite, opens, "")
+                .await
+                .unwrap();
+            world
+                .order(super::Order::ReadOnly, closes, "")
+                .await
+                .unwrap();
+        }
         world.store(&format!("f{number:02}"), &[7; 100]);
     }
     world.store("other", b"x");
