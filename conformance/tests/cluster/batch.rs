@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archive_client::batch::{Code, JobState, JobStatus, Left, Submission};
+use archive_client::batch::{Code as Program, JobState, JobStatus, Left, Submission};
 use archive_client::{Batch, ClientError, Researcher};
 use archive_formats::cdx::{Format, extract};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
@@ -13,6 +13,7 @@ use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::{NodeRequest, SetModeRequest};
 use serde_json::Value;
 use tokio::time::Instant;
+use tonic::Code;
 
 use super::people::{node_of, stat, until_live};
 use super::visits::{limits, name, noise, store};
@@ -32,7 +33,7 @@ fn researcher(cluster: &Cluster) -> Researcher {
 fn job(id: &str, program: &str) -> Submission {
     Submission {
         id: JobId::new(id).unwrap(),
-        code: Code::BuiltIn(program.to_owned()),
+        code: Program::BuiltIn(program.to_owned()),
         arguments: Vec::new(),
         files: None,
         replica: Some("one".parse().unwrap()),
@@ -45,7 +46,7 @@ fn job(id: &str, program: &str) -> Submission {
 
 fn component(id: &str, bytes: &'static [u8]) -> Submission {
     Submission {
-        code: Code::Component {
+        code: Program::Component {
             digest: Root::from_bytes(blake3::hash(bytes).into()),
             bytes: Bytes::from_static(bytes),
         },
@@ -131,8 +132,9 @@ fn index(files: &[(FileName, Vec<u8>)]) -> String {
     lines.concat()
 }
 
+/// The repository takes a new node up a moment after its monitor.
 async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
-    let mut operator = PreservationClient::new(cluster.channel("operator/otto"));
+    let operator = PreservationClient::new(cluster.channel("operator/otto"));
     let order = SetModeRequest {
         mode: mode.to_owned(),
     };
@@ -140,7 +142,14 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
         node: node.to_owned(),
         order: Some(order),
     };
-    operator.node(request).await.unwrap();
+    eventually("the node is known", LONG, async || {
+        match operator.clone().node(request.clone()).await {
+            Ok(_) => Some(()),
+            Err(status) if status.code() == Code::NotFound => None,
+            Err(status) => panic!("{status}"),
+        }
+    })
+    .await;
 }
 
 /// Stores files on two nodes of replica `one`, half on each, names mixed.
@@ -426,7 +435,7 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
         };
         refused(unknown, "nine").await;
         let other_bytes = Submission {
-            code: Code::Component {
+            code: Program::Component {
                 digest: Root::from_bytes([1; 32]),
                 bytes: Bytes::from_static(b"no component"),
             },

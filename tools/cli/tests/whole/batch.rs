@@ -171,7 +171,7 @@ fn a_person_sees_what_runs_and_gets_what_came_of_it() {
         2,
         "{listed:#}"
     );
-    archive.run(&["batch", "run", "make-coffee"]).expect(2);
+    archive.run(&["batch", "run", "make-coffee"]).expect(1);
     archive
         .run(&["batch", "run", "extract-metadata", "--arg", "url=("])
         .expect(2);
@@ -188,7 +188,7 @@ fn components_that_misbehave_are_stopped_and_nobody_else_notices() {
     let paths = store(&archive, 4, 6, 5000);
     let expected = index(&archive, &paths);
     for (name, words, option) in [
-        ("endless.wat", "time", ["--file-timeout", "500 ms"]),
+        ("endless.wat", "may be endless", ["--file-timeout", "500 ms"]),
         ("greedy.wat", "memory", ["--memory", "64 MB"]),
         ("chatty.wat", "written more", ["--max-output", "1 MB"]),
         ("trapping.wat", "unreachable", ["--memory", "64 MB"]),
