@@ -108,7 +108,7 @@ fn capture(line: &str) -> Result<Option<Capture>, String> {
         return Ok(None);
     };
     let shown = || line.chars().take(200).collect::<String>();
-    let (file, offset) = origin.ok_or_else(|| format!("no file and offset in {:?}", shown()))?;
+    let (file, offset) = origin.map_err(|why| format!("{why} in {:?}", shown()))?;
     let column = |number: usize| columns.get(number).copied().unwrap_or("-");
     let value = |number: usize| Some(column(number)).filter(|value| *value != "-");
     let began = column(8).get(..14).and_then(|digits| digits.parse().ok());
@@ -127,16 +127,17 @@ fn capture(line: &str) -> Result<Option<Capture>, String> {
     Ok(Some(capture))
 }
 
-/// The file and the offset that an annotation names: nothing when there is no such annotation, `Some(None)` when there is
-/// one that cannot be read.
-fn origin(annotations: &str) -> Option<Option<(String, u64)>> {
+/// The file and the offset that an annotation names: nothing when there is no such annotation, an error when there is one
+/// that cannot be read.
+fn origin(annotations: &str) -> Option<Result<(String, u64), &'static str>> {
+    const UNREADABLE: &str = "no file and offset";
     if let Some((_, rest)) = annotations.split_once("duplicate:\"") {
         let named = rest.split_once('"').map(|(named, _)| named);
-        return Some(named.and_then(file_and_offset));
+        return Some(named.and_then(file_and_offset).ok_or(UNREADABLE));
     }
     let (_, named) = annotations.split_once("duplicate:")?;
     // A word such as `digest` names no file.
-    file_and_offset(named).map(Some)
+    file_and_offset(named).map(Ok)
 }
 
 fn file_and_offset(named: &str) -> Option<(String, u64)> {

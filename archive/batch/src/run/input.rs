@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
 /// Whether an error is what stands in the way, as it was handed through.
 pub(super) fn is_barrier(error: &archive_formats::warc::ReadError) -> bool {
     if let archive_formats::warc::ReadError::Io(error) = error {
-        error.get_ref().is_some_and(|inner| inner.is::<Barrier>())
+        matches!(error.get_ref(), Some(inner) if inner.is::<Barrier>())
     } else {
         false
     }

@@ -210,7 +210,7 @@ fn numbered(numbers: &[usize]) -> String {
     let all: Vec<&str> = LOG.lines().collect();
     numbers
         .iter()
-        .map(|number| format!("{}\n", all[*number]))
+        .flat_map(|number| [all[*number], "\n"])
         .collect()
 }
 
