@@ -120,8 +120,10 @@ pub(crate) struct Running {
     batch: Arc<Batch>,
     waiting: Waiting,
     names: VecDeque<FileName>,
-    /// Where the next page of names begins; nothing: there is none.
-    cursor: Option<Option<FileName>>,
+    /// Where the next page of names begins.
+    after: Option<FileName>,
+    /// Whether all names were read.
+    is_listed: bool,
     ahead: VecDeque<Ahead>,
     /// The one permit that is waited for: whoever waits keeps its place.
     permit: Option<Pin<Box<dyn Future<Output = Permit> + Send>>>,
@@ -190,7 +192,8 @@ impl Running {
             batch: Arc::clone(batch),
             waiting,
             names: VecDeque::new(),
-            cursor: Some(order.after),
+            after: order.after,
+            is_listed: false,
             ahead: VecDeque::new(),
             permit: None,
             is_begun: false,
@@ -225,7 +228,7 @@ impl Running {
             }
             let first = self.ahead.front().map(|ahead| &ahead.name);
             let Some(first) = first.or(self.names.front()) else {
-                if self.cursor.is_some() {
+                if !self.is_listed {
                     continue;
                 }
                 return Ok(Step::End(self.files, std::mem::take(&mut self.offline)));
@@ -251,16 +254,18 @@ impl Running {
 
     /// Reads a page of names, unless there are no more.
     async fn read_names(&mut self) -> Result<(), Ended> {
-        let Some(after) = self.cursor.clone() else {
+        if self.is_listed {
             return Ok(());
-        };
+        }
+        let after = self.after.clone();
         let shared = Arc::clone(&self.shared);
         let read = spawn_blocking(move || page(&shared.node, &shared.filter, after.as_ref()));
         let page = read
             .await
             .map_err(|error| Ended::Bug(error.to_string()))??;
         self.names = page.names.into();
-        self.cursor = page.next.map(Some);
+        self.is_listed = page.next.is_none();
+        self.after = page.next;
         Ok(())
     }
 
@@ -356,16 +361,17 @@ enum Event {
 }
 
 /// Counts the files, for people who wait. That it fails is met by the job itself.
-fn count(shared: &Shared, after: Option<FileName>) {
-    let (mut cursor, mut total) = (Some(after), 0);
-    while let (Some(after), None) = (cursor, shared.control.why()) {
+fn count(shared: &Shared, mut after: Option<FileName>) {
+    let mut total = 0;
+    while shared.control.why().is_none() {
         let Ok(page) = page(&shared.node, &shared.filter, after.as_ref()) else {
             return;
         };
         total += page.names.len() as u64;
-        cursor = page.next.map(Some);
-        if cursor.is_none() {
+        if page.next.is_none() {
             shared.total.store(total, Ordering::Relaxed);
+            return;
         }
+        after = page.next;
     }
 }
