@@ -16,6 +16,7 @@ use proto_archive::wire::batch_reduce_request::Step as ReduceStep;
 use proto_archive::wire::batch_run_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
 use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Status, Streaming};
 
 use super::{Replicas, is_given_up};
@@ -62,6 +63,8 @@ pub(crate) struct NodeProgress {
 #[derive(Debug)]
 pub(crate) struct BatchRun {
     messages: Streaming<wire::BatchRunResponse>,
+    /// Ends what is sent, and so the run, when this is dropped: a peer hears of nothing else.
+    _open: DropGuard,
     wanted: Arc<Notify>,
     has_component: bool,
     replica: ReplicaId,
@@ -85,6 +88,8 @@ pub(crate) struct BatchReduction {
     messages: Streaming<wire::BatchReduceResponse>,
     /// None: the component is not sent.
     wanted: Option<Arc<Notify>>,
+    /// As of a run.
+    _open: DropGuard,
 }
 
 /// A monitor does not say what it must.
@@ -121,15 +126,17 @@ impl Replicas {
         order: &BatchOrder,
         component: Option<JobBytes>,
     ) -> BoxFuture<'static, Result<BatchRun, Status>> {
-        let wanted = Arc::new(Notify::new());
+        let (wanted, open) = (Arc::new(Notify::new()), CancellationToken::new());
         let has_component = component.is_some();
-        let requests = run_requests(order, &wanted, component);
+        let requests = run_requests(order, &wanted, component).until(&open);
+        let open = open.drop_guard();
         let (replica, now) = (order.spec.replica.clone(), self.standing.now());
         let monitor = self.monitor(&replica);
         let begun = async move {
             let messages = monitor?.run_batch(requests).await?.into_inner();
             Ok(BatchRun {
                 messages,
+                _open: open,
                 wanted,
                 has_component,
                 replica,
@@ -147,14 +154,16 @@ impl Replicas {
         component: Option<JobBytes>,
         input: JobBytes,
     ) -> BoxFuture<'static, Result<BatchReduction, Status>> {
-        let wanted = Arc::new(Notify::new());
+        let (wanted, open) = (Arc::new(Notify::new()), CancellationToken::new());
         let is_sent = component.is_some();
-        let requests = reduce_requests(order, &wanted, component, input);
+        let requests = reduce_requests(order, &wanted, component, input).until(&open);
+        let open = open.drop_guard();
         let monitor = self.monitor(&order.spec.replica);
         let begun = async move {
             let messages = monitor?.reduce_batch(requests).await?.into_inner();
             Ok(BatchReduction {
                 messages,
+                _open: open,
                 wanted: is_sent.then_some(wanted),
             })
         };
@@ -164,6 +173,13 @@ impl Replicas {
 
 /// What is sent. A type of its own: the compiler loses sight of the lifetime of a bare one within calls.
 struct Requests<T>(BoxStream<'static, T>);
+
+impl<T: Send + 'static> Requests<T> {
+    /// The same, to its end or until nobody listens to the answers any more.
+    fn until(self, open: &CancellationToken) -> Self {
+        Self(self.0.take_until(open.clone().cancelled_owned()).boxed())
+    }
+}
 
 impl<T> Stream for Requests<T> {
     type Item = T;
