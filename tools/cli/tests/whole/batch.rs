@@ -188,7 +188,11 @@ fn components_that_misbehave_are_stopped_and_nobody_else_notices() {
     let paths = store(&archive, 4, 6, 5000);
     let expected = index(&archive, &paths);
     for (name, words, option) in [
-        ("endless.wat", "may be endless", ["--file-timeout", "500 ms"]),
+        (
+            "endless.wat",
+            "may be endless",
+            ["--file-timeout", "500 ms"],
+        ),
         ("greedy.wat", "memory", ["--memory", "64 MB"]),
         ("chatty.wat", "written more", ["--max-output", "1 MB"]),
         ("trapping.wat", "unreachable", ["--memory", "64 MB"]),
