@@ -82,10 +82,10 @@ impl Replicas {
     }
 
     fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
-        self.client(&self.monitors, replica)
+        self.monitor_of(&self.monitors, replica)
     }
 
-    fn client(
+    fn monitor_of(
         &self,
         monitors: &BTreeMap<ReplicaId, ReplicaClient<Channel>>,
         replica: &ReplicaId,

@@ -141,7 +141,7 @@ impl Replicas {
         let requests = run_requests(order, &wanted, component).until(&open);
         let open = open.drop_guard();
         let (replica, now) = (order.spec.replica.clone(), self.standing.now());
-        let monitor = self.client(&self.batch, &replica);
+        let monitor = self.monitor_of(&self.batch, &replica);
         let begun = async move {
             let messages = monitor?.run_batch(requests).await?.into_inner();
             Ok(BatchRun {
@@ -168,7 +168,7 @@ impl Replicas {
         let is_sent = component.is_some();
         let requests = reduce_requests(order, &wanted, component, input).until(&open);
         let open = open.drop_guard();
-        let monitor = self.client(&self.batch, &order.spec.replica);
+        let monitor = self.monitor_of(&self.batch, &order.spec.replica);
         let begun = async move {
             let messages = monitor?.reduce_batch(requests).await?.into_inner();
             Ok(BatchReduction {
