@@ -42,6 +42,8 @@ use crate::standing::{Now, View};
 #[derive(Debug)]
 pub(crate) struct Replicas {
     monitors: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
+    /// The same over connections of their own, for batch jobs.
+    batch: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
     credentials: Credentials,
     limits: Limits,
     nodes: Mutex<BTreeMap<NodeId, (String, NodeClient<Channel>)>>,
@@ -59,14 +61,18 @@ impl Replicas {
         limits: Limits,
         standing: View,
     ) -> Result<Self, ConnectError> {
-        let mut monitors = BTreeMap::new();
+        let (mut monitors, mut batch) = (BTreeMap::new(), BTreeMap::new());
         for replica in replicas {
             let expected = expected(Role::Monitor, replica.id.as_str())?;
             let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
             monitors.insert(replica.id.clone(), ReplicaClient::new(channel));
+            let limits = batch::limits(&limits);
+            let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
+            batch.insert(replica.id.clone(), ReplicaClient::new(channel));
         }
         Ok(Self {
             monitors,
+            batch,
             credentials,
             limits,
             nodes: Mutex::default(),
@@ -76,11 +82,19 @@ impl Replicas {
     }
 
     fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, Status> {
+        self.monitor_of(&self.monitors, replica)
+    }
+
+    fn monitor_of(
+        &self,
+        monitors: &BTreeMap<ReplicaId, ReplicaClient<Channel>>,
+        replica: &ReplicaId,
+    ) -> Result<ReplicaClient<Channel>, Status> {
         let unknown = || Kind::NotFound.status(format!("replica {replica} is not in the settings"));
         if self.standing.now().is_retired(replica) {
             return Err(Kind::NotFound.status(format!("replica {replica} is retired")));
         }
-        self.monitors.get(replica).cloned().ok_or_else(unknown)
+        monitors.get(replica).cloned().ok_or_else(unknown)
     }
 
     fn node(&self, node: &NodeId, endpoint: &str) -> Result<NodeClient<Channel>, Status> {

@@ -1,5 +1,6 @@
 //! Takes one job through its life: does each step, and says what came of it.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,6 +211,10 @@ pub(super) fn silent(row: &Row, why: &str) -> String {
 /// What follows from an error of a call for a job.
 pub(super) fn broke(row: &Row, status: &Status) -> Event {
     let said = status.message().to_owned();
+    // With a source, it was made here, of a connection that broke: nobody has refused anything.
+    if status.source().is_some() {
+        return Event::Broke(format!("replica {}: {said}", row.spec.replica));
+    }
     match Kind::of(status) {
         Kind::Busy => Event::Busy(said),
         Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => Event::Failed(said),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use archive_model::{FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId};
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{InvalidMessage, Kind, Limits};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream};
@@ -92,6 +92,16 @@ pub(crate) struct BatchReduction {
     _open: DropGuard,
 }
 
+/// The limits of a connection for batch jobs. Their messages are many and may be tiny: HTTP/2 ends a connection on which
+/// too many small frames wait to be read (its budget is half the window of the connection), and little may wait here.
+pub(super) fn limits(limits: &Limits) -> Limits {
+    Limits {
+        stream_window: 256 << 10,
+        connection_window: 16 << 20,
+        ..*limits
+    }
+}
+
 /// A monitor does not say what it must.
 fn lie(what: &str) -> Status {
     Kind::Invalid.status(format!("the monitor {what}"))
@@ -131,7 +141,7 @@ impl Replicas {
         let requests = run_requests(order, &wanted, component).until(&open);
         let open = open.drop_guard();
         let (replica, now) = (order.spec.replica.clone(), self.standing.now());
-        let monitor = self.monitor(&replica);
+        let monitor = self.monitor_of(&self.batch, &replica);
         let begun = async move {
             let messages = monitor?.run_batch(requests).await?.into_inner();
             Ok(BatchRun {
@@ -158,7 +168,7 @@ impl Replicas {
         let is_sent = component.is_some();
         let requests = reduce_requests(order, &wanted, component, input).until(&open);
         let open = open.drop_guard();
-        let monitor = self.monitor(&order.spec.replica);
+        let monitor = self.monitor_of(&self.batch, &order.spec.replica);
         let begun = async move {
             let messages = monitor?.reduce_batch(requests).await?.into_inner();
             Ok(BatchReduction {
