@@ -132,10 +132,7 @@ fn the_python_job_lists_titles() {
     let came = show(&titles, &[], limits(), "pages.warc.gz", &pages());
     let errors = came.errors();
     assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(
-        errors[0].contains("gzip stream is damaged"),
-        "{errors:?}"
-    );
+    assert!(errors[0].contains("gzip stream is damaged"), "{errors:?}");
     let expected = "http://a.example/\tRødgrød med fløde\nhttp://b.example/chunked\tChunked\n";
     assert_eq!(came.text(), expected);
 
