@@ -303,9 +303,7 @@ where
         call: &Call,
     ) -> Option<batch_run_response::Step> {
         use batch_run_response::Step;
-        let Some(node) = self.nodes.get_mut(index) else {
-            return None;
-        };
+        let node = self.nodes.get_mut(index)?;
         let id = node.address.node.clone();
         let step = match message {
             Some(Ok(Ok(message))) => message.step,

@@ -119,7 +119,7 @@ async fn ran(caller: &mut Caller, open: batch_run_request::Open) -> (Ran, Result
 }
 
 fn acts<const N: usize>(parts: [Vec<Act>; N]) -> Vec<Act> {
-    parts.concat()
+    parts.into_iter().flatten().collect()
 }
 
 #[tokio::test]
