@@ -266,7 +266,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         if node.count() <= WINDOW {
             let index = usize::try_from(node.first() / WINDOW).ok()?;
             // Of a part of another window nothing is known.
-            let is_whole = node.first() % WINDOW == 0
+            let is_whole = node.first().is_multiple_of(WINDOW)
                 && (node.count() == WINDOW || node.bytes(self.size).end == self.size);
             let values = self.values.as_ref().filter(|_| is_whole);
             return values.and_then(|values| values.get(index).copied().flatten());

@@ -69,7 +69,7 @@ fn read(
             })
         }
     };
-    let done = settle(shared, entry, layout, done, trouble)?;
+    let done = settle(shared, entry, layout, done, &trouble)?;
     let output = turn.finish().map_err(Ended::Stopped)?;
     Ok((done, output))
 }
@@ -81,9 +81,9 @@ fn settle(
     entry: &Entry,
     layout: &Layout,
     done: Done,
-    trouble: Trouble,
+    trouble: &Trouble,
 ) -> Result<Done, Ended> {
-    let reason = match &trouble {
+    let reason = match trouble {
         Trouble::None => return Ok(done),
         Trouble::Closed(error) if error.is_exhausted() => {
             return Err(Ended::Exhausted(error.to_string()));
@@ -107,7 +107,7 @@ fn settle(
         offset: None,
         reason: format!("it cannot be opened: {error}"),
     };
-    Ok(match (reason, &trouble) {
+    Ok(match (reason, trouble) {
         (Some(reason), _) => failed(unread(reason)),
         (None, Trouble::Closed(error)) => failed(closed(error)),
         (None, Trouble::None | Trouble::Damaged) => done,

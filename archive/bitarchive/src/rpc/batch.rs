@@ -167,13 +167,12 @@ where
         };
         let components = self.batch.components.clone();
         let found = blocking(move || components.get(&digest)).await?;
-        let component = match found {
-            Some(component) => component,
-            None => {
-                self.want().await?;
-                let bytes = self.receive(digest, run.component_size).await?;
-                self.compile(digest, bytes).await?
-            }
+        let component = if let Some(component) = found {
+            component
+        } else {
+            self.want().await?;
+            let bytes = self.receive(digest, run.component_size).await?;
+            self.compile(digest, bytes).await?
         };
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
         blocking(move || component.plan(&arguments, limits))
@@ -268,10 +267,11 @@ async fn over(
 }
 
 /// Says every second that the job lives, for as long as it has not begun.
+#[expect(clippy::infinite_loop, reason = "it is dropped when the job begins")]
 async fn pulse(batch: &Batch, answers: &Answers<wire::BatchRunResponse>) -> Infallible {
     loop {
         tokio::time::sleep(EVERY).await;
-        let alive = progress(Progress {
+        let alive = progress(&Progress {
             node: batch.node.id().clone(),
             files: 0,
             files_total: 0,
@@ -328,7 +328,7 @@ fn written(node: &Node, step: Step) -> batch_run_response::Step {
         Step::Begin(name) => begin(&name),
         Step::Output(bytes) => output(bytes),
         Step::Done(done) => Wire::Done(write_done(*done)),
-        Step::Progress(far) => progress(far),
+        Step::Progress(far) => progress(&far),
         Step::End(files, offline) => {
             let mut gaps = convert::gaps(node);
             for (volume, reason) in offline {
@@ -356,7 +356,7 @@ fn output(bytes: Bytes) -> batch_run_response::Step {
     batch_run_response::Step::Output(bytes)
 }
 
-fn progress(far: Progress) -> batch_run_response::Step {
+fn progress(far: &Progress) -> batch_run_response::Step {
     batch_run_response::Step::Progress(batch_run_response::Progress {
         node: far.node.to_string(),
         files: far.files,

@@ -99,12 +99,12 @@ fn world(dice: &mut Dice) -> Vec<Vec<(usize, Has)>> {
     let nodes = 1 + dice.below(3);
     let mut world = vec![Vec::new(); nodes];
     for (index, files) in world.iter_mut().enumerate() {
-        for file in 0..NAMES.len() {
+        for (file, name) in NAMES.iter().enumerate() {
             if dice.below(3) == 0 {
                 continue;
             }
             let pieces = (0..dice.below(3))
-                .map(|piece| format!("{}{index}{piece};", NAMES[file]).into_bytes())
+                .map(|piece| format!("{name}{index}{piece};").into_bytes())
                 .collect();
             files.push((
                 file,

@@ -127,7 +127,7 @@ where
     call.instruments.batch_jobs.inc();
     let _counted = Counted(call.instruments.batch_jobs.clone());
     tracing::info!(job = %run.id, nodes = survey.ask.len(), after = ?run.after, "a batch job begins");
-    let mut job = Job::begin(&call, open, &run, survey, steps);
+    let mut job = Job::begin(&call, &open, &run, survey, steps);
     let ended = tokio::select! {
         biased;
         () = answers.closed() => Err(gone()),
@@ -193,7 +193,7 @@ where
 {
     fn begin(
         call: &Call,
-        open: batch_run_request::Open,
+        open: &batch_run_request::Open,
         run: &Run,
         survey: Survey,
         steps: S,
@@ -258,7 +258,7 @@ where
             }
             match self.wait(call).await? {
                 Event::Node(index, message) => {
-                    if let Some(step) = self.take(index, message, call)? {
+                    if let Some(step) = self.take(index, message, call) {
                         send(answers, step).await?;
                     }
                 }
@@ -301,25 +301,23 @@ where
         index: usize,
         message: Option<Result<Result<wire::BatchRunResponse, Status>, Status>>,
         call: &Call,
-    ) -> Result<Option<batch_run_response::Step>, Status> {
+    ) -> Option<batch_run_response::Step> {
         use batch_run_response::Step;
-        let Some(node) = self.nodes.get_mut(index) else {
-            return Ok(None);
-        };
+        let node = self.nodes.get_mut(index)?;
         let id = node.address.node.clone();
         let step = match message {
             Some(Ok(Ok(message))) => message.step,
             Some(Ok(Err(status))) => {
                 self.merge.fail(index, Broken::Said(status));
-                return Ok(None);
+                return None;
             }
             Some(Err(_silence)) => {
                 self.merge.fail(index, Broken::Silent);
-                return Ok(None);
+                return None;
             }
             None => {
                 self.merge.fail(index, Broken::Cut);
-                return Ok(None);
+                return None;
             }
         };
         let lie = |merge: &mut Merge<Broken>, reason: &dyn fmt::Display| {
@@ -344,7 +342,7 @@ where
             Some(Step::Progress(progress)) => {
                 if progress.node != id.as_str() {
                     lie(&mut self.merge, &"it speaks for another node");
-                    return Ok(None);
+                    return None;
                 }
                 let now = call.clock.instant();
                 let is_soon = node
@@ -352,7 +350,7 @@ where
                     .is_some_and(|told| now.saturating_duration_since(told) < OFTEN);
                 if !is_soon {
                     node.told = Some(now);
-                    return Ok(Some(Step::Progress(progress)));
+                    return Some(Step::Progress(progress));
                 }
             }
             Some(Step::Want(_)) => match node.wants.take() {
@@ -361,7 +359,7 @@ where
                         tracing::debug!(node = %id, "it went away while it wanted the component");
                     }
                     let want = Step::Want(batch_run_response::Want {});
-                    return Ok(self.component.want().then_some(want));
+                    return self.component.want().then_some(want);
                 }
                 None => lie(
                     &mut self.merge,
@@ -369,7 +367,7 @@ where
                 ),
             },
         }
-        Ok(None)
+        None
     }
 
     /// The caller sends the component, or goes away.

@@ -156,12 +156,12 @@ pub(crate) fn end(files: u64, gaps: Vec<Gap>) -> Act {
 
 type Messages = Pin<Box<dyn Stream<Item = Result<BatchRunResponse, Status>> + Send>>;
 
-fn message(step: batch_run_response::Step) -> Result<BatchRunResponse, Status> {
-    Ok(BatchRunResponse { step: Some(step) })
+fn message(step: batch_run_response::Step) -> BatchRunResponse {
+    BatchRunResponse { step: Some(step) }
 }
 
 fn one(step: batch_run_response::Step) -> Messages {
-    Box::pin(stream::iter([message(step)]))
+    Box::pin(stream::iter([Ok(message(step))]))
 }
 
 type Requests = Arc<tokio::sync::Mutex<Streaming<BatchRunRequest>>>;
@@ -200,13 +200,13 @@ fn perform(id: &str, act: Act, requests: &Requests, seen: &Arc<Seen>) -> Message
                         files,
                         ..Progress::default()
                     };
-                    Some((message(Step::Progress(far)), files + 1))
+                    Some((Ok(message(Step::Progress(far))), files + 1))
                 }
             }))
         }
         Act::Stall => Box::pin(stream::pending()),
         Act::Forever => Box::pin(stream::repeat_with(|| {
-            message(Step::Output(vec![7; 64 * 1024].into()))
+            Ok(message(Step::Output(vec![7; 64 * 1024].into())))
         })),
         Act::Fail(status) => Box::pin(stream::iter([Err(status)])),
     }

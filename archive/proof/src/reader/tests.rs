@@ -112,7 +112,8 @@ fn a_short_file_is_good_as_far_as_it_goes() {
     let (root, outboard) = tree(&original);
     let short = &original[..GROUP * 70 + 9];
     let bad = read_all(short, Some(&outboard), root, &original, 50_000);
-    assert_eq!(bad.ranges().collect::<Vec<_>>(), [(70..100)]);
+    let mut bad = bad.ranges();
+    assert_eq!((bad.next(), bad.next()), (Some(70..100), None));
 }
 
 /// Bytes with a sector that cannot be read, and which answers otherwise each time it is asked.

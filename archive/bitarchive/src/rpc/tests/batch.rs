@@ -51,10 +51,10 @@ impl Caller {
         let mut begun = None;
         loop {
             match self.next().await {
-                Ok(Step::Begin(begin)) => {
+                Ok(Step::Begin(next)) => {
                     assert!(heard.half.is_empty());
-                    assert!(Some(&begin.name) > begun.as_ref(), "in order");
-                    begun = Some(begin.name);
+                    assert!(Some(&next.name) > begun.as_ref(), "in order");
+                    begun = Some(next.name);
                 }
                 Ok(Step::Output(bytes)) => {
                     assert!(begun.is_some() && !bytes.is_empty() && bytes.len() <= 1 << 20);
