@@ -70,6 +70,10 @@ impl Default for Options {
 
 /// Reads records from any [`Read`]; it has buffers of its own.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about where reading stands"
+)]
 pub struct Reader<R> {
     stream: Stream<R>,
     options: Options,
