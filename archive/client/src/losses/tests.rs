@@ -1,5 +1,10 @@
 //! Damage at every place of small files of every kind: nothing is named that is whole, and nothing damaged is kept quiet.
 
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "one damaged stretch is a list of one range"
+)]
+
 mod made;
 
 use archive_formats::warc::Writer;

@@ -284,7 +284,7 @@ impl Life {
             }
             self.missed = None;
         }
-        self.present = alive.clone();
+        self.present.clone_from(alive);
         self.absent = silent;
         self.reason.clear();
         Step::Run

@@ -251,14 +251,12 @@ impl Runner {
             return Ok(Err(looked));
         }
         // Most often it is not there. Where it is, nobody asks for it.
-        match self.reduce_once(row, false).await? {
-            Some(made) => Ok(made),
-            None => {
-                let again = self.reduce_once(row, true).await?;
-                let said = "its monitor asked for the component, and then not again";
-                Ok(again.unwrap_or_else(|| Err(Event::Broke(said.to_owned()))))
-            }
+        if let Some(made) = self.reduce_once(row, false).await? {
+            return Ok(made);
         }
+        let again = self.reduce_once(row, true).await?;
+        let said = "its monitor asked for the component, and then not again";
+        Ok(again.unwrap_or_else(|| Err(Event::Broke(said.to_owned()))))
     }
 
     /// The same, with or without the component. None: it is the other that is wanted.

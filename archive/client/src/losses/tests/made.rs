@@ -101,9 +101,9 @@ pub(super) fn files(lengths: &[usize]) -> Vec<Made> {
     ]
 }
 
-pub(super) fn bytes(made: &Made, range: Range<u64>) -> io::Result<Salvaged> {
+fn bytes(made: &Made, range: Range<u64>) -> Salvaged {
     let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
-    Ok(Salvaged::Bytes(Bytes::copy_from_slice(&made.bytes[range])))
+    Salvaged::Bytes(Bytes::copy_from_slice(&made.bytes[range]))
 }
 
 /// The parts of a file with holes.
@@ -112,7 +112,7 @@ pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<Salvage
     let mut at = 0;
     for hole in holes {
         if at < hole.start {
-            parts.push(bytes(made, at..hole.start));
+            parts.push(Ok(bytes(made, at..hole.start)));
         }
         let (start, end) = (hole.start, hole.end);
         parts.push(Ok(Salvaged::Hole(Hole {
@@ -123,7 +123,7 @@ pub(super) fn parts(made: &Made, holes: &[Range<u64>]) -> Vec<io::Result<Salvage
         at = end;
     }
     if at < made.bytes.len() as u64 {
-        parts.push(bytes(made, at..made.bytes.len() as u64));
+        parts.push(Ok(bytes(made, at..made.bytes.len() as u64)));
     }
     parts
 }

@@ -25,7 +25,7 @@ fn gap(node: &str) -> Gap {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A job and its time.
 #[derive(Clone)]

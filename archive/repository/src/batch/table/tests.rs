@@ -47,7 +47,7 @@ impl World {
     fn open(&self) -> (Admin, Jobs) {
         let admin = Admin::init(self.directory.path()).unwrap();
         let clock = self.hand.clock();
-        let (keep, patience) = (Duration::from_hours(1), Duration::from_secs(120));
+        let (keep, patience) = (Duration::from_hours(1), Duration::from_mins(2));
         let jobs = Jobs::new(admin.clone(), clock, keep, patience).unwrap();
         (admin, jobs)
     }
@@ -75,7 +75,7 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
         let (_, jobs) = world.open();
         let found = jobs.get(&id("j")).unwrap();
         assert!(before.is_none() || before == found);
-        world.hand.advance(Duration::from_secs(60));
+        world.hand.advance(Duration::from_mins(1));
         let (after, step) = jobs
             .happen(&id("j"), event, |row| row.mark.files = at)
             .unwrap()

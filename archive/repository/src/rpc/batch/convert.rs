@@ -85,7 +85,7 @@ pub(super) fn spec(
     })
 }
 
-fn bounded<T: PartialOrd + std::fmt::Debug>(
+fn bounded<T: PartialOrd + std::fmt::Debug + Copy>(
     field: &'static str,
     asked: T,
     most: T,
