@@ -13,7 +13,7 @@ use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::{NodeRequest, SetModeRequest};
 use serde_json::Value;
 use tokio::time::Instant;
-use tonic::Code;
+use tonic::{Code, Status};
 
 use super::people::{node_of, stat, until_live};
 use super::visits::{limits, name, noise, store};
@@ -56,12 +56,11 @@ fn component(id: &str, bytes: &'static [u8]) -> Submission {
 
 async fn ended(researcher: &Researcher, id: &JobId) -> JobStatus {
     eventually("the end of a job", LONG, async || {
-        let status = match researcher.find(id).await {
-            Ok(status) => status,
-            Err(error) if error.is_passing() => return None,
-            Err(error) => panic!("{error}"),
-        };
-        status.state.has_ended().then_some(status)
+        let found = researcher.find(id).await;
+        if found.as_ref().is_err_and(ClientError::is_passing) {
+            return None;
+        }
+        Some(found.unwrap()).filter(|status| status.state.has_ended())
     })
     .await
 }
@@ -143,11 +142,13 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
         order: Some(order),
     };
     eventually("the node is known", LONG, async || {
-        match operator.clone().node(request.clone()).await {
-            Ok(_) => Some(()),
-            Err(status) if status.code() == Code::NotFound => None,
-            Err(status) => panic!("{status}"),
+        let answer = operator.clone().node(request.clone()).await;
+        let is_unknown = |status: &Status| status.code() == Code::NotFound;
+        if answer.as_ref().is_err_and(is_unknown) {
+            return None;
         }
+        answer.unwrap();
+        Some(())
     })
     .await;
 }

