@@ -175,7 +175,7 @@ fn a_person_sees_what_runs_and_gets_what_came_of_it() {
         .expect(2);
     archive.run(&["batch", "status", "b-unknown"]).expect(1);
     archive
-        .run(&["batch", "run", "file-list", "--as", "officer"])
+        .run(&["batch", "run", "file-list", "--as", "custodian/custodian-1"])
         .expect(5);
     archive.stop();
 }
