@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::people::{node_of, stat, until_live};
+use super::people::{node_of, stat, status, until_live};
 use super::visits::{limits, name, noise, store};
 use super::waits::{LONG, eventually};
 use super::world::{Cluster, MONITORS, REPOSITORY, flip, on_a_cluster};
@@ -131,7 +131,7 @@ fn index(files: &[(FileName, Vec<u8>)]) -> String {
     lines.concat()
 }
 
-/// The repository takes a new node up a moment after its monitor.
+/// The repository takes a new node up a moment after its monitor, and the monitor hears of the mode a moment later.
 async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
     let operator = PreservationClient::new(cluster.channel("operator/otto"));
     let order = SetModeRequest {
@@ -149,6 +149,12 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
         }
         answer.unwrap();
         Some(())
+    })
+    .await;
+    eventually("its monitor knows", LONG, async || {
+        let replicas = status(cluster).await.replicas;
+        let mut nodes = replicas.into_iter().flat_map(|replica| replica.nodes);
+        nodes.find(|known| known.node == node && known.mode == mode)
     })
     .await;
 }
