@@ -64,6 +64,17 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Preservation/Audit", &[Officer]),
     ("Preservation/Export", &[Operator]),
     ("Preservation/NotifyTest", &[Operator]),
+    // A job runs from the researcher to the repository, its monitor, and the nodes: each speaks to the next one only.
+    // Operators see what loads their machines, and end it.
+    ("Batch/BatchJobs", &[Researcher]),
+    ("Batch/BatchSubmit", &[Researcher]),
+    ("Batch/BatchList", &[Researcher, Operator]),
+    ("Batch/BatchFind", &[Researcher, Operator]),
+    ("Batch/BatchCancel", &[Researcher, Operator]),
+    ("Batch/BatchOutput", &[Researcher]),
+    ("Replica/RunBatch", &[Repository]),
+    ("Replica/ReduceBatch", &[Repository]),
+    ("Node/RunBatch", &[Monitor]),
 ];
 
 /// Whether a role may call a path; none: nobody has written down who may.
