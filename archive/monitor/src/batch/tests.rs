@@ -1,3 +1,5 @@
+//! The merge held against a model, and every way in which a node can lie.
+
 use archive_model::{FailureKind, FileFailure, Root, VolumeId};
 
 use super::*;

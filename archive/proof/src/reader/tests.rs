@@ -1,3 +1,5 @@
+//! Reading what is whole, damaged, cut, and without an outboard that can be believed.
+
 use std::io;
 
 use super::*;
