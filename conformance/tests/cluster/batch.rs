@@ -1,6 +1,6 @@
 //! Batch jobs over a whole archive: complete, or what is lacking is named; resumed, or ended cleanly.
 //!
-//! Over 450 lines because all of it wants the same files on two nodes.
+//! It is over 450 lines because all of it wants the same files on two nodes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
