@@ -9,6 +9,8 @@ mod inputs;
 mod node;
 
 use std::collections::BTreeSet;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use conformance::tree;
 
@@ -97,46 +99,51 @@ fn mutate(dice: &mut Dice, input: &mut Vec<u8>, others: &[Vec<u8>]) {
     }
 }
 
-/// Says on a panic what it was about, so that it can be run again.
-struct Witness<'a> {
-    target: &'static str,
-    input: &'a [u8],
-}
+/// Longer than any answer takes on the slowest machine: who is waited for so long never answers.
+const FOR_EVER: Duration = Duration::from_mins(5);
 
-impl Drop for Witness<'_> {
-    #[expect(clippy::print_stdout, reason = "what a failing test says")]
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let shown = self.input.get(..2000).unwrap_or(self.input);
-            println!("{} was given: {}", self.target, shown.escape_ascii());
+/// Gives a target all that it is to be given; what it panics at, or never comes back from, is named.
+fn torment(target: &'static Target, mutations: u64) {
+    let (given, seen) = mpsc::sync_channel::<Vec<u8>>(1);
+    let worker = std::thread::spawn(move || {
+        each_input(target, mutations, |input| {
+            let _whoever_sees_it_may_have_given_up = given.send(input.to_vec());
+            (target.run)(input);
+        });
+    });
+    let mut last = Vec::new();
+    let failure = loop {
+        match seen.recv_timeout(FOR_EVER) {
+            Ok(input) => last = input,
+            Err(RecvTimeoutError::Timeout) => break "never came back",
+            Err(RecvTimeoutError::Disconnected) if worker.join().is_ok() => return,
+            Err(RecvTimeoutError::Disconnected) => break "panicked",
         }
-    }
-}
-
-fn try_out(target: &Target, input: &[u8]) {
-    let _witness = Witness {
-        target: target.name,
-        input,
     };
-    (target.run)(input);
+    let shown = last.get(..2000).unwrap_or(&last);
+    panic!(
+        "{} {failure}; it was given: {}",
+        target.name,
+        shown.escape_ascii()
+    );
 }
 
-fn torment(target: &Target, mutations: u64) {
+fn each_input(target: &Target, mutations: u64, run: impl Fn(&[u8])) {
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{} has no seed", target.name);
     for (number, seed) in seeds.iter().enumerate() {
-        try_out(target, seed);
+        run(seed);
         let mut dice = Dice(u64::try_from(number).unwrap());
         for _ in 0..mutations {
             let mut input = seed.clone();
             mutate(&mut dice, &mut input, &seeds);
-            try_out(target, &input);
+            run(&input);
         }
     }
     for input in [&[][..], &[0], &[0xff; 100], &[b'['; 10_000]] {
-        try_out(target, input);
+        run(input);
     }
-    try_out(target, &vec![b' '; 100_000]);
+    run(&vec![b' '; 100_000]);
 }
 
 #[test]

@@ -62,6 +62,8 @@ enum State {
     Inside,
     Ended,
     Broken(Break),
+    /// What comes before the bytes of the input is not there; nothing of what they are was tried yet.
+    Hole(Break),
     Done,
 }
 
@@ -184,7 +186,9 @@ impl<R: Read> Stream<R> {
             Codec::Plain => self.input.position(),
             Codec::Gzip(_) | Codec::Zstd(_) => match self.state {
                 State::Inside | State::Ended | State::Broken(_) => self.member.offset,
-                State::Unknown | State::Between | State::Done => self.input.position(),
+                State::Unknown | State::Between | State::Hole(_) | State::Done => {
+                    self.input.position()
+                }
             },
         }
     }
@@ -284,7 +288,7 @@ impl<R: Read> Stream<R> {
     pub(crate) fn next_member(&mut self) -> io::Result<Next> {
         match self.state {
             State::Inside => return Ok(Next::Member),
-            State::Broken(_) => return Ok(Next::Broken),
+            State::Broken(_) | State::Hole(_) => return Ok(Next::Broken),
             State::Done => return Ok(Next::End),
             State::Unknown | State::Between | State::Ended => {}
         }

@@ -15,14 +15,20 @@ const ARC: &[u8] = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 
 
 pub(crate) fn files() -> Vec<Vec<u8>> {
     let records = small();
-    let mut context = zstd_safe::CCtx::create();
-    let frames = records
-        .iter()
-        .flat_map(|record| frame(&mut context, &plain(std::slice::from_ref(record))));
+    let frames = |with_sums: bool| {
+        let mut context = zstd_safe::CCtx::create();
+        let sums = zstd_safe::CParameter::ChecksumFlag(with_sums);
+        context.set_parameter(sums).unwrap();
+        let records = records.iter().map(std::slice::from_ref);
+        records
+            .flat_map(|record| frame(&mut context, &plain(record)))
+            .collect()
+    };
     vec![
         plain(&records),
         gzip(&records),
-        frames.collect(),
+        frames(false),
+        frames(true),
         member(&plain(&records)),
         ARC.to_vec(),
         member(ARC),
@@ -103,6 +109,27 @@ fn every_flipped_bit_in_a_plain_file_costs_two_records_at_most() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn a_frame_that_is_wrong_at_its_end_is_left_behind() {
+    let mut context = zstd_safe::CCtx::create();
+    let sums = zstd_safe::CParameter::ChecksumFlag(true);
+    context.set_parameter(sums).unwrap();
+    let records = small();
+    let frames: Vec<Vec<u8>> = records
+        .iter()
+        .map(|record| frame(&mut context, &plain(std::slice::from_ref(record))))
+        .collect();
+    // The first, the one in the middle and the last.
+    for wrong in [0, frames.len() / 2, frames.len() - 1] {
+        let mut damaged = frames.clone();
+        *damaged[wrong].last_mut().unwrap() ^= 1;
+        let (seen, classes) = read(&damaged.concat());
+        assert!(classes.contains(&Class::Crc), "{classes:?}");
+        let whole = seen.iter().filter(|seen| seen.end.complete).count();
+        assert_eq!(whole, records.len() - 1, "{classes:?}");
     }
 }
 

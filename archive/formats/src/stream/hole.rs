@@ -31,7 +31,7 @@ impl<R: Read> Stream<R> {
         }
         self.state = match self.codec {
             Codec::Plain => State::Inside,
-            Codec::Gzip(_) | Codec::Zstd(_) => State::Broken(Break {
+            Codec::Gzip(_) | Codec::Zstd(_) => State::Hole(Break {
                 class: Class::Cut,
                 offset,
                 words: "the bytes before this are not there".into(),

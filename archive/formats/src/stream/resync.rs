@@ -28,7 +28,7 @@ impl<R: Read> Stream<R> {
             (Compression::Gzip, _) => Codec::Gzip(Box::new(Gunzip::new())),
             (Compression::Zstd, Some(unzstd)) => Codec::Zstd(Box::new(unzstd)),
         };
-        self.state = State::Broken(Break {
+        self.state = State::Hole(Break {
             class: Class::Garbage,
             offset,
             words: "what lies before cannot be read".into(),
@@ -53,16 +53,25 @@ impl<R: Read> Stream<R> {
         &mut self,
         starts: &dyn Fn(&[u8]) -> bool,
     ) -> io::Result<Option<(Break, Option<u64>)>> {
-        let State::Broken(found) = std::mem::replace(&mut self.state, State::Between) else {
-            return Ok(None);
+        let (found, began) = match std::mem::replace(&mut self.state, State::Between) {
+            State::Broken(found) => (found, Some(self.member.offset)),
+            State::Hole(found) => (found, None),
+            _ => return Ok(None),
         };
         (self.start, self.end) = (0, 0);
-        if matches!(found.class, Class::Crc | Class::Isize) && self.is_member_next() {
+        if let Some(began) = began {
+            // Gzip knows after the last byte of a member that it is damaged and stands behind it; zstd does not.
             let at = self.input.position();
-            return Ok(Some((found, Some(at))));
+            let is_sum = matches!(found.class, Class::Crc | Class::Isize);
+            if is_sum && at > began && self.is_member_next() {
+                return Ok(Some((found, Some(at))));
+            }
+            // A member that was damaged may have run over the next one. It is not to be found again itself.
+            self.input.rewind(began + 1);
+            if self.input.position() == began {
+                self.input.consume(1);
+            }
         }
-        // A member that was damaged may have run over the next one.
-        self.input.rewind(self.member.offset + 1);
         let magic: &[u8] = match self.codec {
             Codec::Plain => return Ok(Some((found, None))),
             Codec::Gzip(_) => &gzip::MAGIC,
