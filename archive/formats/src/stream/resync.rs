@@ -56,7 +56,9 @@ impl<R: Read> Stream<R> {
         let (found, began) = match std::mem::replace(&mut self.state, State::Between) {
             State::Broken(found) => (found, Some(self.member.offset)),
             State::Hole(found) => (found, None),
-            _ => return Ok(None),
+            State::Unknown | State::Between | State::Inside | State::Ended | State::Done => {
+                return Ok(None);
+            }
         };
         (self.start, self.end) = (0, 0);
         if let Some(began) = began {
