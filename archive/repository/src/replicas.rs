@@ -66,7 +66,7 @@ impl Replicas {
             let expected = expected(Role::Monitor, replica.id.as_str())?;
             let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
             monitors.insert(replica.id.clone(), ReplicaClient::new(channel));
-            let limits = batch::limits(&limits);
+            let limits = limits.with_small_messages();
             let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
             batch.insert(replica.id.clone(), ReplicaClient::new(channel));
         }

@@ -28,6 +28,21 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+impl Limits {
+    /// The same, for a connection of many messages that may be tiny and are read late.
+    ///
+    /// HTTP/2 as we have it ends a connection on which many small frames wait to be read: each of less than 256 bytes
+    /// counts as what it lacks of them, and all together may be half the connection's window. Little may wait here.
+    #[must_use]
+    pub const fn with_small_messages(self) -> Self {
+        Self {
+            stream_window: 256 << 10,
+            connection_window: 16 << 20,
+            ..self
+        }
+    }
+}
+
 // Frames stay at HTTP/2's 16 KiB: it is a TLS record, and larger ones measured erratic.
 impl Default for Limits {
     fn default() -> Self {

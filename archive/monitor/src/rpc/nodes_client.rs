@@ -89,7 +89,8 @@ impl Nodes {
     pub(crate) fn new(credentials: Credentials, limits: Limits) -> Self {
         Self {
             credentials,
-            limits,
+            // No bytes of files come this way. Of listings and batch jobs a node's wait until those of the others come.
+            limits: limits.with_small_messages(),
             channels: Mutex::default(),
         }
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use archive_model::{FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId};
-use archive_rpc::{InvalidMessage, Kind, Limits};
+use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream};
@@ -90,16 +90,6 @@ pub(crate) struct BatchReduction {
     wanted: Option<Arc<Notify>>,
     /// As of a run.
     _open: DropGuard,
-}
-
-/// The limits of a connection for batch jobs. Their messages are many and may be tiny: HTTP/2 ends a connection on which
-/// too many small frames wait to be read (its budget is half the window of the connection), and little may wait here.
-pub(super) fn limits(limits: &Limits) -> Limits {
-    Limits {
-        stream_window: 256 << 10,
-        connection_window: 16 << 20,
-        ..*limits
-    }
 }
 
 /// A monitor does not say what it must.
