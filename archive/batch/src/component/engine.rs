@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use archive_model::{JobLimits, Root};
 use wasmtime::component::Linker;
-use wasmtime::{Cache, CacheConfig, Config, Engine, EngineWeak};
+use wasmtime::{CacheConfig, Config, Engine, EngineWeak};
 
 use super::block::Block;
+use super::cache::Cache;
 use super::compile::Program;
 use super::guest::{Call, Guest};
 use super::host::{self, Host};
@@ -37,6 +38,7 @@ pub struct Components(Arc<Inner>);
 struct Inner {
     engine: Engine,
     linker: Linker<Host>,
+    cache: Option<Cache>,
     /// The last one used is the last.
     kept: Mutex<Vec<(Root, Slot)>>,
 }
@@ -58,7 +60,8 @@ impl Components {
         let failed = |error: wasmtime::Error| {
             InvalidJob::Component(format!("there is no engine for components here: {error:#}"))
         };
-        let engine = Engine::new(&config(cache).map_err(failed)?).map_err(failed)?;
+        let cache = cache.map(Cache::new);
+        let engine = Engine::new(&config(cache.as_ref()).map_err(failed)?).map_err(failed)?;
         let linker = host::linker(&engine).map_err(failed)?;
         let weak = engine.weak();
         thread::Builder::new()
@@ -68,6 +71,7 @@ impl Components {
         Ok(Self(Arc::new(Inner {
             engine,
             linker,
+            cache,
             kept: Mutex::new(Vec::new()),
         })))
     }
@@ -94,7 +98,16 @@ impl Components {
     }
 
     fn compile_now(&self, digest: Root, bytes: &[u8]) -> Result<Arc<Component>, InvalidJob> {
-        let program = Program::compile(&self.0.engine, &self.0.linker, bytes)?;
+        let compile = || Program::compile(&self.0.engine, &self.0.linker, bytes);
+        let program = match &self.0.cache {
+            None => compile()?,
+            Some(cache) => cache.with(compile).map_err(|error| {
+                let directory = cache.code().display();
+                InvalidJob::Component(format!(
+                    "what was compiled before is kept in {directory}, which cannot be used: {error}"
+                ))
+            })??,
+        };
         let limits = JobLimits {
             file_time: DESCRIBE,
             ..JobLimits::default()
@@ -145,7 +158,7 @@ impl Sink for Nowhere {
     }
 }
 
-fn config(cache: Option<&Path>) -> wasmtime::Result<Config> {
+fn config(cache: Option<&Cache>) -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
@@ -153,10 +166,13 @@ fn config(cache: Option<&Path>) -> wasmtime::Result<Config> {
         // The same on every node, whatever its processor does with what is no number.
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true);
-    if let Some(directory) = cache {
+    if let Some(cache) = cache {
         let mut settings = CacheConfig::new();
-        settings.with_directory(directory);
-        config.cache(Some(Cache::new(settings)?));
+        settings
+            .with_directory(cache.code())
+            // What is used often would be written again, and then not be what was noted.
+            .with_optimized_compression_usage_counter_threshold(u64::MAX);
+        config.cache(Some(wasmtime::Cache::new(settings)?));
     }
     Ok(config)
 }

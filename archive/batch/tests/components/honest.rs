@@ -1,5 +1,8 @@
 //! What an honest component is shown, and how compiled ones are kept.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -126,15 +129,39 @@ fn the_component_that_was_not_used_for_longest_is_forgotten() {
     assert_eq!(came.text(), "a.warc.gz\t2\n");
 }
 
+/// The one file with machine code under a cache.
+fn code(cache: &Path) -> PathBuf {
+    let sums = fs::read_to_string(cache.join("sums")).unwrap();
+    assert_eq!(sums.lines().count(), 1, "{sums:?}");
+    let (_, name) = sums.trim_end().split_once("  ").unwrap();
+    cache.join("code").join(name)
+}
+
 #[test]
-fn what_was_compiled_is_found_in_the_cache_by_the_next_process() {
+#[expect(clippy::disallowed_methods, reason = "it damages a file")]
+fn what_was_compiled_is_found_by_the_next_process_unless_a_bit_flipped() {
     let cache = tempfile::tempdir().unwrap();
-    for _ in 0..2 {
+    let counts = || {
         let components = Components::new(Some(cache.path())).unwrap();
-        compile(&components, COUNT).unwrap();
-    }
-    let kept = std::fs::read_dir(cache.path()).unwrap().count();
-    assert!(kept > 0, "nothing was kept");
+        let count = compile(&components, COUNT).unwrap();
+        show(&count, &[], limits(), "a.warc.gz", &resources(3)).text()
+    };
+    assert_eq!(counts(), "a.warc.gz\t3\n");
+    let path = code(cache.path());
+    let written = fs::metadata(&path).unwrap().ino();
+    assert_eq!(counts(), "a.warc.gz\t3\n");
+    assert_eq!(fs::metadata(&path).unwrap().ino(), written, "not again");
+
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(counts(), "a.warc.gz\t3\n");
+    assert_ne!(
+        fs::read(code(cache.path())).unwrap(),
+        bytes,
+        "compiled again"
+    );
 }
 
 #[test]

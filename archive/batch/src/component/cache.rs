@@ -1,0 +1,175 @@
+//! What was compiled before, on disk.
+//!
+//! Machine code is run as it lies there, and wasmtime believes what it reads: its cache has no sums. Owns a sum for each of
+//! its files. What is not as it was written, or was noted by nobody, is deleted before anything is compiled.
+//!
+//! Not promised: anything against whoever may write here; they can run what they like.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use blake3::Hash;
+
+/// What the files are, by their path below the directory of the code.
+type Sums = BTreeMap<String, Hash>;
+
+/// The directory of what is compiled, and the sums beside it.
+#[derive(Debug)]
+pub(super) struct Cache {
+    code: PathBuf,
+    /// A line for each file, as `b3sum` writes them.
+    sums: PathBuf,
+    turn: Mutex<()>,
+}
+
+impl Cache {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            code: root.join("code"),
+            sums: root.join("sums"),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Where wasmtime keeps what it compiles.
+    pub(super) fn code(&self) -> &Path {
+        &self.code
+    }
+
+    /// Compiles, with nothing in the cache but what was written; and notes what is new. One at a time.
+    pub(super) fn with<T>(&self, compile: impl FnOnce() -> T) -> io::Result<T> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.clean()?;
+        let compiled = compile();
+        for (name, path) in files(&self.code)? {
+            if let Entry::Vacant(new) = known.entry(name) {
+                new.insert(sum(&path)?);
+            }
+        }
+        self.write(&known)?;
+        Ok(compiled)
+    }
+
+    /// Deletes what is not as it was written. What is left.
+    fn clean(&self) -> io::Result<Sums> {
+        let noted = self.read()?;
+        let mut known = Sums::new();
+        for (name, path) in files(&self.code)? {
+            let found = sum(&path)?;
+            if noted.get(&name) == Some(&found) {
+                known.insert(name, found);
+            } else {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(known)
+    }
+
+    /// A line that cannot be read names no file: that file is compiled again.
+    fn read(&self) -> io::Result<Sums> {
+        let bytes = match fs::read(&self.sums) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Sums::new()),
+            Err(error) => return Err(error),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.lines().filter_map(|line| {
+            let (sum, name) = line.split_once("  ")?;
+            Some((name.to_owned(), Hash::from_hex(sum).ok()?))
+        });
+        Ok(lines.collect())
+    }
+
+    fn write(&self, sums: &Sums) -> io::Result<()> {
+        let root = self.sums.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(root)?;
+        for (name, sum) in sums {
+            writeln!(file, "{sum}  {name}")?;
+        }
+        file.persist(&self.sums)?;
+        Ok(())
+    }
+}
+
+fn sum(path: &Path) -> io::Result<Hash> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize())
+}
+
+/// The files with code in them. Beside each, wasmtime notes how often it was used; that is nothing that is run.
+fn files(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(next) = directories.pop() {
+        let entries = match fs::read_dir(&next) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
+                directories.push(path);
+            } else if path
+                .extension()
+                .is_none_or(|extension| extension != "stats")
+            {
+                let name = path.strip_prefix(directory).unwrap_or(&path);
+                found.push((name.to_string_lossy().into_owned(), path));
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+mod tests {
+    use super::*;
+
+    /// What whoever compiles finds there.
+    fn seen(cache: &Cache) -> Vec<String> {
+        let seen = cache.with(|| files(&cache.code).unwrap()).unwrap();
+        let mut names: Vec<_> = seen.into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        names
+    }
+
+    fn put(cache: &Cache, name: &str, bytes: &[u8]) {
+        let path = cache.code.join("modules/wasmtime").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn only_what_was_written_is_found_again() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(root.path());
+        assert!(seen(&cache).is_empty());
+        cache
+            .with(|| {
+                put(&cache, "one", b"code");
+                put(&cache, "one.stats", b"used once");
+                put(&cache, "two", b"other code");
+            })
+            .unwrap();
+        let both = ["modules/wasmtime/one", "modules/wasmtime/two"];
+        assert_eq!(seen(&cache), both);
+        assert_eq!(seen(&Cache::new(root.path())), both, "after a restart");
+        // A bit that flips, and a file that nobody noted: cut off by a crash, or put there.
+        put(&cache, "two", b"other codf");
+        put(&cache, "three", b"more");
+        put(&cache, "one.stats", b"used twice");
+        assert_eq!(seen(&cache), both[..1]);
+        assert_eq!(seen(&cache), both[..1]);
+        // Sums that cannot be read say nothing of any file.
+        fs::write(&cache.sums, b"\xff\n  \n00  modules/wasmtime/one\n").unwrap();
+        assert!(seen(&cache).is_empty());
+    }
+}
