@@ -1,8 +1,8 @@
 //! Batch jobs on this node: one program over the files that are here, each read through the proof.
 //!
-//! Owns how much of the machine all jobs together take: *workers* are the permits to compute, shared by all jobs in the
-//! order in which they ask ([`turn`]); a job asks for one file at a time, in the order of the names, so that no job pushes
-//! another aside. A file whose output nobody takes yet holds a bounded buffer and no permit.
+//! Owns how much of the machine a job takes: *workers* are its permits to compute, one for each file, given in the order of
+//! the names. Every job has its own, and the operating system shares the cores: a job that computes for minutes at each
+//! file keeps nobody waiting. A file whose output nobody takes yet holds a bounded buffer and no permit ([`turn`]).
 //!
 //! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
 //! - [`pick`] decides which copy of a file is read, or why none is;
@@ -58,7 +58,8 @@ pub(crate) struct Batch {
     pub(crate) compiling: Arc<Semaphore>,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
-    workers: Arc<Semaphore>,
+    /// How many files a job computes at once.
+    workers: usize,
     ahead: usize,
     jobs: Arc<Semaphore>,
     most_jobs: u32,
@@ -99,7 +100,7 @@ impl Batch {
             compiling: Arc::new(Semaphore::new(1)),
             clock: clock.clone(),
             tasks: tasks.clone(),
-            workers: Arc::new(Semaphore::new(workers)),
+            workers,
             ahead: workers.saturating_mul(2).min(MOST_AHEAD),
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),

@@ -34,7 +34,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeBatchSettings {
-    /// How many files all batch jobs together compute at once; as many as there are cores, where nothing is said.
+    /// How many files each batch job computes at once; as many as there are cores, where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<NonZeroU16>,
     /// How many batch jobs run at once. Another one is told to come again.

@@ -13,7 +13,7 @@ use archive_batch::{Control, Plan, Stop};
 use archive_daemon::Clock;
 use archive_model::{FileName, FileOutcome, JobId, NodeId, VolumeId};
 use bytes::Bytes;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -163,7 +163,7 @@ impl Running {
     /// Begins. To be called within the runtime.
     pub(crate) fn begin(batch: &Arc<Batch>, slot: Slot, order: Order) -> Self {
         let waiting = Waiting {
-            workers: Arc::clone(&batch.workers),
+            workers: Arc::new(Semaphore::new(batch.workers)),
             control: order.control.clone(),
             stop: order.stop,
             runtime: tokio::runtime::Handle::current(),

@@ -1,7 +1,6 @@
 //! What one file writes, until it is its turn: a bounded buffer, and no permit to compute while that is full.
 //!
-//! Else two jobs on two nodes could wait for each other for ever: each node computing what cannot be taken before the
-//! other one has computed what it has no permit for.
+//! Else a job whose files later in the order of the names are full of output could never compute the first of them.
 
 use std::sync::Arc;
 

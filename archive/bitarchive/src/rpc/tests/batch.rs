@@ -138,7 +138,7 @@ async fn heard(world: &World, open: batch_run_request::Open) -> (Heard, Result<(
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future)
+    tokio::time::timeout(Duration::from_mins(1), future)
         .await
         .expect("in time")
 }

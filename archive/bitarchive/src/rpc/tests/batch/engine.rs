@@ -104,16 +104,14 @@ impl World {
         (batch.jobs.get(), batch.files.get())
     }
 
-    /// How long it takes until nothing of any job is left.
-    async fn quiet(&self) -> Duration {
-        let since = Instant::now();
+    /// Waits until nothing of any job is left.
+    async fn quiet(&self) {
         in_time(async {
             while self.running() != (0, 0) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         })
         .await;
-        since.elapsed()
     }
 }
 
@@ -245,7 +243,7 @@ async fn nothing_of_a_cancelled_job_runs_on() {
         world.store(&format!("f{number:02}"), &noise(2_000_000, number));
     }
     let batch = world.workers(2);
-    for does in [Does::Spin, Does::Work(60_000), Does::Write(1 << 30)] {
+    for does in [Does::Spin, Does::Work(600_000), Does::Write(1 << 30)] {
         let mut begun = begin(&batch, does, u64::MAX);
         // Files are begun while somebody asks what comes next.
         while world.running().1 < 2 {
@@ -253,8 +251,7 @@ async fn nothing_of_a_cancelled_job_runs_on() {
             drop(tokio::time::timeout(Duration::from_millis(20), next).await);
         }
         drop(begun);
-        let took = world.quiet().await;
-        assert!(took < Duration::from_secs(1), "{does:?}: {took:?}");
+        world.quiet().await;
     }
     for why in [Stop::Time, Stop::Cancelled] {
         let mut begun = begin(&batch, Does::Spin, u64::MAX);
@@ -302,26 +299,21 @@ async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_share_the_workers_fairly() {
+async fn a_job_that_never_ends_keeps_no_other_waiting() {
     let world = World::with_two().await;
-    for number in 0..40 {
-        world.store(&format!("f{number:02}"), b"x");
+    for number in 0..5 {
+        world.store(&format!("f{number}"), b"x");
     }
     let batch = world.workers(1);
-    let mut first = begin(&batch, Does::Work(10), u64::MAX);
-    let mut second = begin(&batch, Does::Work(10), u64::MAX);
-    let (mut of_first, mut of_second) = (0_i64, 0_i64);
-    while of_second < 40 && of_first < 40 {
-        tokio::select! {
-            step = first.running.next() => {
-                of_first += i64::from(matches!(step.unwrap(), Ran::Done(_)));
-            }
-            step = second.running.next() => {
-                of_second += i64::from(matches!(step.unwrap(), Ran::Done(_)));
-            }
-        }
-        assert!((of_first - of_second).abs() <= 6, "{of_first} {of_second}");
+    let mut endless = begin(&batch, Does::Spin, u64::MAX);
+    while world.running().1 < 1 {
+        in_time(endless.running.next()).await.unwrap();
     }
+    let mut beside = begin(&batch, Does::Write(1), u64::MAX);
+    assert_eq!(all(&mut beside.running).await.unwrap().len(), 5);
+    assert_eq!(endless.control.why(), None, "it goes on");
+    drop((endless, beside));
+    world.quiet().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
