@@ -259,12 +259,22 @@ impl Admin {
     pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
         let mut batch = self.database.batch();
         for node in nodes {
-            let key = (Text(replica.clone()), Text(node.clone()));
-            if self.nodes.get(&key)?.is_none() {
-                batch.put(&self.nodes, &key, &NodeRow::default())?;
-            }
+            self.remember(&mut batch, replica, node)?;
         }
         batch.commit().map(|_| ())
+    }
+
+    fn remember(
+        &self,
+        batch: &mut Batch,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<(), DbError> {
+        let key = (Text(replica.clone()), Text(node.clone()));
+        match self.nodes.get(&key)? {
+            Some(_) => Ok(()),
+            None => batch.put(&self.nodes, &key, &NodeRow::default()),
+        }
     }
 
     /// Begins a set of changes.
@@ -291,12 +301,18 @@ impl Admin {
         self.database.table(name)
     }
 
-    /// Sets a row.
+    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on: whoever is asked for
+    /// the files of the replica misses it, though nobody may have heard of it since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
         let counted = counts::Counted::of(&row.record);
         changes.counted.insert(name.clone(), counted);
         self.similar.put(changes, name)?;
+        for (replica, copy) in &row.record.replicas {
+            if let Some(node) = &copy.node {
+                self.remember(&mut changes.batch, replica, node)?;
+            }
+        }
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 

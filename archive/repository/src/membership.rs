@@ -45,7 +45,7 @@ impl Membership {
     async fn tell(&self, replica: &ReplicaId) -> Result<(), WorkerError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let known = spawn_blocking(move || admin.nodes(&id)).await??;
-        self.replicas.set_members(replica, known.clone());
+        self.replicas.add_members(replica, &known);
         // A monitor that does not answer is seen by everyone who asks it.
         let Ok(heard) = self.replicas.nodes_heard(replica).await else {
             return Ok(());

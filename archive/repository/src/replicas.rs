@@ -13,8 +13,8 @@ mod people;
 mod removals;
 mod upload;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId, VolumeId};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
@@ -48,7 +48,7 @@ pub(crate) struct Replicas {
     limits: Limits,
     nodes: Mutex<BTreeMap<NodeId, (String, NodeClient<Channel>)>>,
     /// Which nodes belong to which replica: each monitor is told with every question about its state.
-    members: Mutex<BTreeMap<ReplicaId, Vec<NodeId>>>,
+    members: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
     /// What is out of service is not asked, and what it says is not heard.
     standing: View,
 }
@@ -164,6 +164,8 @@ impl Replicas {
         };
         let placed = self.monitor(replica)?.place(request).await?.into_inner();
         let node = fields::node_id(&placed.node)?;
+        // What it takes is missed if it is silent: from now on, and after a restart by the row that names it.
+        self.add_members(replica, [&node]);
         Ok(Place {
             client: self.node(&node, &placed.endpoint)?,
             node,
@@ -172,8 +174,23 @@ impl Replicas {
 
     /// Sets which nodes belong to a replica.
     pub(crate) fn set_members(&self, replica: &ReplicaId, nodes: Vec<NodeId>) {
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-        members.insert(replica.clone(), nodes);
+        self.lock_members()
+            .insert(replica.clone(), nodes.into_iter().collect());
+    }
+
+    /// Adds nodes of a replica, once its nodes were set. Those that were retired do not count.
+    pub(crate) fn add_members<'a>(
+        &self,
+        replica: &ReplicaId,
+        nodes: impl IntoIterator<Item = &'a NodeId>,
+    ) {
+        if let Some(members) = self.lock_members().get_mut(replica) {
+            members.extend(nodes.into_iter().cloned());
+        }
+    }
+
+    fn lock_members(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, BTreeSet<NodeId>>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The nodes of a replica, as its monitor sees them; it is told which ones to miss.
@@ -187,20 +204,14 @@ impl Replicas {
 
     /// The same, in the nodes' own words.
     async fn heard(&self, replica: &ReplicaId) -> Result<Vec<wire::NodeStatus>, Status> {
-        let members = self
-            .members
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(replica)
-            .cloned();
+        let members = self.lock_members().get(replica).cloned();
         let unknown =
             || Kind::Unavailable.status(format!("the nodes of replica {replica} are not read yet"));
-        let known = members
-            .ok_or_else(unknown)?
-            .iter()
-            .map(NodeId::to_string)
-            .collect();
         let now = self.standing.now();
+        let in_service = |node: &&NodeId| !now.is_retired_node(replica, node);
+        let known = members.ok_or_else(unknown)?;
+        let known = known.iter().filter(in_service);
+        let known = known.map(NodeId::to_string).collect();
         let retired = now.retired_nodes(replica);
         let retired = retired.iter().map(NodeId::to_string).collect();
         let request = wire::ReplicaStateRequest { known, retired };

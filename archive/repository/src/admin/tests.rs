@@ -135,3 +135,22 @@ fn a_database_that_vanished_is_no_empty_archive() {
         Err(AdminError::Stamp { .. })
     ));
 }
+
+/// Fails if a node that takes a file is known to its monitor alone: were both gone, its files would be missing.
+#[test]
+fn a_node_that_bears_a_copy_is_a_node_of_its_replica() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let (one, node) = (
+        ReplicaId::new("one").unwrap(),
+        NodeId::new("one-1").unwrap(),
+    );
+    let mut row = row("a");
+    row.record.replicas.get_mut(&one).unwrap().node = Some(node.clone());
+    let mut changes = admin.change();
+    admin.put(&mut changes, &row).unwrap();
+    admin.commit(changes).unwrap();
+    drop(admin);
+    let admin = Admin::init(directory.path()).unwrap();
+    assert_eq!(admin.nodes(&one).unwrap(), [node]);
+}
