@@ -144,7 +144,7 @@ pub(super) mod tests {
         for words in [
             "job b-1 is running",
             "checksum algorithm=md5 over all files of replica one",
-            "node one-1: 3 of 7 file(s), 1.00 kB",
+            "node one-1: 3 of 7 file(s), 1.0 kB",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
