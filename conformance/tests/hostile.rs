@@ -9,12 +9,14 @@ mod inputs;
 mod node;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use conformance::tree;
 
 use self::inputs::Target;
+use self::inputs::kept::{kept, lines};
 
 /// How many mutations there are of each seed.
 const MUTATIONS: u64 = 1500;
@@ -103,6 +105,7 @@ fn mutate(dice: &mut Dice, input: &mut Vec<u8>, others: &[Vec<u8>]) {
 const FOR_EVER: Duration = Duration::from_mins(5);
 
 /// Gives a target all that it is to be given; what it panics at, or never comes back from, is named.
+#[expect(clippy::panic, reason = "so a test fails")]
 fn torment(target: &'static Target, mutations: u64) {
     let (given, seen) = mpsc::sync_channel::<Vec<u8>>(1);
     let worker = std::thread::spawn(move || {
@@ -128,6 +131,11 @@ fn torment(target: &'static Target, mutations: u64) {
     );
 }
 
+/// Where it lies what fuzzing has learnt.
+fn corpus() -> PathBuf {
+    tree::root().join("conformance/fuzz/corpus")
+}
+
 fn each_input(target: &Target, mutations: u64, run: impl Fn(&[u8])) {
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{} has no seed", target.name);
@@ -139,6 +147,9 @@ fn each_input(target: &Target, mutations: u64, run: impl Fn(&[u8])) {
             mutate(&mut dice, &mut input, &seeds);
             run(&input);
         }
+    }
+    for input in kept(&corpus(), target.name).unwrap() {
+        run(&input);
     }
     for input in [&[][..], &[0], &[0xff; 100], &[b'['; 10_000]] {
         run(input);
@@ -184,4 +195,19 @@ fn every_target_can_be_fuzzed() {
             "{name} is no [[bin]] of conformance/fuzz"
         );
     }
+}
+
+#[test]
+fn what_is_kept_of_fuzzing_is_of_a_target_and_as_the_tool_writes_it() {
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(corpus()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let inputs = kept(&corpus(), &name).unwrap();
+        let text = std::fs::read_to_string(corpus().join(&name)).unwrap();
+        assert_eq!(lines(inputs), text, "{name}");
+        names.insert(name);
+    }
+    let targets = inputs::LIGHT.iter().chain(node::NODE);
+    let targets: BTreeSet<String> = targets.map(|target| target.name.to_owned()).collect();
+    assert!(names.is_subset(&targets), "{names:?}");
 }

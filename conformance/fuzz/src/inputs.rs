@@ -9,6 +9,8 @@ pub(crate) mod files;
 mod index;
 #[path = "inputs/journal.rs"]
 mod journal;
+#[path = "inputs/kept.rs"]
+pub mod kept;
 #[path = "inputs/names.rs"]
 mod names;
 #[path = "inputs/proof.rs"]
