@@ -6,6 +6,7 @@
 //! is written: the [`Sink`] does that.
 
 mod block;
+mod bounds;
 mod cache;
 mod compile;
 mod engine;

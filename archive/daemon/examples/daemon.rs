@@ -39,6 +39,13 @@ fn start(daemon: &Daemon, behaviour: String) -> Result<(), WorkerError> {
                 #[expect(clippy::unwrap_used, reason = "what this behaviour is for")]
                 none.unwrap();
             }
+            "spared" => {
+                let none: Option<u8> = behaviour.strip_prefix("x").map(|_| 0);
+                #[expect(clippy::unwrap_used, reason = "what this behaviour is for")]
+                let ended = archive_daemon::spare(|| none.unwrap());
+                assert!(ended.is_err(), "it panics");
+                stop.cancelled().await;
+            }
             "fail" => return Err(Error::other("the disk is gone")),
             _ => stop.cancelled().await,
         }

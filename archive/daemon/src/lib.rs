@@ -50,7 +50,7 @@ pub mod worker;
 pub use clock::{Chance, Clock};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use notify::{Notifier, NotifySettings};
-pub use run::{Daemon, DaemonSettings, RunError, run};
+pub use run::{Daemon, DaemonSettings, Panicked, RunError, run, spare};
 pub use settings::{ByteSize, Period};
 pub use tasks::{TaskError, Tasks};
 pub use worker::{Step, Worker, WorkerError, Workers};

@@ -3,8 +3,10 @@
 //! [`run()`] is the whole life of a process, in the order in which it is written down. Owner of: the runtime and the
 //! panic hook. Not promised: an exit code; that is chosen by the command line from the [`RunError`].
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -177,16 +179,45 @@ where
     Ok(())
 }
 
-/// From here on a panic anywhere ends the process by `abort`, after it has said where it was, in which task, and why.
+thread_local! {
+    /// Whether a panic of this thread is one that costs nobody else anything.
+    static SPARED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a thread that was spared panicked at is said on standard error.
+#[derive(Debug, thiserror::Error)]
+#[error("it panicked; that is a bug, please report it")]
+pub struct Panicked;
+
+/// Does something whose panic must not end the process: the work of one job, beside which the archive goes on.
+///
+/// Nothing that it shared with others may be used again after a panic.
+pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    let before = SPARED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    SPARED.set(before);
+    done.map_err(|_said_by_the_hook| Panicked)
+}
+
+/// From here on a panic anywhere ends the process by `abort`, after it has said where it was, in which task, and why;
+/// but for what is [spared](spare), which is said, too.
 pub fn abort_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let task = tasks::current().map_or_else(String::new, |name| format!(" in task `{name}`"));
         let trace = std::backtrace::Backtrace::capture();
+        let spared = SPARED.get();
+        let what = if spared {
+            "one job ends"
+        } else {
+            "the process ends"
+        };
         // Standard error may be closed; then there is nobody to tell.
         drop(writeln!(
             io::stderr(),
-            "a bug: the process ends because it {panic}{task}\n{trace}"
+            "a bug: {what} because it {panic}{task}\n{trace}"
         ));
-        std::process::abort();
+        if !spared {
+            std::process::abort();
+        }
     }));
 }

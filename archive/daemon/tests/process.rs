@@ -105,6 +105,20 @@ fn what_does_not_drain_is_named() {
 }
 
 #[test]
+fn a_panic_that_is_spared_is_said_and_ends_nothing() {
+    let mut child = daemon("spared", &[]);
+    up(&mut child);
+    send(&child, Signal::TERM);
+    let (output, text) = end(child);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("one job ends because it panicked at"),
+        "{text}"
+    );
+    assert!(text.contains("examples/daemon.rs:"), "{text}");
+}
+
+#[test]
 fn a_panic_aborts_with_its_reason() {
     let (output, text) = end(daemon("panic", &[]));
     assert_eq!(

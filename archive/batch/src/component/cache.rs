@@ -46,8 +46,10 @@ impl Cache {
         let mut known = self.clean()?;
         let compiled = compile();
         for (name, path) in files(&self.code)? {
-            if let Entry::Vacant(new) = known.entry(name) {
-                new.insert(sum(&path)?);
+            if let Entry::Vacant(new) = known.entry(name)
+                && let Some(sum) = there(sum(&path))?
+            {
+                new.insert(sum);
             }
         }
         self.write(&known)?;
@@ -59,11 +61,13 @@ impl Cache {
         let noted = self.read()?;
         let mut known = Sums::new();
         for (name, path) in files(&self.code)? {
-            let found = sum(&path)?;
+            let Some(found) = there(sum(&path))? else {
+                continue;
+            };
             if noted.get(&name) == Some(&found) {
                 known.insert(name, found);
             } else {
-                fs::remove_file(&path)?;
+                there(fs::remove_file(&path))?;
             }
         }
         Ok(known)
@@ -71,11 +75,7 @@ impl Cache {
 
     /// A line that cannot be read names no file: that file is compiled again.
     fn read(&self) -> io::Result<Sums> {
-        let bytes = match fs::read(&self.sums) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Sums::new()),
-            Err(error) => return Err(error),
-        };
+        let bytes = there(fs::read(&self.sums))?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines = text.lines().filter_map(|line| {
             let (sum, name) = line.split_once("  ")?;
@@ -101,25 +101,30 @@ fn sum(path: &Path) -> io::Result<Hash> {
     Ok(hasher.finalize())
 }
 
-/// The files with code in them. Beside each, wasmtime notes how often it was used; that is nothing that is run.
+/// Nothing where there is nothing: a thread of wasmtime tidies up meanwhile.
+fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The files with code in them, whose names have no extension. Beside each, wasmtime notes how often it was used, and both
+/// are written under other names first: nothing of that is run.
 fn files(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     let mut directories = vec![directory.to_owned()];
     while let Some(next) = directories.pop() {
-        let entries = match fs::read_dir(&next) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+        let Some(entries) = there(fs::read_dir(&next))? else {
+            continue;
         };
         for entry in entries {
             let entry = entry?;
             let path = entry.path();
             if entry.file_type()?.is_dir() {
                 directories.push(path);
-            } else if path
-                .extension()
-                .is_none_or(|extension| extension != "stats")
-            {
+            } else if path.extension().is_none() {
                 let name = path.strip_prefix(directory).unwrap_or(&path);
                 found.push((name.to_string_lossy().into_owned(), path));
             }
@@ -156,6 +161,7 @@ mod tests {
             .with(|| {
                 put(&cache, "one", b"code");
                 put(&cache, "one.stats", b"used once");
+                put(&cache, "one.wip-atomic-write-mod", b"co");
                 put(&cache, "two", b"other code");
             })
             .unwrap();

@@ -11,6 +11,7 @@ use wasmtime::component::{
 use wasmtime::{Engine, Store};
 
 use super::LARGEST;
+use super::bounds;
 use super::host::{Halt, Host};
 use super::wit::{ArchiveRecord, Arguments, Ended, File};
 use crate::plan::InvalidJob;
@@ -87,7 +88,10 @@ impl Program {
         bytes: &[u8],
     ) -> Result<Arc<Self>, InvalidJob> {
         looks_like_one(bytes).map_err(InvalidJob::Component)?;
-        let code = Code::new(engine, bytes)
+        let binary = wat::parse_bytes(bytes)
+            .map_err(|error| refuse(format!("it cannot be compiled: {error}")))?;
+        bounds::check(&binary).map_err(InvalidJob::Component)?;
+        let code = Code::from_binary(engine, &binary)
             .map_err(|error| refuse(format!("it cannot be compiled: {}", said(&error))))?;
         imports_nothing_else(engine, &code).map_err(InvalidJob::Component)?;
         Self::of(linker, &code).map(Arc::new)

@@ -8,6 +8,7 @@ use archive_formats::warc::Header;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
 
+use super::bounds;
 use super::wit::{self, Fields, HttpMessage};
 use crate::control::Stop;
 use crate::job::JobError;
@@ -163,7 +164,7 @@ impl ResourceLimiter for Host {
     }
 
     fn instances(&self) -> usize {
-        1000
+        bounds::INSTANCES
     }
 
     fn tables(&self) -> usize {

@@ -1,6 +1,5 @@
 //! One file through the job, on a thread that may block.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use archive_batch::{Done, File, Stop, run_file};
@@ -54,14 +53,14 @@ fn read(
     let counted = (&shared.bytes, &shared.instruments.bytes);
     let mut source = Proven::new((entry, root, layout), &copy, &shared.control, counted);
     // A bug in a job, met by some odd file, must not cost the node that stores the others.
-    let done = catch_unwind(AssertUnwindSafe(|| {
+    let done = archive_daemon::spare(|| {
         run_file(&*shared.plan, &file, &mut source, turn, &shared.control)
-    }));
+    });
     let trouble = source.into_trouble();
     let done = match done {
         Ok(done) => done.map_err(Ended::Stopped)?,
-        Err(_panic) => {
-            tracing::error!(file = %entry.name, job = %shared.id, "a batch job panicked: a bug");
+        Err(panicked) => {
+            tracing::error!(file = %entry.name, job = %shared.id, %panicked, "a batch job");
             failed(FileFailure {
                 kind: FailureKind::Job,
                 offset: None,

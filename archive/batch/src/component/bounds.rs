@@ -1,0 +1,92 @@
+//! How much a component may define, looked at before it is compiled.
+//!
+//! Owns the bounds of what no limit of a running component sees: what each instance of a module takes beside its memories
+//! and tables, and functions over which a compiler would sit for ever. Does not know what a component is for.
+
+use wasmparser::{BinaryReaderError, Parser, Payload};
+
+/// How many instances of modules a component may have. Those of Python and JavaScript have fewer than twenty.
+pub(super) const INSTANCES: usize = 64;
+
+/// The most imports, functions, globals and elements of tables in all modules together: each takes up to 32 bytes in each
+/// instance of its module.
+const DEFINITIONS: u64 = 300_000;
+
+/// The longest function, in bytes: the time to compile one grows faster than its length.
+const FUNCTION: usize = 1 << 20;
+
+/// Says what of a component in binary form is beyond the bounds.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what else there is, is bounded by the size of the component"
+)]
+pub(super) fn check(binary: &[u8]) -> Result<(), String> {
+    let broken = |error: BinaryReaderError| format!("it cannot be compiled: {error}");
+    let mut definitions = 0_u64;
+    for payload in Parser::new(0).parse_all(binary) {
+        let more = match payload.map_err(broken)? {
+            Payload::ImportSection(section) => section.count().into(),
+            Payload::FunctionSection(section) => section.count().into(),
+            Payload::GlobalSection(section) => section.count().into(),
+            Payload::ElementSection(section) => {
+                let mut items = 0;
+                for element in section {
+                    items += u64::from(count(&element.map_err(broken)?.items));
+                }
+                items
+            }
+            Payload::CodeSectionEntry(body) => {
+                let length = body.range().len();
+                if length > FUNCTION {
+                    return Err(format!(
+                        "one of its functions has {length} bytes; at most {FUNCTION} are compiled"
+                    ));
+                }
+                0
+            }
+            _ => 0,
+        };
+        definitions += more;
+        if definitions > DEFINITIONS {
+            return Err(format!(
+                "its modules define more than {DEFINITIONS} imports, functions, globals and elements of tables"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn count(items: &wasmparser::ElementItems<'_>) -> u32 {
+    match items {
+        wasmparser::ElementItems::Functions(functions) => functions.count(),
+        wasmparser::ElementItems::Expressions(_, expressions) => expressions.count(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        check(&wat::parse_str(text).unwrap()).unwrap_err()
+    }
+
+    #[test]
+    fn what_no_limit_sees_is_bounded_before_it_is_compiled() {
+        let globals = "(global i64 (i64.const 1))".repeat(300_001);
+        let words = refused(&format!("(component (core module {globals}))"));
+        assert!(words.contains("more than 300000"), "{words}");
+        // In modules of modules, too, and in elements.
+        let elements = "func $f ".to_owned() + &"$f ".repeat(100_001);
+        let module = format!("(core module (func $f) (elem {elements}))");
+        let words = refused(&format!(
+            "(component (component {module}) {module} {module})"
+        ));
+        assert!(words.contains("more than 300000"), "{words}");
+        let long = "nop ".repeat(FUNCTION + 1);
+        let words = refused(&format!("(component (core module (func {long})))"));
+        assert!(words.contains("at most 1048576 are compiled"), "{words}");
+        let fine = wat::parse_str("(component (core module (func nop)))").unwrap();
+        assert_eq!(check(&fine), Ok(()));
+    }
+}
