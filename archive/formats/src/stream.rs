@@ -10,6 +10,7 @@ use crate::gzip::{self, Gunzip, Step, Then};
 use crate::input::Input;
 use crate::zst::{self, Unzstd};
 
+mod frames;
 mod hole;
 mod resync;
 
@@ -92,6 +93,7 @@ pub(crate) struct Stream<R> {
     padding: u64,
     /// Taken for gzip where its first bytes do not tell.
     assumed: bool,
+    search: resync::Search,
 }
 
 impl<R: Read> Stream<R> {
@@ -107,6 +109,7 @@ impl<R: Read> Stream<R> {
             state: State::Unknown,
             padding: 0,
             assumed: false,
+            search: resync::Search::default(),
         }
     }
 
@@ -115,7 +118,8 @@ impl<R: Read> Stream<R> {
         self.codec = Codec::Zstd(Box::new(unzstd));
     }
 
-    /// Finds out how the file is compressed. `false` for a file without a byte.
+    /// Finds out how the file is compressed: not at all, when its first bytes do not tell. `false` for a file without a
+    /// byte.
     pub(crate) fn open(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
         if !matches!(self.state, State::Unknown) {
             return Ok(true);
@@ -134,7 +138,7 @@ impl<R: Read> Stream<R> {
             if matches!(self.codec, Codec::Plain) {
                 self.codec = Codec::Zstd(Box::new(Unzstd::new()?));
             }
-        } else if !bytes.starts_with(b"WARC/") && self.is_gzip_further_on(starts) {
+        } else if !bytes.starts_with(b"WARC/") && self.is_taken_for_gzip(starts) {
             self.codec = Codec::Gzip(Box::new(Gunzip::new()));
         } else {
             self.codec = Codec::Plain;
@@ -355,81 +359,6 @@ impl<R: Read> Stream<R> {
                 }
             }
         }
-    }
-
-    fn begin_zstd(&mut self) -> io::Result<Next> {
-        loop {
-            if self.input.bytes().is_empty() && !self.input.more()? {
-                return Ok(Next::End);
-            }
-            self.enter();
-            match zst::head(self.input.bytes()) {
-                zst::Head::Frame { dictionary } => {
-                    let Codec::Zstd(unzstd) = &mut self.codec else {
-                        return Ok(Next::End);
-                    };
-                    if let Err((class, words)) = unzstd.begin(dictionary) {
-                        self.break_off(class, words);
-                        return Ok(Next::Broken);
-                    }
-                    return Ok(Next::Member);
-                }
-                zst::Head::Skippable { dictionary, length } => {
-                    if !self.skip_frame(dictionary, length)? {
-                        return Ok(Next::Broken);
-                    }
-                }
-                zst::Head::Partial => {
-                    if !self.input.more()? {
-                        self.break_off(
-                            Class::Cut,
-                            "the file ends within the header of a zstd frame".into(),
-                        );
-                        return Ok(Next::Broken);
-                    }
-                }
-                zst::Head::No => {
-                    self.break_off(Class::Garbage, "no zstd frame begins here".into());
-                    return Ok(Next::Broken);
-                }
-            }
-        }
-    }
-
-    /// Skips a frame, or takes the dictionary out of it; `false` when that broke off.
-    fn skip_frame(&mut self, dictionary: bool, length: u32) -> io::Result<bool> {
-        let mut left = usize::try_from(length).unwrap_or(usize::MAX);
-        if dictionary && self.member.number == 0 {
-            if left > zst::LARGEST_DICTIONARY {
-                self.break_off(
-                    Class::Dictionary,
-                    format!("a dictionary of {left} bytes is beyond the limit"),
-                );
-                return Ok(false);
-            }
-            if self.input.want(8 + left)? {
-                let content = self.input.bytes().get(8..8 + left).unwrap_or_default();
-                match Unzstd::with_dictionary(content) {
-                    Ok(unzstd) => self.codec = Codec::Zstd(Box::new(unzstd)),
-                    Err(words) => {
-                        self.break_off(Class::Dictionary, words);
-                        self.input.consume(8 + left);
-                        return Ok(false);
-                    }
-                }
-            }
-        }
-        left = left.saturating_add(8);
-        while left > 0 {
-            let count = self.input.bytes().len().min(left);
-            self.input.consume(count);
-            left -= count;
-            if left > 0 && !self.input.more()? {
-                self.break_off(Class::Cut, "the file ends within a skippable frame".into());
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 

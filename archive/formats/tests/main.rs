@@ -9,6 +9,7 @@
 mod damage;
 mod files;
 mod holes;
+mod hostile;
 mod indexing;
 mod judges;
 mod reading;

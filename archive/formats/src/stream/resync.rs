@@ -10,11 +10,55 @@ use memchr::memmem;
 use super::{Break, Codec, Compression, SIZE, State, Stream, advance};
 use crate::defect::Class;
 use crate::gzip::{self, Gunzip, Then};
+use crate::input::Input;
 use crate::zst::{self, Unzstd};
 
 /// How much of a member is looked at to find out whether it is one, and how much of what is in it.
 const TRIAL: usize = 8 * 1024;
 const TRIAL_OUTPUT: usize = 4 * 1024;
+
+/// How much when that does not tell: the longest header of a gzip member, or a whole block of zstd, which gives nothing
+/// before all of it is there.
+const LONG_TRIAL: usize = gzip::LONGEST_HEADER + TRIAL;
+
+/// How many bytes of the file pay for one long trial, and how many of them are lent.
+const PRICE: u64 = 4 * 1024;
+const CREDIT: u64 = 64 * PRICE;
+
+/// How many members are tried that all break at one place, or before it.
+const TRIES: u32 = 8;
+
+/// What bounds the cost of searching.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    /// Up to where in the file long trials are paid for.
+    paid: u64,
+    /// The last place where a member broke, and how many broke there or before it since then.
+    broke: u64,
+    times: u32,
+    /// What members are tried with while nobody knows how the file is compressed.
+    guesses: Vec<Codec>,
+}
+
+impl Search {
+    fn may_try_long(&mut self, position: u64) -> bool {
+        let paid = self.paid.max(position);
+        let may = paid <= position + CREDIT;
+        if may {
+            self.paid = paid + PRICE;
+        }
+        may
+    }
+
+    /// A member broke here: whether too many of them did.
+    fn is_stuck(&mut self, position: u64) -> bool {
+        if position > self.broke {
+            (self.broke, self.times) = (position, 0);
+        }
+        self.times += 1;
+        self.times > TRIES
+    }
+}
 
 impl<R: Read> Stream<R> {
     /// Begins in the middle of a file: with the next member in which a record begins, or in a plain file here.
@@ -35,17 +79,61 @@ impl<R: Read> Stream<R> {
         });
     }
 
-    /// Whether a file with a damaged beginning has gzip members with records in them.
-    pub(super) fn is_gzip_further_on(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> bool {
-        self.input.peek(SIZE);
-        if self.assumed {
-            return !starts(self.input.bytes());
+    /// Whether the file is to be taken for gzip, though it does not begin with a member.
+    pub(super) fn is_taken_for_gzip(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> bool {
+        if !self.assumed {
+            return false;
         }
-        let mut trial = Codec::Gzip(Box::new(Gunzip::new()));
-        let bytes = self.input.bytes();
-        !starts(bytes)
-            && memmem::find_iter(bytes, &gzip::MAGIC)
-                .any(|at| try_member(&mut trial, bytes.get(at..).unwrap_or_default(), starts))
+        self.input.peek(SIZE);
+        !starts(self.input.bytes())
+    }
+
+    /// Passes over bytes of a file that was taken for a plain one and has shown no record yet. `true` when it is
+    /// compressed after all, its beginning damaged: then reading goes on with the first member that begins a record.
+    pub(crate) fn pass_over(
+        &mut self,
+        count: usize,
+        starts: &dyn Fn(&[u8]) -> bool,
+    ) -> io::Result<bool> {
+        let before = self.input.position();
+        let end = before + count as u64;
+        // What a member begins with may have begun in what was passed over last.
+        self.input
+            .rewind(before.saturating_sub(zst::MAGIC.len() as u64 - 1));
+        let mut guesses = std::mem::take(&mut self.search.guesses);
+        let mut found = None;
+        while found.is_none() {
+            let left = usize::try_from(end - self.input.position()).unwrap_or(usize::MAX);
+            let bytes = self.input.bytes();
+            let bytes = bytes.get(..left).unwrap_or(bytes);
+            let Some(at) = memchr::memchr2(gzip::MAGIC[0], zst::MAGIC[0], bytes) else {
+                self.input.consume(left);
+                break;
+            };
+            let rest = bytes.get(at..).unwrap_or_default();
+            let may_begin = rest.starts_with(&gzip::MAGIC) || rest.starts_with(&zst::MAGIC);
+            self.input.consume(at);
+            if may_begin {
+                if guesses.is_empty() {
+                    guesses.push(Codec::Gzip(Box::new(Gunzip::new())));
+                    guesses.push(Codec::Zstd(Box::new(Unzstd::new()?)));
+                }
+                found = guesses
+                    .iter_mut()
+                    .position(|guess| is_member(&mut self.input, guess, &mut self.search, starts));
+            }
+            if found.is_none() {
+                self.input.consume(1);
+            }
+        }
+        self.consumed = self.consumed + self.input.position() - before;
+        if let Some(at) = found {
+            self.codec = guesses.swap_remove(at);
+            self.state = State::Between;
+        } else {
+            self.search.guesses = guesses;
+        }
+        Ok(found.is_some())
     }
 
     /// After damage: what it was, and the offset where a member that begins a record was found again, if any.
@@ -68,8 +156,11 @@ impl<R: Read> Stream<R> {
             if is_sum && at > began && self.is_member_next() {
                 return Ok(Some((found, Some(at))));
             }
-            // A member that was damaged may have run over the next one. It is not to be found again itself.
-            self.input.rewind(began + 1);
+            // A member that was damaged may have run over the next one. It is not to be found again itself. Nor are all
+            // that lie in each other and run into the same damage: each costs as much as the first.
+            if !self.search.is_stuck(at) {
+                self.input.rewind(began + 1);
+            }
             if self.input.position() == began {
                 self.input.consume(1);
             }
@@ -83,10 +174,7 @@ impl<R: Read> Stream<R> {
             let bytes = self.input.bytes();
             if let Some(at) = memmem::find(bytes, magic) {
                 self.input.consume(at);
-                self.input.peek(TRIAL);
-                let bytes = self.input.bytes();
-                let bytes = bytes.get(..TRIAL).unwrap_or(bytes);
-                if try_member(&mut self.codec, bytes, starts) {
+                if is_member(&mut self.input, &mut self.codec, &mut self.search, starts) {
                     let at = self.input.position();
                     return Ok(Some((found, Some(at))));
                 }
@@ -113,6 +201,13 @@ impl<R: Read> Stream<R> {
         }
     }
 
+    /// Sees to it that so many bytes of a plain file are there, if it has them and they can be read.
+    pub(crate) fn peek_plain(&mut self, count: usize) {
+        if matches!(self.codec, Codec::Plain) {
+            self.input.peek(count);
+        }
+    }
+
     /// Goes back in a plain file, as far as its bytes were kept.
     pub(crate) fn rewind_plain(&mut self, offset: u64) {
         if matches!(self.codec, Codec::Plain) {
@@ -124,24 +219,52 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// Whether a member begins here, and a record in it.
-fn try_member(codec: &mut Codec, bytes: &[u8], starts: &dyn Fn(&[u8]) -> bool) -> bool {
-    let bytes = bytes.get(..TRIAL).unwrap_or(bytes);
+/// What a trial has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trial {
+    /// A member with the beginning of a record.
+    Record,
+    Other,
+    /// More bytes of it would tell.
+    Undecided,
+}
+
+/// Whether a member begins where the input stands, and a record in it.
+fn is_member<R: Read>(
+    input: &mut Input<R>,
+    codec: &mut Codec,
+    search: &mut Search,
+    starts: &dyn Fn(&[u8]) -> bool,
+) -> bool {
+    let mut trial = |length: usize, input: &mut Input<R>| {
+        input.peek(length);
+        let bytes = input.bytes();
+        try_member(codec, bytes.get(..length).unwrap_or(bytes), starts)
+    };
+    let mut shown = trial(TRIAL, input);
+    if shown == Trial::Undecided && search.may_try_long(input.position()) {
+        shown = trial(LONG_TRIAL, input);
+    }
+    shown == Trial::Record
+}
+
+fn try_member(codec: &mut Codec, bytes: &[u8], starts: &dyn Fn(&[u8]) -> bool) -> Trial {
     let mut input = match codec {
-        Codec::Plain => return false,
+        Codec::Plain => return Trial::Other,
         Codec::Gzip(gunzip) => match gzip::head(bytes) {
             gzip::Head::Complete(length) => {
                 gunzip.begin();
                 bytes.get(length..).unwrap_or_default()
             }
-            gzip::Head::Partial | gzip::Head::No => return false,
+            gzip::Head::Partial => return Trial::Undecided,
+            gzip::Head::No => return Trial::Other,
         },
         Codec::Zstd(unzstd) => match zst::head(bytes) {
             zst::Head::Frame { dictionary } if unzstd.begin(dictionary).is_ok() => bytes,
-            zst::Head::Frame { .. }
-            | zst::Head::Skippable { .. }
-            | zst::Head::Partial
-            | zst::Head::No => return false,
+            zst::Head::Partial => return Trial::Undecided,
+            zst::Head::Frame { .. } | zst::Head::Skippable { .. } | zst::Head::No => {
+                return Trial::Other;
+            }
         },
     };
     let mut output = [0; TRIAL_OUTPUT];
@@ -151,11 +274,15 @@ fn try_member(codec: &mut Codec, bytes: &[u8], starts: &dyn Fn(&[u8]) -> bool) -
         let step = advance(codec, input, room);
         input = input.get(step.consumed..).unwrap_or_default();
         length += step.produced;
-        if step.then != Then::Continue
-            || length == TRIAL_OUTPUT
-            || step.consumed + step.produced == 0
-        {
-            return starts(output.get(..length).unwrap_or_default());
+        let is_over = step.then != Then::Continue || length == TRIAL_OUTPUT;
+        if is_over || step.consumed + step.produced == 0 {
+            return if starts(output.get(..length).unwrap_or_default()) {
+                Trial::Record
+            } else if is_over {
+                Trial::Other
+            } else {
+                Trial::Undecided
+            };
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::warc::header::Header;
 use crate::warc::record::{End, Kind, Version};
 use crate::warc::resync::{self, Answer, Dialect, Found};
 
+mod again;
 mod begin;
 mod finish;
 mod hole;
@@ -273,6 +274,10 @@ impl<R: Read> Reader<R> {
             Next::Member => {
                 if self.at_start()? {
                     self.break_block();
+                    let next = self.stream.member().offset;
+                    if let Some(current) = &mut self.current {
+                        current.goes_on = Some(next);
+                    }
                     self.defect_of_record(
                         Class::WrongLength,
                         format!("the block ends {remaining} bytes before its Content-Length"),
@@ -289,10 +294,11 @@ impl<R: Read> Reader<R> {
                 } else {
                     Class::WrongLength
                 };
-                let words = format!("the file ends {remaining} bytes before the block does");
-                let told = self.defect_here(class, words);
-                self.search_again();
-                told?;
+                let (offset, position) = (self.stream.offset(), self.stream.position());
+                let unseen = self.search_again();
+                let words =
+                    format!("the file ends {remaining} bytes before the block does{unseen}");
+                self.defect(class, offset, position, words)?;
                 Ok(false)
             }
             Next::Broken => {
@@ -300,15 +306,6 @@ impl<R: Read> Reader<R> {
                 self.recover()?;
                 Ok(false)
             }
-        }
-    }
-
-    /// Looks again at what was read as the block of this record: another one may begin in it.
-    fn search_again(&mut self) {
-        if let Some(current) = &self.current {
-            self.told = self.stream.position();
-            self.stream
-                .rewind_plain(current.end.offset + current.end.header_length);
         }
     }
 

@@ -79,8 +79,10 @@ pub(crate) fn is_start(bytes: &[u8], dialect: Dialect) -> bool {
 /// Whether a record begins with these bytes.
 pub(crate) fn begins(bytes: &[u8], dialect: Dialect) -> Answer {
     const WARC: &[u8] = b"WARC/";
-    let is_alphabetic = bytes.first().is_some_and(u8::is_ascii_alphabetic);
-    if !is_alphabetic {
+    let Some(first) = bytes.first() else {
+        return Answer::Undecided;
+    };
+    if !first.is_ascii_alphabetic() {
         return Answer::No;
     }
     let known = bytes.len().min(WARC.len());

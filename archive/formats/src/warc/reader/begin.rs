@@ -53,15 +53,17 @@ impl<R: Read> Reader<R> {
                 self.tell_padding()?;
                 continue;
             }
-            let place = self.place();
-            match self.start()? {
+            let mut place = self.place();
+            match self.start(&mut place)? {
                 Start::Warc => {
                     if self.warc(place)? {
+                        self.doubt()?;
                         return Ok(true);
                     }
                 }
                 Start::Arc(line, length) => {
                     self.arc(place, *line, length)?;
+                    self.doubt()?;
                     return Ok(true);
                 }
                 Start::Other => self.search()?,
@@ -105,8 +107,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What begins here.
-    fn start(&mut self) -> Result<Start, ReadError> {
+    /// What begins here, or in the next member when only a part of a beginning is left in this one.
+    fn start(&mut self, place: &mut Place) -> Result<Start, ReadError> {
         let torn =
             std::mem::take(&mut self.torn) && self.stream.compression() == Compression::Plain;
         while self.stream.bytes().len() < 5 && self.stream.more()? {}
@@ -115,15 +117,21 @@ impl<R: Read> Reader<R> {
                 More::Bytes => {}
                 More::Record(count) => {
                     self.stream.consume(count);
+                    let torn = std::mem::replace(place, self.place());
                     let words = format!("{count} bytes that belong to no record");
-                    self.defect_here(Class::Garbage, words)?;
+                    self.defect(Class::Garbage, torn.offset, torn.position, words)?;
                 }
                 More::Nothing => break,
             }
         }
         let bytes = self.stream.bytes();
         if bytes.starts_with(b"WARC/") {
-            return Ok(Start::Warc);
+            // In an ARC file it is content, unless it stands where a record has to begin.
+            return Ok(if self.dialect != Dialect::Arc || self.sure {
+                Start::Warc
+            } else {
+                Start::Other
+            });
         }
         let may_be_arc = self.dialect != Dialect::Warc && !torn;
         if !may_be_arc || !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
@@ -162,8 +170,16 @@ impl<R: Read> Reader<R> {
         let place = self.place();
         // Nothing begins where we stand: the first line that may is the next one.
         let mut line_start = false;
+        let dialect = self.dialect;
+        let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
+        let may_be_compressed =
+            self.found == 0 && !self.resumed && self.stream.compression() == Compression::Plain;
         loop {
             match resync::find(self.stream.bytes(), line_start, self.dialect) {
+                Found::At(at) if may_be_compressed => {
+                    self.stream.pass_over(at, &starts)?;
+                    break;
+                }
                 Found::At(at) => {
                     self.stream.consume(at);
                     break;
@@ -172,7 +188,11 @@ impl<R: Read> Reader<R> {
                     safe,
                     line_start: is,
                 } => {
-                    self.stream.consume(safe);
+                    if !may_be_compressed {
+                        self.stream.consume(safe);
+                    } else if self.stream.pass_over(safe, &starts)? {
+                        break;
+                    }
                     line_start = is;
                     if !self.stream.more()? {
                         let rest = self.stream.bytes().len();
@@ -347,7 +367,10 @@ impl<R: Read> Reader<R> {
     }
 
     fn arc(&mut self, place: Place, line: arc::Line, length: usize) -> Result<(), ReadError> {
-        self.dialect = Dialect::Arc;
+        // A line that was come upon may be content, and says nothing of the file.
+        if self.sure {
+            self.dialect = Dialect::Arc;
+        }
         let raw = self.stream.bytes().get(..length).unwrap_or_default();
         self.header.read_view(raw, line.view());
         let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(raw))

@@ -80,12 +80,11 @@ impl<R: Read> Reader<R> {
         } else {
             self.break_block();
             let words = format!(
-                "{} after the block, and then no record: Content-Length seems wrong",
-                spell(&trailer)
+                "{} after the block, and then no record: Content-Length seems wrong{}",
+                spell(&trailer),
+                self.search_again()
             );
-            let told = self.defect_of_record(Class::WrongLength, words);
-            self.search_again();
-            told?;
+            self.defect_of_record(Class::WrongLength, words)?;
             return Ok(self.close(false));
         }
         Ok(self.close(true))

@@ -1,0 +1,263 @@
+//! Files made to hurt a reader: what is whole in them is found, and it costs no more than their length.
+
+use std::time::Instant;
+
+use archive_formats::defect::{Action, Class, Policy};
+use archive_formats::warc::Builder;
+use archive_formats::warc::{Compression, Kind, Reader};
+
+use crate::files::{DATE, Dice, Seen, frame, member, read, read_all};
+
+/// A record that says a length.
+fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
+    let builder =
+        Builder::new(Kind::Resource, &format!("urn:x:{number}"), DATE).target_uri("http://a/");
+    let mut bytes = builder.head(length as u64).unwrap();
+    bytes.extend_from_slice(block);
+    bytes.extend_from_slice(b"\r\n\r\n");
+    bytes
+}
+
+fn good(number: u32, size: usize) -> Vec<u8> {
+    let mut dice = Dice(u64::from(number) + 7);
+    // Half of it can be compressed.
+    let block: Vec<u8> = (0..size)
+        .map(|_| b"0123456789abcdef"[dice.roll(16)])
+        .collect();
+    record(number, &block, size)
+}
+
+fn ids(seen: &[Seen]) -> Vec<&str> {
+    seen.iter().map(|seen| seen.id.as_str()).collect()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    let mut context = zstd_safe::CCtx::create();
+    let sums = zstd_safe::CParameter::ChecksumFlag(true);
+    context.set_parameter(sums).unwrap();
+    frame(&mut context, bytes)
+}
+
+fn whole(seen: &[Seen]) -> usize {
+    seen.iter().filter(|seen| seen.end.complete).count()
+}
+
+#[test]
+fn a_length_beyond_its_member_costs_no_other_record() {
+    for pack in [member, zstd] {
+        let first = pack(&record(1, b"hello", 2000));
+        let file = [first.clone(), pack(&good(2, 5)), pack(&good(3, 5))].concat();
+        let (seen, classes) = read(&file);
+        assert_eq!(ids(&seen), ["urn:x:1", "urn:x:2", "urn:x:3"]);
+        assert_eq!(classes, [Class::WrongLength]);
+        assert_eq!(seen[0].end.index_length, Some(first.len() as u64));
+        assert_eq!(seen[1].end.offset, first.len() as u64);
+        assert_eq!(whole(&seen), 2);
+    }
+}
+
+#[test]
+fn frames_with_large_blocks_are_found_behind_damage() {
+    let frames: Vec<Vec<u8>> = (0..40).map(|number| zstd(&good(number, 60_000))).collect();
+    assert!(frames[1].len() > 20_000);
+    let mut file = frames.concat();
+    file[frames[0].len() - 100] ^= 1;
+    let (seen, _) = read(&file);
+    assert_eq!(whole(&seen), 39);
+}
+
+#[test]
+fn members_with_a_long_header_are_found_behind_damage() {
+    let with_extra = |number| {
+        let plain = member(&good(number, 50));
+        let mut bytes = plain[..10].to_vec();
+        bytes[3] = 4;
+        bytes.extend_from_slice(&9000_u16.to_le_bytes());
+        bytes.extend_from_slice(&[7; 9000]);
+        bytes.extend_from_slice(&plain[10..]);
+        bytes
+    };
+    let members: Vec<Vec<u8>> = (0..20).map(with_extra).collect();
+    let mut file = members.concat();
+    // A block of a kind that does not exist.
+    file[9012] = 0xff;
+    let (seen, _) = read(&file);
+    assert_eq!(whole(&seen), 19);
+}
+
+#[test]
+fn a_damaged_first_byte_costs_the_first_record() {
+    for pack in [member, zstd] {
+        // The second lies behind everything that is looked at together.
+        let records: Vec<Vec<u8>> = (0..30)
+            .map(|number| pack(&good(number, if number == 0 { 1_500_000 } else { 3000 })))
+            .collect();
+        let mut file = records.concat();
+        file[0] ^= 1;
+        let (seen, classes) = read(&file);
+        assert_eq!((whole(&seen), classes), (29, vec![Class::Garbage]));
+        assert_eq!(seen[0].end.offset, records[0].len() as u64);
+        let mut reader = Reader::new(file.as_slice());
+        reader.next_record().unwrap();
+        assert_ne!(reader.compression(), Compression::Plain);
+        for size in [1, 3, 4096] {
+            let (dripped, _) =
+                read_all(crate::files::Drip(&file, size), Policy::all(Action::Report));
+            assert_eq!(dripped, seen, "{size}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_to_be_skipped_hides_no_record_behind_a_wrong_length() {
+    let frames: Vec<Vec<u8>> = (0..100).map(|number| zstd(&good(number, 3000))).collect();
+    let note = |length: u32| [&b"\x50\x2a\x4d\x18"[..], &length.to_le_bytes(), b"note"].concat();
+    let with = |length| [note(length), frames.concat()].concat();
+    let (seen, classes) = read(&with(4));
+    assert_eq!((whole(&seen), classes.len()), (100, 0));
+    for (length, class) in [
+        (100_000, Class::Garbage),
+        (5, Class::Garbage),
+        (4 << 20, Class::Cut),
+        (u32::MAX, Class::Garbage),
+    ] {
+        let (seen, classes) = read(&with(length));
+        assert_eq!((whole(&seen), classes), (100, vec![class]), "{length}");
+        assert_eq!(seen[0].end.offset, 12);
+    }
+    // A long one that is right is none of a defect.
+    let mut table = note(1_000_000);
+    table.resize(1_000_008, 7);
+    let (seen, classes) = read(&[frames.concat(), table, frames[0].clone()].concat());
+    assert_eq!((whole(&seen), classes.len()), (101, 0));
+}
+
+#[test]
+fn only_the_frame_at_the_beginning_gives_a_dictionary() {
+    let mut dictionary = vec![0; 8 << 20];
+    dictionary[..8].copy_from_slice(b"\x37\xa4\x30\xec\x07\0\0\0");
+    let stored = zstd(&dictionary);
+    let length = u32::try_from(stored.len()).unwrap();
+    let piece = [&b"\x5d\x2a\x4d\x18"[..], &length.to_le_bytes(), &stored].concat();
+    let file = [
+        b"\x50\x2a\x4d\x18\0\0\0\0".to_vec(),
+        piece.repeat(2000),
+        zstd(&good(1, 5)),
+    ]
+    .concat();
+    let started = Instant::now();
+    let (seen, classes) = read(&file);
+    assert_eq!((seen.len(), classes.len()), (1, 0), "{classes:?}");
+    assert!(started.elapsed().as_secs() < 4, "{:?}", started.elapsed());
+}
+
+#[test]
+fn members_in_each_other_are_not_all_inflated() {
+    const HEAD: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
+    let zeros = vec![0; 40_000_000];
+    let bomb = member(&zeros);
+    // Without its end, and then a block of a kind that does not exist.
+    let bomb = [&bomb[10..bomb.len() - 2000], &[0xff; 2000]].concat();
+    let mut nest = Vec::new();
+    for _ in 0..600 {
+        let content = [b"WARC/1\n\n", nest.as_slice()].concat();
+        let length = u16::try_from(content.len()).unwrap();
+        nest = [
+            HEAD,
+            &[0],
+            &length.to_le_bytes(),
+            &(!length).to_le_bytes(),
+            &content,
+        ]
+        .concat();
+    }
+    // The bomb runs over a few of these before it breaks.
+    let file = [nest, bomb, member(&good(1, 5)).repeat(100)].concat();
+    let mut reader = Reader::new(file.as_slice());
+    let (mut inflated, mut last) = (0, None);
+    while let Some(record) = reader.next_record().unwrap() {
+        let end = record.end().unwrap();
+        inflated += end.block_length;
+        last = Some(end);
+    }
+    assert!(inflated < 10 * 40_000_000, "{inflated}");
+    assert!(last.unwrap().complete);
+}
+
+#[test]
+fn what_was_not_searched_is_named() {
+    let mut file = record(0, &[], 900_000);
+    file.extend((1..6000).flat_map(|number| good(number, 50)));
+    for file in [file.clone(), member(&file)] {
+        let (seen, _) = read_all(file.as_slice(), Policy::default());
+        let defect = &seen[0].end.defects[0];
+        assert_eq!((defect.class, defect.offset), (Class::WrongLength, 0));
+        assert!(
+            defect.words.contains("no other record was looked for"),
+            "{defect}"
+        );
+    }
+}
+
+#[test]
+fn blocks_that_lie_in_each_other_are_not_given_out_over_and_over() {
+    let file: Vec<u8> = (0..20_000)
+        .flat_map(|number| record(number, b"abc", 60_000))
+        .collect();
+    let (seen, _) = read(&file);
+    // A length may happen to lead to the end of another record.
+    assert!(seen.len() > 18_000, "{}", seen.len());
+    let blocks: usize = seen.iter().map(|seen| seen.block.len()).sum();
+    // What is left at the end is short, but nobody can see that it is.
+    assert!(blocks < 3 * file.len() + 600 * 60_000, "{blocks}");
+    // One whose length is right is believed, whatever it holds.
+    let inner = good(9, 20);
+    let file = [
+        record(1, b"abc", 500),
+        record(2, &inner, inner.len()),
+        good(3, 2000),
+    ]
+    .concat();
+    let (seen, classes) = read(&file);
+    assert_eq!(ids(&seen), ["urn:x:1", "urn:x:2", "urn:x:3"]);
+    assert_eq!((whole(&seen), classes), (2, vec![Class::WrongLength]));
+}
+
+#[test]
+fn a_record_behind_a_torn_member_has_its_own_offset() {
+    let torn = member(b"WA");
+    let whole = member(&good(1, 5));
+    let (seen, classes) = read(&[torn.clone(), whole.clone()].concat());
+    assert_eq!(classes, [Class::Garbage]);
+    assert_eq!(seen[0].end.offset, torn.len() as u64);
+    assert_eq!(seen[0].end.length, Some(whole.len() as u64));
+    assert_eq!(seen[0].end.defects[0].offset, 0);
+}
+
+#[test]
+fn an_arc_file_stays_one() {
+    let line = |number: u32, block: &str, length: usize| {
+        format!("http://a/{number} 1.2.3.4 20080430204825 text/plain {length}\n{block}\n")
+    };
+    let warc = "WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 2\r\n\r\nhi\r\n\r\n";
+    let file = [
+        "filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 X\nURL IP\n\n\n".to_owned(),
+        line(1, "abc", 3),
+        line(2, warc, warc.len() + 20),
+        line(3, "abc", 3),
+        line(4, "abc", 300),
+        line(5, "abc", 3),
+    ]
+    .concat();
+    for file in [file.as_bytes().to_vec(), member(file.as_bytes())] {
+        let (seen, _) = read(&file);
+        assert!(seen.iter().all(|seen| seen.kind != Kind::Resource));
+    }
+    let (seen, _) = read(file.as_bytes());
+    assert_eq!(seen.len(), 6);
+    // A line that is content of a damaged WARC file does not make it an ARC file.
+    let junk = format!("junk\n{}{}", line(1, "abc", 90), "more\n".repeat(30));
+    let file = [junk.into_bytes(), good(1, 5), good(2, 5)].concat();
+    let (seen, _) = read(&file);
+    assert_eq!(whole(&seen), 2);
+}
