@@ -285,7 +285,7 @@ fn digests_that_nobody_can_judge_are_not_judged() {
     let unread = format!("{http}WARC-Block-Digest: sha1:ABC\r\n");
     assert_eq!(
         short(&in_file(&record(1, "response", &unread, answer))),
-        [(Rule::Digest, Severity::Warning, "5.8")]
+        [(Rule::Digest, Severity::Error, "5.8")]
     );
     // A block that is cut is told once, as that.
     let mut cut = record(

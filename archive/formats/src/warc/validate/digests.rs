@@ -23,21 +23,19 @@ const PAYLOAD: (&str, &str) = ("WARC-Payload-Digest", "5.9");
 /// A digest that is wrong.
 pub(super) struct Wrong {
     clause: &'static str,
-    severity: Severity,
     words: String,
 }
 
 impl Wrong {
-    fn new((name, clause): (&str, &'static str), severity: Severity, words: &str) -> Self {
+    fn new((name, clause): (&str, &'static str), words: &str) -> Self {
         Self {
             clause,
-            severity,
             words: format!("{name}: {words}"),
         }
     }
 
     pub(super) fn by(self, author: &Author) -> Violation {
-        author.violation(Rule::Digest, self.severity, self.clause, self.words)
+        author.violation(Rule::Digest, Severity::Error, self.clause, self.words)
     }
 }
 
@@ -95,16 +93,16 @@ pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::
 fn differs(field: (&str, &'static str), said: &Digest, found: &str) -> Wrong {
     let said = said.value().map(Value::to_string).unwrap_or_default();
     let words = format!("the header says {said}, the bytes have {found}");
-    Wrong::new(field, Severity::Error, &words)
+    Wrong::new(field, &words)
 }
 
 /// What a field says, if it can be judged.
 fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) -> Option<Digest> {
     match header.text_of(field.0)?.parse::<Digest>() {
         Ok(digest) => digest.value().is_some().then_some(digest),
-        // The standard knows no spellings of a value: nobody can read this one, which is no proof that it is wrong.
+        // No digest of this algorithm is written so.
         Err(error @ InvalidDigest::Value(_)) => {
-            wrong.push(Wrong::new(field, Severity::Warning, &error.to_string()));
+            wrong.push(Wrong::new(field, &error.to_string()));
             None
         }
         Err(InvalidDigest::NoAlgorithm | InvalidDigest::NoValue) => None,

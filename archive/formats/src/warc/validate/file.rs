@@ -158,7 +158,8 @@ fn of_fault(author: &Author, fault: Fault) -> Violation {
                 0 => String::new(),
                 more => format!(", and {more} more gaps"),
             };
-            let words = format!("of its segments, {from} to {to} are not in this file{more}");
+            let words =
+                format!("segments {from} to {to} of this record are not in this file{more}");
             (Severity::Warning, number, words)
         }
         Fault::AfterLast { number, last } => {
