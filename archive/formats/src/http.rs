@@ -17,6 +17,7 @@ pub use chunked::Chunked;
 pub use coding::Coding;
 pub use head::{Head, HeadError, HeadNote, HeaderField, Start};
 pub use media::MediaType;
+pub(crate) use payload::Tee;
 pub use payload::{Reading, Unchecked, Verdict, check_payload};
 
 use std::io;

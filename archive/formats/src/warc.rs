@@ -16,6 +16,6 @@ pub use build::{BuildError, Builder};
 pub use header::Header;
 pub use reader::{Dictionary, Known, Options, ReadError, Reader, Record};
 pub use record::{End, Kind, Trailer, Version};
-pub use segments::{Joined, SegmentError, Segments};
-pub use validate::{Rule, Severity, Violation, validate};
+pub use segments::{Fault, Joined, SegmentError, Segments};
+pub use validate::{Rule, Severity, Validator, Violation, validate};
 pub use writer::{WriteError, Writer, Written};

@@ -170,3 +170,23 @@ fn dates_of_arc_with_parts_of_a_second_are_dates() {
     let captures = captures(file);
     assert_eq!(captures[0].timestamp.to_string(), "20140216050221");
 }
+
+#[test]
+fn urls_in_other_bytes_than_utf_8_stay_apart() {
+    let of = |url: &[u8]| {
+        let mut file = b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\n\
+            WARC-Date: 2026-11-21T19:14:09Z\r\nContent-Length: 0\r\nWARC-Target-URI: "
+            .to_vec();
+        file.extend_from_slice(url);
+        file.extend_from_slice(b"\r\n\r\n\r\n\r\n");
+        let capture = captures(&file).remove(0);
+        (capture.key, capture.original.unwrap())
+    };
+    let pair = |key: &str, url: &str| (key.to_owned(), url.to_owned());
+    assert_eq!(of(b"http://u/\xe6"), pair("u)/%c3%a6", "http://u/\u{e6}"));
+    assert_eq!(of(b"<http://u/\xf8>"), pair("u)/%c3%b8", "http://u/\u{f8}"));
+    assert_eq!(
+        of("http://u/\u{e6}".as_bytes()),
+        pair("u)/%c3%a6", "http://u/\u{e6}")
+    );
+}

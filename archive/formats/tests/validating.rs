@@ -1,8 +1,9 @@
 //! What follows the standard is not flagged; what does not is, with its clause.
 
 use archive_formats::defect::{Class, Defect};
+use archive_formats::digest::{Algorithm, digest};
 use archive_formats::warc::validate::of_defect;
-use archive_formats::warc::{Reader, Rule, validate};
+use archive_formats::warc::{Reader, Rule, Severity, Validator, Violation, validate};
 
 const GOOD: &str = "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\n\
     WARC-Date: 2026-11-21T19:14:09Z\r\nWARC-Target-URI: http://example.org/?a=%20b\r\n\
@@ -189,4 +190,209 @@ fn nothing_that_was_passed_over_is_passed_over_in_silence() {
         found(&wrong),
         [(Rule::Length, "ISO 28500:2017, 5.3".into())]
     );
+}
+
+/// What is wrong in a file, records and all.
+fn in_file(text: &str) -> Vec<Violation> {
+    let mut reader = Reader::new(text.as_bytes());
+    let mut validator = Validator::default();
+    let mut found = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        found.extend(validator.record(record).unwrap());
+    }
+    found.extend(reader.take_defects().iter().filter_map(of_defect));
+    found.extend(validator.finish());
+    assert_eq!(validator.omitted(), 0);
+    found
+}
+
+/// Rules and clauses of 2017.
+fn short(found: &[Violation]) -> Vec<(Rule, Severity, &str)> {
+    found
+        .iter()
+        .map(|found| {
+            let clause = found.clause.strip_prefix("ISO 28500:2017, ");
+            (found.rule, found.severity, clause.unwrap_or(&found.clause))
+        })
+        .collect()
+}
+
+fn record(id: u32, kind: &str, fields: &str, block: &str) -> String {
+    format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:x:{id}>\r\n\
+         WARC-Date: 2026-11-21T19:14:09Z\r\nWARC-Target-URI: http://a/\r\n{fields}\
+         Content-Length: {}\r\n\r\n{block}\r\n\r\n",
+        block.len()
+    )
+}
+
+#[test]
+fn digests_are_compared_with_the_bytes() {
+    let text = "Content-Type: text/plain\r\n";
+    let http = "Content-Type: application/http; msgtype=response\r\n";
+    let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    let stored = "5\r\nhello\r\n0\r\n\r\n";
+    let judge = |kind: &str, fields: &str, block: &str| in_file(&record(1, kind, fields, block));
+    for algorithm in Algorithm::ALL {
+        let value = |bytes: &str| digest(algorithm, bytes.as_bytes());
+        let label = algorithm.label();
+        for (field, clause) in [("WARC-Block-Digest", "5.8"), ("WARC-Payload-Digest", "5.9")] {
+            for right in [
+                value("hello").to_string(),
+                format!("{label}:{}", value("hello").hex()),
+            ] {
+                let fields = format!("{text}{field}: {right}\r\n");
+                assert_eq!(judge("resource", &fields, "hello"), [], "{fields}");
+            }
+            let fields = format!("{text}{field}: {}\r\n", value("other"));
+            let found = judge("resource", &fields, "hello");
+            assert_eq!(short(&found), [(Rule::Digest, Severity::Error, clause)]);
+            assert!(
+                found[0].words.contains(&value("hello").to_string()),
+                "{found:?}"
+            );
+        }
+        let of_payload = |bytes| format!("{http}WARC-Payload-Digest: {}\r\n", value(bytes));
+        for right in ["hello", stored] {
+            assert_eq!(judge("response", &of_payload(right), answer), []);
+        }
+        let wrong = [(Rule::Digest, Severity::Error, "5.9")];
+        let found = judge("response", &of_payload(answer), answer);
+        assert_eq!(short(&found), wrong, "{found:?}");
+    }
+}
+
+#[test]
+fn digests_that_nobody_can_judge_are_not_judged() {
+    let http = "Content-Type: application/http; msgtype=response\r\n";
+    let none = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let answer = "HTTP/1.1 200 OK\r\n\r\nhello";
+    for (kind, fields) in [
+        ("response", "WARC-Segment-Number: 1\r\n"),
+        ("response", "WARC-Truncated: length\r\n"),
+        (
+            "revisit",
+            "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/server-not-modified\r\n",
+        ),
+    ] {
+        let fields = format!("{http}{fields}WARC-Payload-Digest: {none}\r\n");
+        assert_eq!(in_file(&record(1, kind, &fields, answer)), [], "{fields}");
+    }
+    let dns = format!("Content-Type: text/dns\r\nWARC-Payload-Digest: {none}\r\n");
+    assert_eq!(in_file(&record(1, "response", &dns, "x")), []);
+    let unknown = format!("{http}WARC-Block-Digest: crc:1\r\nWARC-Payload-Digest: none:1\r\n");
+    assert_eq!(in_file(&record(1, "response", &unknown, answer)), []);
+    let unread = format!("{http}WARC-Block-Digest: sha1:ABC\r\n");
+    assert_eq!(
+        short(&in_file(&record(1, "response", &unread, answer))),
+        [(Rule::Digest, Severity::Error, "5.8")]
+    );
+    // A block that is cut is told once, as that.
+    let mut cut = record(
+        1,
+        "response",
+        &format!("{http}WARC-Block-Digest: {none}\r\n"),
+        answer,
+    );
+    cut.truncate(cut.len() - 6);
+    let found = in_file(&cut);
+    assert!(
+        found.iter().all(|found| found.rule != Rule::Digest),
+        "{found:?}"
+    );
+    assert!(!found.is_empty());
+}
+
+#[test]
+fn lengths_in_arc_files_are_judged() {
+    let line = |length: u64| format!("http://a/ 1.2.3.4 20080430204825 text/html {length}\n");
+    let next = format!("{}b\n", line(1));
+    assert_eq!(in_file(&format!("{}aaa\n{next}", line(3))), []);
+    for wrong in [
+        format!("{}aaa\n{next}", line(2)),
+        "http://a/ 1.2.3.4 20080430204825 text/html abc\nx\n".to_owned(),
+    ] {
+        let found = in_file(&wrong);
+        let expected = (Rule::Length, Severity::Error, "ARC, URL record");
+        assert_eq!(short(&found).first(), Some(&expected), "{wrong}");
+    }
+}
+
+#[test]
+fn what_only_several_records_show() {
+    let text = "Content-Type: text/plain\r\n";
+    let one = record(1, "resource", text, "one");
+    let found = in_file(&format!("{one}{}{one}", record(2, "resource", text, "two")));
+    assert_eq!(short(&found), [(Rule::Repeated, Severity::Error, "5.2")]);
+    assert!(found[0].offset > 0);
+
+    let first = record(
+        1,
+        "response",
+        &format!("{text}WARC-Segment-Number: 1\r\n"),
+        "hello",
+    );
+    let next = |number: u64, total: &str| {
+        let fields = format!(
+            "WARC-Segment-Number: {number}\r\nWARC-Segment-Origin-ID: <urn:x:1>\r\n{total}"
+        );
+        record(
+            100 + u32::try_from(number).unwrap(),
+            "continuation",
+            &fields,
+            "hello",
+        )
+    };
+    let total = |total: u64| format!("WARC-Segment-Total-Length: {total}\r\n");
+    let segmentation = |severity, clause| (Rule::Segmentation, severity, clause);
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    // The others may lie in other files.
+    assert_eq!(in_file(&first), []);
+    assert_eq!(in_file(&next(3, &total(15))), []);
+    assert_eq!(in_file(&(first.clone() + &next(2, &total(10)))), []);
+    for (rest, expected) in [
+        (next(3, &total(15)), vec![segmentation(warning, "5.20")]),
+        (
+            next(3, &total(9)),
+            vec![segmentation(warning, "5.20"), segmentation(error, "5.22")],
+        ),
+        (next(2, &total(99)), vec![segmentation(error, "5.22")]),
+        (
+            next(2, &total(10)) + &next(3, ""),
+            vec![segmentation(error, "5.22"), segmentation(error, "5.22")],
+        ),
+    ] {
+        let found = in_file(&(first.clone() + &rest));
+        assert_eq!(short(&found), expected, "{found:?}");
+    }
+    let twice = first.replacen("<urn:x:1>", "<urn:x:9>", 1) + &next(2, "");
+    let twice = twice + &next(2, "").replacen("<urn:x:102>", "<urn:x:103>", 1);
+    assert_eq!(short(&in_file(&twice)), [segmentation(error, "5.20")]);
+}
+
+#[test]
+fn a_version_is_all_of_its_line() {
+    let found = in_file(&GOOD.replacen("WARC/1.1\r\n", "WARC/1.1 \t\r\n", 1));
+    let found: Vec<_> = found
+        .iter()
+        .filter(|found| found.rule != Rule::Digest)
+        .cloned()
+        .collect();
+    assert_eq!(short(&found), [(Rule::Syntax, Severity::Error, "4")]);
+}
+
+#[test]
+fn a_header_of_faults_is_judged_once_and_briefly() {
+    for (line, count) in [("(:\r\n", 100_000), ("WARC-Date: x\r\n", 50_000)] {
+        let lines = line.repeat(count);
+        let text = GOOD.replacen("X-Any: thing\r\n", &lines, 1);
+        let id = "i".repeat(100_000);
+        let text = text.replacen("urn:uuid:1", &format!("urn:{id}"), 1);
+        let found = in_file(&text);
+        assert!((1..8).contains(&found.len()), "{}", found.len());
+        for found in found {
+            let length = found.words.len() + found.record.map_or(0, |id| id.len());
+            assert!(length < 1000, "{length}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ impl Partial {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 return Failure::new(
                     Exit::Refused,
-                    format!("{shown}: another `get` is under way or was killed; wait for it, or use --force"),
+                    format!("{shown}: another command is writing it, or was killed; wait for it, or use --force"),
                 );
             }
             if error.kind() == io::ErrorKind::NotFound {

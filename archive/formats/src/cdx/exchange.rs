@@ -105,10 +105,12 @@ impl Half {
             | Kind::ArcHeader
             | Kind::Unknown => Side::Neither,
         };
-        let text = |name| header.uri(name).unwrap_or_default().into_owned();
         Self {
-            id: text("WARC-Record-ID"),
-            url: text("WARC-Target-URI"),
+            id: header
+                .uri("WARC-Record-ID")
+                .unwrap_or_default()
+                .into_owned(),
+            url: super::extract::url(header).unwrap_or_default(),
             concurrent_to: header
                 .all("WARC-Concurrent-To")
                 .map(|id| bare(&id).to_owned())

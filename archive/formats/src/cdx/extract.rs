@@ -14,7 +14,7 @@ use crate::date::{Reading, WarcDate};
 use crate::digest::{Algorithm, Hashers};
 use crate::http::{Head, HeadError, MediaType};
 use crate::surt::UrlKey;
-use crate::warc::{End, Kind, ReadError, Record};
+use crate::warc::{End, Header, Kind, ReadError, Record};
 
 /// The longest head of an HTTP message that is read. Nothing is known of what a longer one says.
 const HEAD_LIMIT: usize = 1 << 20;
@@ -95,7 +95,7 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
     if !is_capture {
         return Ok(None);
     }
-    let Some(url) = header.uri("WARC-Target-URI") else {
+    let Some(url) = url(header) else {
         // Metadata without one is about a file, and not about a URL.
         let needs_url = kind != Kind::Metadata;
         return if needs_url {
@@ -107,8 +107,8 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
     let date = header.text_of("WARC-Date").unwrap_or_default();
     let date = WarcDate::read(date.trim(), Reading::Lenient)
         .map_err(|error| format!("WARC-Date {date:?}: {error}"))?;
-    let mut capture = Capture::new(UrlKey::of(url.as_ref()).as_str(), date.stamp());
-    capture.original = Some(url.into_owned());
+    let mut capture = Capture::new(UrlKey::of(&url).as_str(), date.stamp());
+    capture.original = Some(url);
     capture.mime = if kind == Kind::Revisit {
         Some("warc/revisit".to_owned())
     } else {
@@ -118,6 +118,19 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
         .text_of("WARC-Payload-Digest")
         .map(|digest| digest.trim().to_owned());
     Ok(Some(capture))
+}
+
+/// The URL of a record. Bytes that are no UTF-8 are Latin-1, so that different URLs stay different.
+pub(super) fn url(header: &Header) -> Option<String> {
+    let value = header.get("WARC-Target-URI")?;
+    let bare = value
+        .strip_prefix(b"<")
+        .and_then(|value| value.strip_suffix(b">"))
+        .unwrap_or(&value);
+    Some(match str::from_utf8(bare) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bare.iter().copied().map(char::from).collect(),
+    })
 }
 
 fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {

@@ -101,9 +101,9 @@ fn payload_digests(
 }
 
 /// Hashes what is taken from the input.
-struct Tee<R> {
-    input: R,
-    hashers: Hashers,
+pub(crate) struct Tee<R> {
+    pub(crate) input: R,
+    pub(crate) hashers: Hashers,
 }
 
 impl<R: BufRead> Read for Tee<R> {

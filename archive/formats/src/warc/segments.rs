@@ -77,6 +77,71 @@ pub struct Segments<L> {
 struct Series<L> {
     parts: BTreeMap<u64, (L, u64)>,
     total: Option<u64>,
+    /// The first segment that says how long all are: the last one, in good files.
+    last: Option<u64>,
+}
+
+/// What is wrong with a series, even if further segments of it lie in other files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Segments are missing between those that are there.
+    Gap {
+        /// The first that is missing.
+        from: u64,
+        /// The last one that is missing in a row.
+        to: u64,
+        /// How many more gaps there are.
+        more: u64,
+    },
+    /// A segment behind the one that says how long all are.
+    AfterLast {
+        /// Its number.
+        number: u64,
+        /// The number of the one that says it.
+        last: u64,
+    },
+    /// The segments are not as long as the last one says.
+    Length {
+        /// What the last one says.
+        announced: u64,
+        /// What there is.
+        found: u64,
+    },
+}
+
+impl<L> Series<L> {
+    fn faults(&self) -> Vec<Fault> {
+        let mut gaps = 0;
+        let mut first = None;
+        let mut found = 0_u64;
+        let mut before = None;
+        for (&number, (_, length)) in &self.parts {
+            let next = before.map_or(number, |before: u64| before.saturating_add(1));
+            if number > next {
+                first = first.or(Some((next, number - 1)));
+                gaps += 1;
+            }
+            before = Some(number);
+            found = found.saturating_add(*length);
+        }
+        let mut faults = Vec::new();
+        if let Some((from, to)) = first {
+            let more = gaps - 1;
+            faults.push(Fault::Gap { from, to, more });
+        }
+        if let (Some(number), Some(last)) = (before, self.last.filter(|&last| before > Some(last)))
+        {
+            faults.push(Fault::AfterLast { number, last });
+        }
+        let is_whole = gaps == 0 && self.parts.contains_key(&1);
+        if let Some(announced) = self.total
+            && (found > announced || (is_whole && found != announced))
+        {
+            faults.push(Fault::Length { announced, found });
+        }
+        faults
+    }
 }
 
 impl<L> Default for Segments<L> {
@@ -112,6 +177,7 @@ impl<L: Clone> Segments<L> {
         let series = self.series.entry(origin.to_string()).or_insert(Series {
             parts: BTreeMap::new(),
             total: None,
+            last: None,
         });
         if series.parts.contains_key(&segment) {
             return Err(SegmentError::Twice {
@@ -121,7 +187,10 @@ impl<L: Clone> Segments<L> {
         }
         series.parts.insert(segment, (place, block_length));
         if kind == Kind::Continuation {
-            series.total = series.total.or(of("WARC-Segment-Total-Length"));
+            let total = of("WARC-Segment-Total-Length");
+            if total.is_some() && series.last.is_none_or(|last| segment < last) {
+                (series.total, series.last) = (total, Some(segment));
+            }
         }
         Ok(true)
     }
@@ -129,6 +198,15 @@ impl<L: Clone> Segments<L> {
     /// The first records of all series.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
         self.series.keys().map(String::as_str)
+    }
+
+    /// What is wrong with each series, with its first record and the place of its last segment that is here.
+    pub fn faults(&self) -> impl Iterator<Item = (&str, &L, Fault)> {
+        self.series.iter().flat_map(|(origin, series)| {
+            let place = series.parts.values().next_back().map(|(place, _)| place);
+            let faults = series.faults().into_iter();
+            faults.filter_map(move |fault| Some((origin.as_str(), place?, fault)))
+        })
     }
 
     /// Where the segments of a record lie, in order: all of them, or an error that names what is missing.
@@ -268,6 +346,39 @@ mod tests {
         assert!(words(&[1, 2, 3], Some(7)).contains('7'));
         assert!(words(&[u64::MAX, 1], None).contains("are missing"));
         assert!(Segments::<u64>::default().places("urn:b").is_err());
+    }
+
+    #[test]
+    fn what_may_lie_in_another_file_is_no_fault() {
+        let faults = |numbers: &[u64], total| {
+            let segments = segments(numbers, total);
+            let found: Vec<_> = segments
+                .faults()
+                .map(|(origin, &place, fault)| (origin.to_owned(), place, fault))
+                .collect();
+            found
+        };
+        for (numbers, total) in [
+            (&[1][..], None),
+            (&[2], None),
+            (&[3], Some(6)),
+            (&[2, 3], Some(100)),
+            (&[1, 2, 3], Some(6)),
+        ] {
+            assert_eq!(faults(numbers, total), [], "{numbers:?}");
+        }
+        let one = |place, fault| vec![("urn:a".to_owned(), place, fault)];
+        let gap = |from, to, more| Fault::Gap { from, to, more };
+        assert_eq!(faults(&[1, 3], Some(6)), one(3, gap(2, 2, 0)));
+        assert_eq!(faults(&[2, 5, 9], None), one(9, gap(3, 4, 1)));
+        let length = |announced, found| Fault::Length { announced, found };
+        assert_eq!(faults(&[1, 2, 3], Some(7)), one(3, length(7, 6)));
+        assert_eq!(faults(&[2, 3], Some(3)), one(3, length(3, 4)));
+        let (number, last) = (4, 3);
+        assert_eq!(
+            faults(&[3, 4], Some(6)),
+            one(4, Fault::AfterLast { number, last })
+        );
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! ISO 28500 to the letter: what a record must have, must not have, and how it must be written.
 //!
-//! Owns the rules of the standard, each with its clause. A pure function over what reading has shown. Reads no blocks and
-//! compares no digests; ARC has no such standard, and is never wrong here.
+//! Owns the rules of the standard, each with its clause. [`validate`] is a pure function over what reading has shown of one
+//! record; [`Validator`] reads the records of a file, and compares digests, identifiers and segments. ARC has no such
+//! standard: only lengths that do not fit are wrong there.
 
+mod digests;
 mod fields;
+mod file;
 mod syntax;
+
+pub use file::Validator;
 
 use crate::defect::{Class, Defect};
 use crate::warc::header::Header;
@@ -19,12 +24,14 @@ pub enum Rule {
     Mandatory,
     /// A field is there that must not be.
     Forbidden,
-    /// A field is there more than once.
+    /// A field is there more than once, or an identifier names more than one record.
     Repeated,
     /// A header, or a value, that is not written as it should be.
     Syntax,
     /// The block is not as long as the header says, or does not end as it should.
     Length,
+    /// A digest that is not the one of what it stands beside.
+    Digest,
     /// Segments that are not numbered or named as they should be.
     Segmentation,
     /// The file is cut or damaged.
@@ -42,6 +49,7 @@ impl Rule {
             Self::Repeated => "repeated",
             Self::Syntax => "syntax",
             Self::Length => "length",
+            Self::Digest => "digest",
             Self::Segmentation => "segmentation",
             Self::Damage => "damage",
             Self::Compression => "compression",
@@ -75,9 +83,42 @@ pub struct Violation {
     pub words: String,
 }
 
+/// Whose violations they are, and by which edition.
+struct Author {
+    edition: Edition,
+    offset: u64,
+    record: Option<String>,
+}
+
+impl Author {
+    fn new(edition: Edition, header: &Header, offset: u64) -> Self {
+        Self {
+            edition,
+            offset,
+            record: header.text_of("WARC-Record-ID").map(|id| shown(&id)),
+        }
+    }
+
+    fn violation(&self, rule: Rule, severity: Severity, clause: &str, words: String) -> Violation {
+        Violation {
+            rule,
+            severity,
+            offset: self.offset,
+            record: self.record.clone(),
+            clause: format!("ISO 28500:{}, {clause}", self.edition.year()),
+            words,
+        }
+    }
+}
+
+/// As much of a text as a person reads.
+fn shown(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
 /// Collects what is wrong with one record.
 struct Check<'a> {
-    edition: Edition,
+    author: Author,
     kind: Kind,
     header: &'a Header,
     end: &'a End,
@@ -86,22 +127,17 @@ struct Check<'a> {
 
 /// What is wrong with a record: its type, version and header, and what its end has shown.
 pub fn validate(kind: Kind, version: Version, header: &Header, end: &End) -> Vec<Violation> {
-    let edition = match version {
-        Version::Arc1 | Version::Arc2 => return Vec::new(),
-        Version::Warc0_17 | Version::Warc0_18 | Version::Warc1_0 => Edition::First,
-        Version::Warc1_1 | Version::Unknown => Edition::Second,
+    let Some(edition) = Edition::of(version) else {
+        return end.defects.iter().filter_map(of_arc).collect();
     };
     let mut check = Check {
-        edition,
+        author: Author::new(edition, header, end.offset),
         kind,
         header,
         end,
         found: Vec::new(),
     };
-    if version == Version::Unknown {
-        let line = String::from_utf8_lossy(header.first_line()).into_owned();
-        check.error(Rule::Syntax, "4", format!("unknown version {line:?}"));
-    }
+    check.version(version);
     check.header_syntax();
     for rules in FIELDS {
         check.field(rules);
@@ -110,6 +146,22 @@ pub fn validate(kind: Kind, version: Version, header: &Header, end: &End) -> Vec
     check.revisit();
     check.block();
     check.found
+}
+
+/// A length in an ARC file that does not fit.
+fn of_arc(defect: &Defect) -> Option<Violation> {
+    let is_length = matches!(
+        defect.class,
+        Class::WrongLength | Class::BadLength | Class::MissingLength
+    );
+    is_length.then(|| Violation {
+        rule: Rule::Length,
+        severity: Severity::Error,
+        offset: defect.offset,
+        record: defect.record.clone(),
+        clause: "ARC, URL record".into(),
+        words: defect.words.clone(),
+    })
 }
 
 /// A defect that reading has met, as a violation of the standard; nothing for what the standard allows, and for what
@@ -151,22 +203,23 @@ pub fn of_defect(defect: &Defect) -> Option<Violation> {
 
 impl Check<'_> {
     fn add(&mut self, rule: Rule, severity: Severity, clause: &str, words: String) {
-        let year = match self.edition {
-            Edition::First => 2009,
-            Edition::Second => 2017,
-        };
-        self.found.push(Violation {
-            rule,
-            severity,
-            offset: self.end.offset,
-            record: self.header.text_of("WARC-Record-ID").map(String::from),
-            clause: format!("ISO 28500:{year}, {clause}"),
-            words,
-        });
+        let violation = self.author.violation(rule, severity, clause, words);
+        self.found.push(violation);
     }
 
     fn error(&mut self, rule: Rule, clause: &str, words: String) {
         self.add(rule, Severity::Error, clause, words);
+    }
+
+    fn version(&mut self, version: Version) {
+        let line = self.header.first_line();
+        let text = shown(&String::from_utf8_lossy(line));
+        if version == Version::Unknown {
+            self.error(Rule::Syntax, "4", format!("unknown version {text:?}"));
+        } else if line.trim_ascii_end() != line {
+            let words = format!("something follows the version: {text:?}");
+            self.error(Rule::Syntax, "4", words);
+        }
     }
 
     fn header_syntax(&mut self) {
@@ -179,20 +232,23 @@ impl Check<'_> {
             let words = format!("{} header lines end without CR", irregular.bare_line_ends);
             self.error(Rule::Syntax, "4", words);
         }
-        let wrong: Vec<String> = self
+        let mut wrong = self
             .header
             .fields()
-            .filter(|field| !syntax::is_token(field.name) || !syntax::is_text(&field.value()))
-            .map(|field| String::from_utf8_lossy(field.name).into_owned())
-            .collect();
-        for name in wrong {
-            let words = format!("{name:?} is no name of a field, or its value is no UTF-8 text");
+            .filter(|field| !syntax::is_token(field.name) || !syntax::is_text(&field.value()));
+        if let Some(first) = wrong.next() {
+            let name = shown(&String::from_utf8_lossy(first.name));
+            let words = format!(
+                "{name:?} is no name of a field, or its value is no UTF-8 text{}",
+                more(wrong.count())
+            );
             self.error(Rule::Syntax, "4", words);
         }
     }
 
     fn field(&mut self, rules: &Rules) {
-        let clause = match self.edition {
+        let edition = self.author.edition;
+        let clause = match edition {
             Edition::First => match rules.clauses.0 {
                 Some(clause) => clause,
                 // A field that this edition does not know is ignored.
@@ -218,18 +274,19 @@ impl Check<'_> {
             let words = format!("{name} is there {} times", values.len());
             self.error(Rule::Repeated, "5.1", words);
         }
-        let is_second = self.edition == Edition::Second;
-        for value in values {
-            if let Err(words) = rules.form.check(&value, is_second) {
-                let shown =
-                    String::from_utf8_lossy(value.get(..200).unwrap_or(&value)).into_owned();
-                self.error(Rule::Syntax, clause, format!("{name}: {words}: {shown:?}"));
-            }
+        let is_second = edition == Edition::Second;
+        let mut wrong = values
+            .iter()
+            .filter_map(|value| Some((value, rules.form.check(value, is_second).err()?)));
+        if let Some((value, words)) = wrong.next() {
+            let value = shown(&String::from_utf8_lossy(value));
+            let words = format!("{name}: {words}: {value:?}{}", more(wrong.count()));
+            self.error(Rule::Syntax, clause, words);
         }
     }
 
     fn segmentation(&mut self) {
-        let clause = match self.edition {
+        let clause = match self.author.edition {
             Edition::First => "5.18",
             Edition::Second => "5.20",
         };
@@ -287,5 +344,13 @@ impl Check<'_> {
             let words = "a record with a block should have Content-Type".into();
             self.add(Rule::Mandatory, Severity::Warning, "5.6", words);
         }
+    }
+}
+
+/// How often else the same is wrong in one header: said once, for a header can be all of it.
+fn more(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", and {count} more like it"),
     }
 }

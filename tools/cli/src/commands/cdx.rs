@@ -92,15 +92,21 @@ impl Cdx {
         let format = self.format.format();
         let temporary = self.temporary.clone().unwrap_or_else(std::env::temp_dir);
         let memory = usize::try_from(self.memory.bytes()).unwrap_or(usize::MAX);
+        // Before anything is read: a name that is taken is said at once.
+        let file = if to_stdout(&self.output, &context.output)? {
+            None
+        } else {
+            Some(Partial::create(&self.output, self.force)?)
+        };
         let sorter = Mutex::new(Sorter::new(&temporary, memory));
         let exits = self.index(&format, &sorter)?;
         let sorter = sorter.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if to_stdout(&self.output, &context.output)? {
-            write(sorter, &format, &mut context.output.writer())?;
-        } else {
-            let file = Partial::create(&self.output, self.force)?;
-            write(sorter, &format, &mut io::BufWriter::new(file.writer()?))?;
-            file.keep()?;
+        match file {
+            None => write(sorter, &format, &mut context.output.writer())?,
+            Some(file) => {
+                write(sorter, &format, &mut io::BufWriter::new(file.writer()?))?;
+                file.keep()?;
+            }
         }
         Ok(Exit::of_all(exits))
     }

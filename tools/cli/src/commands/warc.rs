@@ -91,9 +91,11 @@ impl Told {
         tell(&format!("{}: {what}", self.path.display()));
     }
 
+    /// Says what is wrong; the command ends with 1 if that costs content, and not for what is only written oddly.
     pub(crate) fn defects(&mut self, defects: &[Defect]) {
         for defect in defects {
-            self.say(&defect.to_string());
+            self.is_whole &= !defect.class.costs_content();
+            tell(&format!("{}: {defect}", self.path.display()));
         }
     }
 

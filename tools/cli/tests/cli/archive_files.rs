@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use archive_formats::warc::{Builder, Kind, Writer};
 
@@ -247,6 +247,76 @@ fn an_index_is_sorted_over_all_files_and_says_what_it_lacks() {
     assert!(said.out.contains("org,example)/b"), "{said:?}");
     let said = files.run(&["cdx", "none.warc.gz", "a.warc.gz"]).expect(2);
     assert_eq!(said.out.lines().count(), 2, "{said:?}");
+}
+
+#[test]
+fn records_that_share_a_member_are_said_and_do_not_fail() {
+    let files = Files::new();
+    let recompress = |from: &str, to: &str, more: &[&str]| {
+        files.run(&[&["warc", "recompress", from, "-o", to], more].concat())
+    };
+    recompress("a.warc.gz", "plain.warc", &["--plain"]).expect(0);
+    let gzip = Command::new("gzip").arg(files.at("plain.warc")).status();
+    assert!(gzip.expect("gzip").success());
+    let said = recompress("plain.warc.gz", "again.warc.gz", &[]).expect(0);
+    assert!(
+        said.err.contains("more than one record in a member"),
+        "{said:?}"
+    );
+    assert!(files.bytes("again.warc.gz") == files.bytes("a.warc.gz"));
+    for words in [&["warc", "list"][..], &["cdx"]] {
+        let said = files.run(&[words, &["plain.warc.gz"]].concat()).expect(0);
+        assert!(said.err.contains("shared"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_digest_that_is_wrong_fails_the_check() {
+    let files = Files::new();
+    let (record, block) = records().remove(2);
+    let head = record.head(5).expect("a header");
+    let head = String::from_utf8(head).expect("text");
+    let none = "WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\nWARC-Date";
+    let block = str::from_utf8(block).expect("text");
+    let text = format!("{}{block}\r\n\r\n", head.replacen("WARC-Date", none, 1));
+    files.put("digest.warc", text.as_bytes());
+    let said = files.run(&["warc", "check", "digest.warc"]).expect(1);
+    assert!(
+        said.out.contains("error: digest (ISO 28500:2017, 5.8)"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn line_ends_that_are_not_kept_are_said() {
+    let files = Files::new();
+    let plain = files.run(&["warc", "cat", "a.warc.gz"]).expect(0).out;
+    files.put(
+        "ends.warc",
+        format!("{plain}{}", "\r\n".repeat(8)).as_bytes(),
+    );
+    let said = files.run(&["warc", "cat", "ends.warc"]).expect(1);
+    assert!(
+        said.out == plain && said.err.contains("20 bytes of line ends"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_index_goes_nowhere_else_than_where_it_may() {
+    let files = Files::new();
+    files.put("taken.cdxj", b"");
+    // Said before the file that is not there is looked for.
+    let said = files
+        .run(&["cdx", "-o", "taken.cdxj", "none.warc.gz"])
+        .expect(5);
+    assert!(!said.err.contains("none.warc.gz"), "{said:?}");
+    files.put("new.cdxj.partial", b"");
+    let said = files.run(&["cdx", "-o", "new.cdxj", "a.warc.gz"]).expect(5);
+    assert!(
+        said.err.contains("another command is writing it"),
+        "{said:?}"
+    );
 }
 
 /// An index of what comes on stdin.

@@ -3,15 +3,33 @@
 //! Owns the tables of ISO 28500, clause 5. Judges nothing.
 
 use super::syntax::Form;
-use crate::warc::record::Kind;
+use crate::warc::record::{Kind, Version};
 
 /// The editions of the standard.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edition {
     /// ISO 28500:2009, and the drafts before it.
     First,
     /// ISO 28500:2017.
     Second,
+}
+
+impl Edition {
+    /// The edition that a record is held against; none for ARC.
+    pub(super) fn of(version: Version) -> Option<Self> {
+        match version {
+            Version::Arc1 | Version::Arc2 => None,
+            Version::Warc0_17 | Version::Warc0_18 | Version::Warc1_0 => Some(Self::First),
+            Version::Warc1_1 | Version::Unknown => Some(Self::Second),
+        }
+    }
+
+    pub(super) fn year(self) -> u16 {
+        match self {
+            Self::First => 2009,
+            Self::Second => 2017,
+        }
+    }
 }
 
 /// What the standard says of a field.

@@ -91,9 +91,14 @@ fn is_uri(value: &[u8]) -> bool {
     let is_written = value
         .iter()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(byte));
+    let rest = value.get(colon + 1..).unwrap_or_default();
+    let is_named = !scheme.eq_ignore_ascii_case(b"urn") || !rest.is_empty();
     let mut percent = memchr::memchr_iter(b'%', value);
     is_scheme
         && is_written
+        && is_named
+        && memchr::memchr_iter(b'#', rest).nth(1).is_none()
+        && has_brackets_in_place(rest)
         && percent.all(|at| {
             value
                 .get(at + 1..at + 3)
@@ -101,15 +106,83 @@ fn is_uri(value: &[u8]) -> bool {
         })
 }
 
-fn is_media_type(value: &[u8]) -> bool {
-    let kind = match memchr::memchr(b';', value) {
-        Some(end) => value.get(..end).unwrap_or_default().trim_ascii_end(),
-        None => value,
+/// Whether square brackets stand nowhere but around an address that is the host.
+fn has_brackets_in_place(rest: &[u8]) -> bool {
+    let is_bracket = |byte: &u8| b"[]".contains(byte);
+    let (authority, behind) = match rest.strip_prefix(b"//") {
+        Some(rest) => {
+            let end = rest.iter().position(|byte| b"/?#".contains(byte));
+            rest.split_at(end.unwrap_or(rest.len()))
+        }
+        None => (&b""[..], rest),
     };
-    memchr::memchr(b'/', kind).is_some_and(|slash| {
+    let host = match memchr::memrchr(b'@', authority) {
+        Some(at) if authority.iter().take(at).any(is_bracket) => return false,
+        Some(at) => authority.get(at + 1..).unwrap_or_default(),
+        None => authority,
+    };
+    let around = match host.strip_prefix(b"[") {
+        Some(address) => match memchr::memchr(b']', address) {
+            Some(0) | None => return false,
+            Some(end) => {
+                let (address, port) = address.split_at(end);
+                let port = port.get(1..).unwrap_or_default();
+                if address.iter().any(is_bracket) || !(port.is_empty() || port.starts_with(b":")) {
+                    return false;
+                }
+                port
+            }
+        },
+        None => host,
+    };
+    !around.iter().chain(behind).any(is_bracket)
+}
+
+fn is_media_type(value: &[u8]) -> bool {
+    let (kind, parameters) = match memchr::memchr(b';', value) {
+        Some(end) => value.split_at(end),
+        None => (value, &b""[..]),
+    };
+    let kind = kind.trim_ascii_end();
+    let is_kind = memchr::memchr(b'/', kind).is_some_and(|slash| {
         is_token(kind.get(..slash).unwrap_or_default())
             && is_token(kind.get(slash + 1..).unwrap_or_default())
-    })
+    });
+    is_kind && are_parameters(parameters)
+}
+
+/// `; attribute=value`, as often as you like; the value a word, or a text in quotes.
+fn are_parameters(mut rest: &[u8]) -> bool {
+    while let Some(parameter) = rest.strip_prefix(b";") {
+        let Some(equals) = memchr::memchr(b'=', parameter) else {
+            return false;
+        };
+        let (name, value) = parameter.split_at(equals);
+        let value = value.get(1..).unwrap_or_default().trim_ascii_start();
+        let length = if let Some(text) = value.strip_prefix(b"\"") {
+            quoted(text).map(|length| length + 1)
+        } else {
+            let end = memchr::memchr(b';', value).unwrap_or(value.len());
+            let word = value.get(..end).unwrap_or_default().trim_ascii_end();
+            is_token(word).then_some(word.len())
+        };
+        let Some(length) = length.filter(|_| is_token(name.trim_ascii())) else {
+            return false;
+        };
+        rest = value.get(length..).unwrap_or_default().trim_ascii_start();
+    }
+    rest.is_empty()
+}
+
+/// How long a text is up to and with the quote that ends it.
+fn quoted(text: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    let end = text.iter().position(|&byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })?;
+    Some(end + 1)
 }
 
 /// A time in UTC: to the second in the edition of 2009, of any precision in that of 2017.
@@ -148,6 +221,37 @@ mod tests {
             (Form::Id, "<urn:a", false, false),
             (Form::MediaType, "text/html; charset=\"a b\"", true, true),
             (Form::MediaType, "text", false, false),
+            (
+                Form::MediaType,
+                "application/http;msgtype=request",
+                true,
+                true,
+            ),
+            (
+                Form::MediaType,
+                r#"a/b ; c="d;\"e=" ;f = g ; h=i"#,
+                true,
+                true,
+            ),
+            (Form::MediaType, "text/html; =;;;\"a", false, false),
+            (Form::MediaType, "text/html; charset", false, false),
+            (Form::MediaType, "text/html; charset=", false, false),
+            (Form::MediaType, "text/html; charset=\"a", false, false),
+            (Form::MediaType, "text/html; charset=\"a\"b", false, false),
+            (Form::MediaType, "text/html; charset=a b", false, false),
+            (Form::Uri, "http://a/?b#c", true, true),
+            (Form::Uri, "http://a/#b#c", false, false),
+            (Form::Uri, "http://[::1]/", true, true),
+            (Form::Uri, "http://u:p@[2001:db8::1]:80", true, true),
+            (Form::Uri, "http://[::1", false, false),
+            (Form::Uri, "http://[]/", false, false),
+            (Form::Uri, "http://[::1]x/", false, false),
+            (Form::Uri, "http://[u]@a/", false, false),
+            (Form::Uri, "http://a/[x]", false, false),
+            (Form::Uri, "http://a/?x[]=1", false, false),
+            (Form::Uri, "dns:a", true, true),
+            (Form::Id, "<urn:>", false, false),
+            (Form::Uri, "about:", true, true),
             (Form::Digest, "sha256:00ff", true, true),
             (Form::Digest, "sha1:AB==", false, false),
             (Form::Number, "12a", false, false),

@@ -90,6 +90,13 @@ impl Cat {
         let end = read(&self.file, record.end())?;
         if whole {
             put(out, end.trailer.bytes().unwrap_or(b"\r\n\r\n"))?;
+            if end.trailer.bytes().is_none() {
+                told.say(&format!(
+                    "offset {}: the {} bytes of line ends after the record are printed as CR LF CR LF",
+                    end.offset,
+                    end.trailer.length()
+                ));
+            }
         }
         told.defects(&end.defects);
         Ok(())

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use archive_formats::warc::validate::of_defect;
-use archive_formats::warc::{Reader, Severity, Violation, validate};
+use archive_formats::warc::{Reader, Severity, Validator, Violation};
 use clap::Args;
 use serde::Serialize;
 
@@ -15,8 +15,9 @@ use crate::output::tell;
 /// Hold WARC files against the standard (ISO 28500:2009 and 2017)
 ///
 /// Says each rule that is broken, with file, offset, record and clause. The exit code is 1 if a file does not follow the
-/// standard; what the standard only advises against is a warning. ARC files are held against damage only. With --json:
-/// one JSON object for each violation, each on a line of its own.
+/// standard; what the standard only advises against is a warning. Digests of known algorithms are compared with the bytes.
+/// ARC files are held against damage and wrong lengths only. With --json: one JSON object for each violation, each on a
+/// line of its own.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc check *.warc.gz
@@ -71,26 +72,31 @@ impl<W: Write> Report<'_, W> {
     fn check(&mut self) -> Result<Exit, Failure> {
         let path = self.path;
         let mut reader = Reader::new(open(path)?);
+        let mut validator = Validator::default();
         let mut records = 0_u64;
         while let Some(record) = read(path, reader.next_record())? {
             records += 1;
-            let (kind, version) = (record.kind(), record.version());
-            let header = record.header().clone();
-            let end = read(path, record.end())?;
-            for violation in validate(kind, version, &header, &end) {
-                self.say(&violation)?;
-            }
-            for violation in end.defects.iter().filter_map(of_defect) {
+            for violation in read(path, validator.record(record))? {
                 self.say(&violation)?;
             }
         }
         for violation in reader.take_defects().iter().filter_map(of_defect) {
             self.say(&violation)?;
         }
+        for violation in validator.finish() {
+            self.say(&violation)?;
+        }
         let more = match reader.omitted_defects() {
             0 => String::new(),
             omitted => format!(", and {omitted} defects that are not listed"),
         };
+        if validator.omitted() > 0 {
+            tell(&format!(
+                "{}: {} record IDs and segments were not compared with others: there are too many",
+                path.display(),
+                validator.omitted()
+            ));
+        }
         tell(&format!(
             "{}: {records} records, {} errors, {} warnings{more}",
             path.display(),

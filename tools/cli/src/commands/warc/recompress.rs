@@ -13,7 +13,7 @@ use crate::save::{Partial, to_stdout};
 /// Write an archive file anew, with one gzip member for each record
 ///
 /// Every record stays as it is, byte for byte, once it is decompressed; the same input gives the same output. A file in
-/// which anything is damaged is refused, and nothing is written.
+/// which anything is damaged is refused, and nothing is written; what is only written oddly is said, and stays so.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc recompress whole-file.warc.gz -o records.warc.gz

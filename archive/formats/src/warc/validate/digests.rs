@@ -1,0 +1,134 @@
+//! The digests of a record, held against its bytes.
+//!
+//! Owns which digests can be judged: those of an algorithm that is known, of the block in every record, of the payload
+//! where the standard says what it is and it lies in this record alone. Says nothing of what a revisit or a segment refers
+//! to. Reads a block once, in pieces.
+
+use std::io::{self, Read};
+
+use super::{Author, Rule, Severity, Violation};
+use crate::digest::{Digest, Hashers, InvalidDigest, Value};
+use crate::http::{MediaType, Tee, Verdict, check_payload};
+use crate::warc::header::Header;
+use crate::warc::reader::Record;
+use crate::warc::record::Kind;
+
+/// The longest head of an HTTP message that is read. What lies behind a longer one is not judged.
+const HEAD_LIMIT: usize = 1 << 20;
+
+/// A field with a digest, and its clause in both editions.
+const BLOCK: (&str, &str) = ("WARC-Block-Digest", "5.8");
+const PAYLOAD: (&str, &str) = ("WARC-Payload-Digest", "5.9");
+
+/// A digest that is wrong.
+pub(super) struct Wrong {
+    clause: &'static str,
+    words: String,
+}
+
+impl Wrong {
+    fn new((name, clause): (&str, &'static str), words: &str) -> Self {
+        Self {
+            clause,
+            words: format!("{name}: {words}"),
+        }
+    }
+
+    pub(super) fn by(self, author: &Author) -> Violation {
+        author.violation(Rule::Digest, Severity::Error, self.clause, self.words)
+    }
+}
+
+/// What the payload of a record is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Payload {
+    /// The body of an HTTP message.
+    Body,
+    /// All of the block.
+    Block,
+}
+
+/// Reads the block to its end if a digest can be judged, and says which are wrong.
+pub(super) fn read<R: Read>(record: &mut Record<'_, R>, header: &Header) -> io::Result<Vec<Wrong>> {
+    let mut wrong = Vec::new();
+    let block = said(header, BLOCK, &mut wrong);
+    let payload = payload(record.kind(), header)
+        .and_then(|payload| Some((payload, said(header, PAYLOAD, &mut wrong)?)));
+    let (body, whole) = match payload {
+        Some((Payload::Body, digest)) => (Some(digest), None),
+        Some((Payload::Block, digest)) => (None, Some(digest)),
+        None => (None, None),
+    };
+    let of_block = [(BLOCK, block), (PAYLOAD, whole)];
+    let algorithms = of_block
+        .iter()
+        .filter_map(|(_, said)| said.as_ref()?.algorithm());
+    let mut block = Tee {
+        input: record,
+        hashers: Hashers::new(algorithms),
+    };
+    if let Some(digest) = &body
+        && let Verdict::Differs { stored, entity } = check_payload(&mut block, digest, HEAD_LIMIT)?
+    {
+        let found = match entity {
+            Some(entity) if entity != stored => format!("{entity}, or with its chunks {stored}"),
+            Some(_) | None => stored.to_string(),
+        };
+        wrong.push(differs(PAYLOAD, digest, &found));
+    }
+    io::copy(&mut block, &mut io::sink())?;
+    let found = block.hashers.finish();
+    for (field, said) in of_block {
+        let is =
+            |value: &&Value| said.as_ref().and_then(Digest::algorithm) == Some(value.algorithm());
+        if let (Some(said), Some(found)) = (&said, found.iter().find(is))
+            && said.value() != Some(found)
+        {
+            wrong.push(differs(field, said, &found.to_string()));
+        }
+    }
+    Ok(wrong)
+}
+
+fn differs(field: (&str, &'static str), said: &Digest, found: &str) -> Wrong {
+    let said = said.value().map(Value::to_string).unwrap_or_default();
+    let words = format!("the header says {said}, the bytes have {found}");
+    Wrong::new(field, &words)
+}
+
+/// What a field says, if it can be judged.
+fn said(header: &Header, field: (&str, &'static str), wrong: &mut Vec<Wrong>) -> Option<Digest> {
+    match header.text_of(field.0)?.parse::<Digest>() {
+        Ok(digest) => digest.value().is_some().then_some(digest),
+        // No digest of this algorithm is written so.
+        Err(error @ InvalidDigest::Value(_)) => {
+            wrong.push(Wrong::new(field, &error.to_string()));
+            None
+        }
+        Err(InvalidDigest::NoAlgorithm | InvalidDigest::NoValue) => None,
+    }
+}
+
+/// What the payload of a record is, where it is defined and all of it lies in its block.
+fn payload(kind: Kind, header: &Header) -> Option<Payload> {
+    let is_there = |name| header.get(name).is_some();
+    if is_there("WARC-Segment-Number") {
+        return None;
+    }
+    match kind {
+        Kind::Resource | Kind::Conversion => Some(Payload::Block),
+        Kind::Response | Kind::Request => {
+            let media = header.get("Content-Type");
+            let media = media.and_then(|value| MediaType::read(&value));
+            // Where chunks are cut, nobody knows which of them a digest is of.
+            let is_message = media.is_some_and(|media| media.essence == "application/http");
+            (is_message && !is_there("WARC-Truncated")).then_some(Payload::Body)
+        }
+        Kind::Warcinfo
+        | Kind::Metadata
+        | Kind::Revisit
+        | Kind::Continuation
+        | Kind::ArcHeader
+        | Kind::Unknown => None,
+    }
+}

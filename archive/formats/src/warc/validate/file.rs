@@ -1,0 +1,179 @@
+//! The records of one file held against the standard, one after the other.
+//!
+//! Owns what only several records show: identifiers that name two of them, segments that do not fit together. Memory is
+//! bounded: what there is no room for is not compared, and counted. Knows nothing of other files, in which further segments
+//! may lie.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use super::fields::Edition;
+use super::{Author, Rule, Severity, Violation, digests, of_defect, shown, validate};
+use crate::digest::{Algorithm, digest};
+use crate::warc::header::Header;
+use crate::warc::reader::{ReadError, Record};
+use crate::warc::record::{End, Kind};
+use crate::warc::segments::{Fault, SegmentError, Segments};
+
+/// How many identifiers are kept: of each, 16 bytes of its hash.
+const MOST_IDS: usize = 1 << 20;
+
+/// How many bytes of segments are kept.
+const ROOM: usize = 64 << 20;
+
+/// What is kept of a segment besides the name of its series, at most.
+const SEGMENT: usize = 256;
+
+/// Holds the records of a file against the standard.
+#[derive(Debug)]
+pub struct Validator {
+    ids: BTreeSet<u128>,
+    segments: Segments<(Edition, u64)>,
+    room: usize,
+    omitted: u64,
+}
+
+impl Default for Validator {
+    fn default() -> Self {
+        Self {
+            ids: BTreeSet::new(),
+            segments: Segments::default(),
+            room: ROOM,
+            omitted: 0,
+        }
+    }
+}
+
+impl Validator {
+    /// Reads a record to its end, and says what is wrong with it and with the bytes before it.
+    pub fn record<R: Read>(
+        &mut self,
+        mut record: Record<'_, R>,
+    ) -> Result<Vec<Violation>, ReadError> {
+        let (kind, version) = (record.kind(), record.version());
+        let header = record.header().clone();
+        let edition = Edition::of(version);
+        let digests = match edition {
+            Some(_) => digests::read(&mut record, &header)?,
+            None => Vec::new(),
+        };
+        let end = record.end()?;
+        let mut found = validate(kind, version, &header, &end);
+        if let Some(edition) = edition {
+            let author = Author::new(edition, &header, end.offset);
+            // What is cut or damaged has other bytes, and is told as that.
+            if end.complete {
+                found.extend(digests.into_iter().map(|wrong| wrong.by(&author)));
+            }
+            found.extend(self.id(&header, &author));
+            found.extend(self.segment(kind, &header, &end, &author));
+        }
+        found.extend(end.defects.iter().filter_map(of_defect));
+        Ok(found)
+    }
+
+    /// What all records together have shown.
+    pub fn finish(&self) -> Vec<Violation> {
+        let faults = self.segments.faults();
+        faults
+            .map(|(origin, &(edition, offset), fault)| {
+                let author = Author {
+                    edition,
+                    offset,
+                    record: Some(shown(origin)),
+                };
+                of_fault(&author, fault)
+            })
+            .collect()
+    }
+
+    /// How many identifiers and segments were not compared, for want of room.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    fn id(&mut self, header: &Header, author: &Author) -> Option<Violation> {
+        let id = header.uri("WARC-Record-ID").filter(|id| !id.is_empty())?;
+        let hash = digest(Algorithm::Blake3, id.as_bytes());
+        let key = u128::from_le_bytes(*hash.as_bytes().first_chunk()?);
+        if self.ids.contains(&key) {
+            let words = "a record before has the same WARC-Record-ID".into();
+            return Some(author.violation(Rule::Repeated, Severity::Error, "5.2", words));
+        }
+        if self.ids.len() < MOST_IDS {
+            self.ids.insert(key);
+        } else {
+            self.omitted += 1;
+        }
+        None
+    }
+
+    fn segment(
+        &mut self,
+        kind: Kind,
+        header: &Header,
+        end: &End,
+        author: &Author,
+    ) -> Option<Violation> {
+        header.get("WARC-Segment-Number")?;
+        let name = if kind == Kind::Continuation {
+            "WARC-Segment-Origin-ID"
+        } else {
+            "WARC-Record-ID"
+        };
+        let series = header.uri(name);
+        let size = SEGMENT + series.map_or(0, |series| series.len());
+        let Some(room) = self.room.checked_sub(size) else {
+            self.omitted += 1;
+            return None;
+        };
+        self.room = room;
+        let place = (author.edition, end.offset);
+        match self.segments.add(kind, header, end.block_length, place) {
+            Err(SegmentError::Twice { number, .. }) => {
+                let words = format!("segment {number} of the same record is there twice");
+                let clause = clause(author.edition, "5.18", "5.20");
+                Some(author.violation(Rule::Segmentation, Severity::Error, clause, words))
+            }
+            // Fields that it lacks are told by their own rules.
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+fn clause(edition: Edition, first: &'static str, second: &'static str) -> &'static str {
+    match edition {
+        Edition::First => first,
+        Edition::Second => second,
+    }
+}
+
+/// A series that does not fit together. A gap is no error, for what is missing may lie in another file.
+fn of_fault(author: &Author, fault: Fault) -> Violation {
+    let number = clause(author.edition, "5.18", "5.20");
+    let total = clause(author.edition, "5.20", "5.22");
+    let (severity, clause, words) = match fault {
+        Fault::Gap { from, to, more } => {
+            let more = match more {
+                0 => String::new(),
+                more => format!(", and {more} more gaps"),
+            };
+            let words =
+                format!("segments {from} to {to} of this record are not in this file{more}");
+            (Severity::Warning, number, words)
+        }
+        Fault::AfterLast { number, last } => {
+            let words = format!(
+                "segment {last} has WARC-Segment-Total-Length and is not the last one: {number} follows"
+            );
+            (Severity::Error, total, words)
+        }
+        Fault::Length { announced, found } => {
+            let words = format!(
+                "WARC-Segment-Total-Length is {announced}, the segments in this file have {found} bytes"
+            );
+            (Severity::Error, total, words)
+        }
+    };
+    author.violation(Rule::Segmentation, severity, clause, words)
+}
