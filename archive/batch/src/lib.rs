@@ -40,7 +40,8 @@
 //! let done = run_file(plan.as_ref(), &file, &mut Memory(bytes), &mut output, &control)?;
 //! assert!(done.failures.is_empty());
 //!
-//! reduce(plan.reduce(), &mut output.as_slice(), &mut result, &std::env::temp_dir(), &control)?;
+//! let scratch = std::env::temp_dir();
+//! reduce(plan.reduce(), &mut output.as_slice(), &mut result, &scratch, &control, |_bytes| Ok(()))?;
 //! assert_eq!(result, b"text/plain\t1\t5\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -27,28 +27,30 @@ const PIECE: usize = 256 * 1024;
 /// About how much memory the sorting takes.
 const MEMORY: usize = 64 << 20;
 
-/// Makes the result of a built-in job. Sorts on disk under `scratch`, in bounded memory.
+/// Makes the result of a built-in job. Sorts on disk under `scratch`, in bounded memory; `room` is asked before anything
+/// is written there, whether so many bytes may lie there in all.
 pub fn reduce(
     kind: Reduce,
     input: &mut dyn Read,
     out: &mut dyn Sink,
     scratch: &Path,
     control: &Control,
+    room: impl Fn(u64) -> io::Result<()> + Send + 'static,
 ) -> Result<(), JobError> {
-    reduce_within(kind, input, out, scratch, control, MEMORY)
+    let sorter = Sorter::new(scratch, MEMORY).within(room);
+    reduce_within(kind, input, out, sorter, control, MEMORY)
 }
 
 fn reduce_within(
     kind: Reduce,
     input: &mut dyn Read,
     out: &mut dyn Sink,
-    scratch: &Path,
+    sorter: Sorter,
     control: &Control,
     memory: usize,
 ) -> Result<(), JobError> {
     let asked = control.clone();
-    let sorter =
-        Sorter::new(scratch, memory).checking(move || asked.check().map_err(io::Error::other));
+    let sorter = sorter.checking(move || asked.check().map_err(io::Error::other));
     let mut written = Written {
         out,
         control,

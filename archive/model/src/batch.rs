@@ -94,7 +94,8 @@ pub struct JobSpec {
 /// Why something of a file is not in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// Bytes of the file are not what was admitted, or cannot be read. They were not shown to the job.
+    /// Bytes of the file are not what was admitted, or cannot be read: they were not shown to the job. Or a node read
+    /// another file under its name than the archive has: the job was shown that one.
     Damaged,
     /// The file is no archive file, or a record in it is broken.
     Format,

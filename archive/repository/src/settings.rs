@@ -154,7 +154,7 @@ impl Default for DrainSettings {
 pub struct BatchSettings {
     /// How many jobs run at once over one replica; at least 1.
     pub running: u32,
-    /// How many jobs may wait for their turn, in all.
+    /// How many jobs may wait for their turn, in all; of one person at most half as many.
     pub waiting: u32,
     /// How long what a job left is kept after its end.
     pub keep: Period,

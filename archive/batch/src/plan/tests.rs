@@ -70,6 +70,7 @@ fn run(
         &mut result,
         scratch.path(),
         &control,
+        |_bytes| Ok(()),
     )
     .unwrap();
     (result, failures)

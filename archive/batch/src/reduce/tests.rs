@@ -21,12 +21,17 @@ fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Ve
         kind,
         &mut Drip(input, piece),
         &mut out,
-        scratch.path(),
+        Sorter::new(scratch.path(), memory),
         &Control::default(),
         memory,
     );
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     result.map(|()| out).map_err(|error| error.to_string())
+}
+
+/// There is room for anything.
+fn free(_bytes: u64) -> io::Result<()> {
+    Ok(())
 }
 
 fn check(kind: Reduce, input: &[u8], expected: &[u8]) {
@@ -204,9 +209,23 @@ fn an_input_or_a_sink_that_fails_is_told() {
         Reduce::Sum,
     ] {
         let control = Control::default();
-        let error = reduce(kind, &mut Broken, &mut Vec::new(), scratch.path(), &control);
+        let error = reduce(
+            kind,
+            &mut Broken,
+            &mut Vec::new(),
+            scratch.path(),
+            &control,
+            free,
+        );
         assert!(error.unwrap_err().to_string().contains("the disk is gone"));
-        let error = reduce(kind, &mut &b"a\t1"[..], &mut Full, scratch.path(), &control);
+        let error = reduce(
+            kind,
+            &mut &b"a\t1"[..],
+            &mut Full,
+            scratch.path(),
+            &control,
+            free,
+        );
         assert!(
             matches!(error, Err(JobError::Stopped(Stop::Output))),
             "{kind}"
@@ -218,6 +237,7 @@ fn an_input_or_a_sink_that_fails_is_told() {
         &mut Vec::new(),
         scratch.path(),
         &Control::default(),
+        free,
     );
     assert!(matches!(error, Err(JobError::Failed(_))));
 }

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+#[cfg(test)]
+mod tests;
+
 /// So many runs are merged at once: each takes a file and a buffer.
 const FAN_IN: usize = 64;
 
@@ -49,6 +52,15 @@ impl fmt::Debug for Check {
     }
 }
 
+/// Asked before anything is written to disk, whether so many bytes may lie there.
+struct Room(Box<dyn Fn(u64) -> io::Result<()> + Send>);
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Room")
+    }
+}
+
 /// Sorts lines bytewise.
 #[derive(Debug)]
 pub struct Sorter {
@@ -56,6 +68,7 @@ pub struct Sorter {
     memory: usize,
     unique: bool,
     check: Option<Check>,
+    room: Option<Room>,
     text: Vec<u8>,
     lines: Vec<(usize, usize)>,
     /// Runs by how often they were merged: each level holds fewer than [`FAN_IN`].
@@ -70,6 +83,7 @@ impl Sorter {
             memory,
             unique: false,
             check: None,
+            room: None,
             text: Vec::new(),
             lines: Vec::new(),
             levels: Vec::new(),
@@ -87,6 +101,14 @@ impl Sorter {
     #[must_use]
     pub fn checking(mut self, check: impl Fn() -> io::Result<()> + Send + 'static) -> Self {
         self.check = Some(Check(Box::new(check)));
+        self
+    }
+
+    /// Asks before each temporary file how many bytes all of them may have together, at most; an error ends the sorting
+    /// with that error.
+    #[must_use]
+    pub fn within(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
+        self.room = Some(Room(Box::new(room)));
         self
     }
 
@@ -140,7 +162,8 @@ impl Sorter {
             return Ok(());
         }
         self.sort();
-        let mut file = self.temporary()?;
+        let ends = self.text.len().saturating_add(self.lines.len());
+        let mut file = self.temporary(u64::try_from(ends).unwrap_or(u64::MAX))?;
         let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
         let mut out = Lines::new(&mut buffered, self.unique, self.check.as_ref());
         for line in self.sorted() {
@@ -167,8 +190,10 @@ impl Sorter {
             if runs.len() < FAN_IN {
                 return Ok(());
             }
-            let full = std::mem::take(runs);
-            let mut file = self.temporary()?;
+            let merged = size(runs).map_err(|source| self.failed(source))?;
+            let mut file = self.temporary(merged)?;
+            let full = self.levels.get_mut(level).map(std::mem::take);
+            let full = full.unwrap_or_default();
             let mut buffered = BufWriter::with_capacity(BUFFER, &mut file);
             merge(full, &mut buffered, self.unique, self.check.as_ref())
                 .map_err(|e| e.placed(&self.directory))?;
@@ -179,7 +204,18 @@ impl Sorter {
         }
     }
 
-    fn temporary(&self) -> Result<File, SortError> {
+    /// How many bytes the temporary files have.
+    fn held(&self) -> io::Result<u64> {
+        let mut levels = self.levels.iter();
+        levels.try_fold(0_u64, |sum, runs| Ok(sum.saturating_add(size(runs)?)))
+    }
+
+    /// A file for so many bytes more, at most.
+    fn temporary(&self, bytes: u64) -> Result<File, SortError> {
+        if let Some(room) = &self.room {
+            let held = self.held().map_err(|source| self.failed(source))?;
+            (room.0)(held.saturating_add(bytes)).map_err(|source| self.failed(source))?;
+        }
         tempfile::tempfile_in(&self.directory).map_err(|source| self.failed(source))
     }
 
@@ -189,6 +225,14 @@ impl Sorter {
             source,
         }
     }
+}
+
+/// How many bytes runs have together.
+fn size(runs: &[File]) -> io::Result<u64> {
+    let mut runs = runs.iter();
+    runs.try_fold(0_u64, |sum, run| {
+        Ok(sum.saturating_add(run.metadata()?.len()))
+    })
 }
 
 /// Writes lines, and leaves out repeated ones where asked to.
@@ -298,133 +342,4 @@ fn next(input: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<bool> {
         ));
     }
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A deterministic stream of numbers.
-    fn random(seed: &mut u32) -> usize {
-        *seed ^= *seed << 13;
-        *seed ^= *seed >> 17;
-        *seed ^= *seed << 5;
-        usize::try_from(*seed).unwrap()
-    }
-
-    fn sorted(lines: &[Vec<u8>], memory: usize, unique: bool) -> Vec<u8> {
-        let directory = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(directory.path(), memory);
-        if unique {
-            sorter = sorter.unique();
-        }
-        for line in lines {
-            sorter.push(line).unwrap();
-        }
-        let mut out = Vec::new();
-        let count = sorter.finish(&mut out).unwrap();
-        assert_eq!(count, memchr::memchr_iter(b'\n', &out).count() as u64);
-        assert_eq!(
-            std::fs::read_dir(directory.path()).unwrap().count(),
-            0,
-            "nothing is left behind"
-        );
-        out
-    }
-
-    #[test]
-    fn any_memory_gives_the_order_of_bytes() {
-        let mut seed = 7;
-        let mut lines: Vec<Vec<u8>> = (0..5000)
-            .map(|_| {
-                let length = random(&mut seed) % 20;
-                (0..length)
-                    .map(|_| b"ab)\xff \x00"[random(&mut seed) % 6])
-                    .collect()
-            })
-            .collect();
-        let input = lines.clone();
-        lines.sort();
-        let mut expected: Vec<u8> = lines
-            .iter()
-            .flat_map(|l| [l.as_slice(), b"\n"].concat())
-            .collect();
-        for memory in [0, 1, 100, 1000, 10_000, usize::MAX] {
-            assert!(sorted(&input, memory, false) == expected, "{memory}");
-        }
-        lines.dedup();
-        expected = lines
-            .iter()
-            .flat_map(|l| [l.as_slice(), b"\n"].concat())
-            .collect();
-        for memory in [0, 100, 1000, usize::MAX] {
-            assert!(sorted(&input, memory, true) == expected, "{memory}");
-        }
-    }
-
-    #[test]
-    fn nothing_and_one_line() {
-        assert_eq!(sorted(&[], 10, true), b"");
-        assert_eq!(sorted(&[vec![]], 10, true), b"\n");
-        assert_eq!(sorted(&[vec![b'x'; 100_000]], 10, false).len(), 100_001);
-    }
-
-    #[test]
-    fn a_line_end_within_a_line_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(directory.path(), 10);
-        assert!(matches!(
-            sorter.push(b"a\nb"),
-            Err(SortError::LineEnd { at: 1 })
-        ));
-    }
-
-    #[test]
-    fn a_directory_that_is_not_there_is_named() {
-        let mut sorter = Sorter::new(Path::new("/nowhere/at/all"), 0);
-        sorter.push(b"a").unwrap();
-        let error = sorter.push(b"b").unwrap_err();
-        assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
-    }
-
-    #[test]
-    fn whoever_is_asked_ends_the_sorting() {
-        let directory = tempfile::tempdir().unwrap();
-        for memory in [0, 1000] {
-            let refuse = || Err(io::Error::other("enough"));
-            let mut sorter = Sorter::new(directory.path(), memory).checking(refuse);
-            sorter.push(b"a").unwrap();
-            let error = match sorter.push(b"b") {
-                Ok(()) => sorter.finish(&mut Vec::new()).unwrap_err(),
-                Err(error) => error,
-            };
-            assert!(error.to_string().contains("enough"), "{error}");
-        }
-    }
-
-    struct Full;
-
-    impl Write for Full {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::StorageFull.into())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_full_output_is_told() {
-        for memory in [0, 1000] {
-            let directory = tempfile::tempdir().unwrap();
-            let mut sorter = Sorter::new(directory.path(), memory);
-            sorter.push(b"a").unwrap();
-            sorter.push(b"b").unwrap();
-            assert!(matches!(
-                sorter.finish(&mut Full),
-                Err(SortError::Output(_))
-            ));
-        }
-    }
 }

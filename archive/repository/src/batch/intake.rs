@@ -6,7 +6,7 @@
 mod tests;
 
 use archive_model::batch::MOST_FAILURES;
-use archive_model::{FileName, FileOutcome};
+use archive_model::{FailureKind, FileName, FileOutcome};
 use regex::Regex;
 
 /// The longest reason of a failure, in characters.
@@ -50,6 +50,12 @@ pub(crate) enum Lie {
     AfterEnd,
     #[error("it has written more than the {0} bytes of output that it may")]
     TooMuch(u64),
+}
+
+/// Whether no node has read the file, and that is all that is known of it.
+pub(crate) fn is_unread(outcome: &FileOutcome) -> bool {
+    let mut kinds = outcome.failures.iter().map(|failure| failure.kind);
+    !outcome.failures.is_empty() && kinds.all(|kind| kind == FailureKind::Unread)
 }
 
 impl Intake {
@@ -109,6 +115,10 @@ impl Intake {
             || (outcome.failures.is_empty() && outcome.more_failures > 0)
         {
             return Err(Lie::Failures(name.clone()));
+        }
+        if is_unread(outcome) {
+            // What came of it is not kept.
+            self.output = self.output.saturating_sub(self.pending);
         }
         self.after = Some(name.clone());
         self.pending = 0;

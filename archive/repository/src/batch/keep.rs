@@ -138,6 +138,19 @@ fn sweep(jobs: &Jobs, batch: &Path, submitting: &Submitting) -> Result<(), OpenE
     Ok(())
 }
 
+/// Forgets a job that is kept no longer, and removes what it left. One whose id comes in just now is left to the next
+/// round.
+fn expire(jobs: &Jobs, batch: &Path, submitting: &Submitting, row: &Row) -> Result<(), OpenError> {
+    // Until all is gone, nobody submits under its id.
+    let Ok(_claim) = submitting.claim(&row.id) else {
+        return Ok(());
+    };
+    // A crash between the two leaves a directory that the next sweep removes.
+    jobs.forget(row)?;
+    Folder::of(batch, &row.id).remove()?;
+    Ok(())
+}
+
 /// The worker that removes what is over, and shows how many jobs there are.
 #[derive(Debug)]
 pub(crate) struct Keeping(pub(crate) Batches);
@@ -165,13 +178,40 @@ impl Batches {
             }
         }
         for row in over {
-            // A crash between the two leaves a directory that the next sweep removes.
-            runner.jobs.forget(&row)?;
-            runner.folder(&row).remove()?;
+            expire(&runner.jobs, &runner.batch, &self.submitting, &row)?;
         }
         sweep(&runner.jobs, &runner.batch, &self.submitting)?;
         runner.meters.show(&phases);
         runner.space.measure()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::table::tests::{World, row};
+
+    #[test]
+    fn a_job_is_removed_only_while_nobody_submits_under_its_id() {
+        let world = World::new();
+        let (_, jobs) = world.open();
+        let batch = tempfile::tempdir().unwrap();
+        let row = row("j", "researcher/anna");
+        jobs.submit(row.clone(), 1).unwrap();
+        let folder = Folder::of(batch.path(), &row.id);
+        folder.make().unwrap();
+        let submitting = Submitting::default();
+        let is_there = || {
+            let names = directory::names(batch.path()).unwrap();
+            (jobs.get(&row.id).unwrap().is_some(), !names.is_empty())
+        };
+        let claim = submitting.claim(&row.id).unwrap();
+        expire(&jobs, batch.path(), &submitting, &row).unwrap();
+        assert_eq!(is_there(), (true, true));
+        drop(claim);
+        expire(&jobs, batch.path(), &submitting, &row).unwrap();
+        assert_eq!(is_there(), (false, false));
+        assert!(submitting.claim(&row.id).is_ok(), "it is free again");
     }
 }

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::folder::{Files, Folder};
-use super::intake::Intake;
+use super::intake::{Intake, is_unread};
 use super::life::{Event, Gap, Step};
 use super::lines;
 use super::meters::Meters;
@@ -60,6 +60,8 @@ pub(crate) struct Keeper {
     intake: Intake,
     /// At the end of the last file that is done.
     mark: Mark,
+    /// Files up to there that no node has read.
+    unread: u64,
     /// Whether the row knows the mark.
     is_noted: bool,
     noted: Instant,
@@ -108,6 +110,7 @@ impl Keeper {
             intake: Intake::new(mark.after.clone(), matching, mark.output, most),
             is_noted: mark == row.mark,
             mark,
+            unread: row.life.unread,
             noted: clock.instant(),
             unnoted: 0,
             clock,
@@ -171,7 +174,15 @@ impl Keeper {
 
     fn done(&mut self, outcome: &FileOutcome) -> Result<(), Stopped> {
         self.intake.done(outcome).map_err(wrong)?;
-        let (manifest, errors) = lines::file(outcome).map_err(wrong)?;
+        let (mut manifest, errors) = lines::file(outcome).map_err(wrong)?;
+        let is_unread = is_unread(outcome);
+        if is_unread {
+            // It leaves the reason, and nothing else.
+            manifest.clear();
+            if outcome.output > 0 {
+                self.files.output.cut(self.mark.output).map_err(wrong)?;
+            }
+        }
         self.space
             .take(length(&manifest).saturating_add(length(&errors)))
             .map_err(wrong)?;
@@ -181,15 +192,19 @@ impl Keeper {
         self.files.manifest.append(&manifest).map_err(wrong)?;
         let mark = &mut self.mark;
         mark.after = Some(outcome.name.clone());
-        mark.output = mark.output.saturating_add(outcome.output);
         mark.errors = mark.errors.saturating_add(length(&errors));
-        mark.manifest = mark.manifest.saturating_add(length(&manifest));
-        mark.files = mark.files.saturating_add(1);
-        mark.failed = mark.failed.saturating_add(u64::from(!errors.is_empty()));
-        mark.records = mark.records.saturating_add(outcome.records);
-        mark.bytes = mark.bytes.saturating_add(outcome.size);
-        self.meters.files.inc();
-        self.meters.bytes.inc_by(outcome.size);
+        if is_unread {
+            self.unread = self.unread.saturating_add(1);
+        } else {
+            mark.output = mark.output.saturating_add(outcome.output);
+            mark.manifest = mark.manifest.saturating_add(length(&manifest));
+            mark.files = mark.files.saturating_add(1);
+            mark.failed = mark.failed.saturating_add(u64::from(!errors.is_empty()));
+            mark.records = mark.records.saturating_add(outcome.records);
+            mark.bytes = mark.bytes.saturating_add(outcome.size);
+            self.meters.files.inc();
+            self.meters.bytes.inc_by(outcome.size);
+        }
         self.is_noted = false;
         let age = self.clock.instant().saturating_duration_since(self.noted);
         if self.unnoted >= BYTES || age >= TIME {
@@ -206,16 +221,17 @@ impl Keeper {
             return Ok(());
         }
         self.files.sync().map_err(wrong)?;
-        let mark = self.mark.clone();
-        let event = if mark.files == 0 {
+        let (mark, unread) = (self.mark.clone(), self.unread);
+        let event = if mark.after.is_none() {
             // Only the first line of the manifest.
             Event::Woke
         } else {
             Event::Progress
         };
-        let noted = self
-            .jobs
-            .happen(&self.id, event, move |row| row.mark = mark)?;
+        let noted = self.jobs.happen(&self.id, event, move |row| {
+            row.mark = mark;
+            row.life.unread = unread;
+        })?;
         self.is_noted = true;
         match noted {
             None | Some((_, Step::Stop)) => Err(Stopped::Over),

@@ -1,10 +1,13 @@
 //! The lines of a job's manifest and of its list of errors: JSON, one document a line.
 
-use archive_model::{FileFailure, FileName, FileOutcome, NodeId, Program, Root, VolumeId};
+use archive_model::{
+    FailureKind, FileFailure, FileName, FileOutcome, NodeId, Program, Root, VolumeId,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::table::Row;
+use crate::store::Content;
 
 /// The first line of a manifest: what was run, over what, for whom.
 #[derive(Debug, Serialize)]
@@ -48,7 +51,17 @@ struct FileLine<'a> {
 
 /// What is needed of a line of a manifest to compare it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct Read {
+    pub(crate) file: FileName,
+    pub(crate) root: Root,
+    pub(crate) size: u64,
+    pub(crate) node: NodeId,
+    pub(crate) failures: u64,
+}
+
+/// The same of a line of the list of errors.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Told {
     pub(crate) file: FileName,
 }
 
@@ -126,8 +139,25 @@ pub(crate) fn unread(file: &FileName, node: Option<&NodeId>) -> Result<Vec<u8>, 
         file,
         node: node.map(NodeId::as_str).unwrap_or_default(),
         offset: None,
-        kind: archive_model::FailureKind::Unread.word(),
+        kind: FailureKind::Unread.word(),
         reason: "the replica is known to have it, and no node has read it",
+    })
+}
+
+/// A file of which a node read other bytes than the archive has.
+pub(crate) fn other(read: &Read, content: &Content) -> Result<Vec<u8>, serde_json::Error> {
+    let reason = format!(
+        "the node read another file of this name, and what the job wrote of it is in the output: read was root {} of {} \
+         bytes, the archive has root {} of {} bytes; have an officer settle it (`holdfast check`, `holdfast anomalies`), \
+         and submit the job again",
+        read.root, read.size, content.root, content.size
+    );
+    line(&ErrorLine {
+        file: &read.file,
+        node: read.node.as_str(),
+        offset: None,
+        kind: FailureKind::Damaged.word(),
+        reason: &reason,
     })
 }
 

@@ -1,11 +1,16 @@
 //! The result of a built-in job, from its output: on a thread of its own, in bounded memory.
 
+use std::io;
+
 use archive_batch::{Control, JobError, Reduce, Sink, Stop};
 use archive_durable::AppendFile;
 
 use super::folder::{Folder, Name};
 use super::space::Space;
 use super::table::Row;
+
+#[cfg(test)]
+mod tests;
 
 /// Writes the result of a row's job; gives how long the file is. None: the output is the result. An error says why there
 /// is none.
@@ -26,7 +31,9 @@ pub(crate) fn reduce(
         .map_err(|error| error.to_string())?;
     let mut out = ResultFile::open(row, folder, space)?;
     let scratch = folder.scratch().map_err(|error| error.to_string())?;
-    let made = archive_batch::reduce(kind, &mut input, &mut out, &scratch, control);
+    let room = space.scratch();
+    let room = move |bytes| room.hold(bytes).map_err(io::Error::other);
+    let made = archive_batch::reduce(kind, &mut input, &mut out, &scratch, control, room);
     folder.drop_scratch().map_err(|error| error.to_string())?;
     match made {
         Ok(()) => out.finish().map(Some),

@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_durable::{DiskError, directory};
 use archive_model::JobId;
@@ -19,15 +19,31 @@ const ASK: u64 = 4 << 20;
 
 /// The bound, and what is used of it; clones are the same one.
 ///
-/// What is removed counts until it is measured again: the bound is never passed, and sometimes reached a little early.
+/// What is removed of the files counts until it is measured again: the bound is never passed, and sometimes reached a little early.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     batch: PathBuf,
     most: Option<u64>,
-    used: Arc<AtomicU64>,
+    used: Arc<Mutex<Used>>,
     reserve: u64,
     /// Bytes since the disk was asked.
     unasked: Arc<AtomicU64>,
+}
+
+/// What is used, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    /// By the files of the jobs.
+    files: u64,
+    /// By what is being sorted: nameless, so that nobody can measure it.
+    scratch: u64,
+}
+
+/// What one job sorts on disk; dropped, it is given back.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    space: Space,
+    held: Mutex<u64>,
 }
 
 /// There is no room.
@@ -63,21 +79,37 @@ impl Space {
         Ok(space)
     }
 
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Measures again.
     pub(crate) fn measure(&self) -> Result<(), DiskError> {
         if self.most.is_none() {
             return Ok(());
         }
-        let mut used = 0_u64;
+        let mut files = 0_u64;
         for id in directory::names(&self.batch)?.iter().filter_map(job) {
-            used = used.saturating_add(Folder::of(&self.batch, &id).bytes()?);
+            files = files.saturating_add(Folder::of(&self.batch, &id).bytes()?);
         }
-        self.used.store(used, Ordering::Relaxed);
+        self.used().files = files;
         Ok(())
     }
 
-    /// Takes room, or says that there is none.
+    /// Takes room for a file, or says that there is none.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), Full> {
+        self.take_for(bytes, |used| &mut used.files)
+    }
+
+    /// Room for sorting: none yet.
+    pub(crate) fn scratch(&self) -> Scratch {
+        Scratch {
+            space: self.clone(),
+            held: Mutex::default(),
+        }
+    }
+
+    fn take_for(&self, bytes: u64, whose: impl Fn(&mut Used) -> &mut u64) -> Result<(), Full> {
         let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
         if unasked.saturating_add(bytes) >= ASK {
             let free = archive_durable::Space::of(&self.batch)?.free;
@@ -88,15 +120,38 @@ impl Space {
             }
             self.unasked.store(0, Ordering::Relaxed);
         }
-        let Some(most) = self.most else {
-            return Ok(());
-        };
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > most {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(Full::Bound(most));
+        let mut used = self.used();
+        let all = used.files.saturating_add(used.scratch);
+        match self.most {
+            Some(most) if all.saturating_add(bytes) > most => return Err(Full::Bound(most)),
+            Some(_) | None => {}
         }
+        let own = whose(&mut used);
+        *own = own.saturating_add(bytes);
         Ok(())
+    }
+}
+
+impl Scratch {
+    /// Makes it so many bytes in all, or says that there is no room.
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), Full> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes > *held {
+            let more = bytes.saturating_sub(*held);
+            self.space.take_for(more, |used| &mut used.scratch)?;
+        } else {
+            let mut used = self.space.used();
+            used.scratch = used.scratch.saturating_sub(held.saturating_sub(bytes));
+        }
+        *held = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Less always finds room.
+        let _less = self.hold(0);
     }
 }
 
@@ -126,6 +181,29 @@ mod tests {
         space.take(100).unwrap();
         let endless = Space::new(directory.path(), None).unwrap();
         endless.take(1 << 20).unwrap();
+    }
+
+    #[test]
+    fn what_is_sorted_counts_until_it_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let space = Space::new(directory.path(), Some(100)).unwrap();
+        let (one, other) = (space.scratch(), space.scratch());
+        one.hold(60).unwrap();
+        other.hold(30).unwrap();
+        assert!(matches!(one.hold(71), Err(Full::Bound(100))));
+        // It cannot be measured, and is not forgotten for that.
+        space.measure().unwrap();
+        assert!(space.take(11).is_err());
+        one.hold(20).unwrap();
+        assert!(other.hold(81).is_err());
+        other.hold(80).unwrap();
+        drop(other);
+        space.take(80).unwrap();
+        assert!(space.take(1).is_err());
+        drop(one);
+        space.take(20).unwrap();
+        let endless = Space::new(directory.path(), None).unwrap();
+        endless.scratch().hold(1 << 20).unwrap();
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::life::Event;
 use super::reduce::ResultFile;
 use super::runner::{Runner, Stuck, broke, silent};
 use super::table::Row;
-use super::unread::{About, Unsaid};
+use super::unread::{About, Finding, Lists, Unsaid};
 use super::{lines, unread, whole_name};
 use crate::replicas::{BatchOrder, BatchRun, Brought, Reduced};
 
@@ -141,7 +141,7 @@ impl Runner {
         }
     }
 
-    /// Looks for files that nobody has read, and names them among the errors.
+    /// Looks for files that nobody has read, or of which other bytes were read, and names them among the errors.
     pub(super) async fn compare(
         &self,
         row: &Row,
@@ -154,7 +154,7 @@ impl Runner {
             Ok(event) => Ok(event),
             Err(Unsaid::Db(error)) => Err(error.into()),
             Err(Unsaid::Stop(_)) => Ok(Event::Woke),
-            Err(error @ (Unsaid::Manifest(_) | Unsaid::Line(..) | Unsaid::Write(_))) => {
+            Err(error @ (Unsaid::List(..) | Unsaid::Line(..) | Unsaid::Write(_))) => {
                 Ok(Event::Failed(error.to_string()))
             }
         }
@@ -170,20 +170,31 @@ impl Runner {
             };
             let folder = self.folder(row);
             let mut files = folder.open(&row.mark).map_err(|error| failed(&error))?;
-            let manifest = folder.read(Name::Manifest, row.mark.manifest);
-            let manifest = BufReader::new(manifest.map_err(|error| failed(&error))?);
+            let list = |name, length| {
+                let read = folder.read(name, length);
+                read.map(BufReader::new).map_err(|error| failed(&error))
+            };
+            let lists = Lists {
+                manifest: list(Name::Manifest, row.mark.manifest)?,
+                errors: list(Name::Errors, row.mark.errors)?,
+            };
             let mut errors = row.mark.errors;
             let replica = &about.replica;
             let count = unread::unread(
                 &about,
                 &self.standing.now(),
-                manifest,
+                lists,
                 self.admin.files(None)?,
                 control,
-                |file| {
-                    let copy = file.record.replicas.get(replica);
-                    let node = copy.and_then(|copy| copy.node.as_ref());
-                    let line = lines::unread(&file.record.name, node);
+                |finding| {
+                    let line = match finding {
+                        Finding::Unread(file) => {
+                            let copy = file.record.replicas.get(replica);
+                            let node = copy.and_then(|copy| copy.node.as_ref());
+                            lines::unread(&file.record.name, node)
+                        }
+                        Finding::Other(read, content) => lines::other(read, content),
+                    };
                     let line = line.map_err(|error| failed(&error))?;
                     let length = u64::try_from(line.len()).unwrap_or(u64::MAX);
                     self.space.take(length).map_err(|error| failed(&error))?;
@@ -199,8 +210,11 @@ impl Runner {
             Ok(compared) => compared,
             Err(error) => return Ok(Err(error)),
         };
-        let noted = self.jobs.happen(&row.id, Event::Compared(count), |row| {
+        // Those that a node could not read are counted already.
+        let unread = row.life.unread.saturating_add(count.unread);
+        let noted = self.jobs.happen(&row.id, Event::Compared(unread), |row| {
             row.mark.errors = errors;
+            row.mark.failed = row.mark.failed.saturating_add(count.failed);
         })?;
         drop(noted);
         Ok(Ok(Event::Woke))

@@ -55,6 +55,12 @@ pub(crate) enum SubmitError {
     /// Too many wait.
     #[error("{0} batch jobs wait already; cancel one, or come again when some have run")]
     Full(usize),
+    /// Too many of one person wait.
+    #[error(
+        "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or come again when \
+         some have run"
+    )]
+    Own(usize),
     /// No room.
     #[error(transparent)]
     Space(#[from] Full),
@@ -214,10 +220,11 @@ impl Batches {
         let (jobs, most) = (self.runner.jobs.clone(), self.settings.waiting);
         let now = self.runner.clock.now();
         let taken = spawn_blocking(move || {
-            let (folder, most) = (incoming.folder.clone(), usize::try_from(most));
-            let taken = take(&jobs, incoming, most.unwrap_or(usize::MAX), now);
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let taken = take(&jobs, &incoming, most, now);
             if taken.is_err() {
-                folder.remove()?;
+                // As long as the id is ours.
+                incoming.folder.remove()?;
             }
             taken
         });
@@ -242,7 +249,7 @@ fn known_or_taken(asked: &Asked, known: Row) -> Result<Row, SubmitError> {
 
 fn take(
     jobs: &super::Jobs,
-    incoming: Incoming,
+    incoming: &Incoming,
     most: usize,
     now: jiff::Timestamp,
 ) -> Result<Row, SubmitError> {
@@ -251,8 +258,8 @@ fn take(
         spec,
         component_size,
         who,
-    } = incoming.asked;
-    if let (Some((file, hasher)), Program::Component(root)) = (incoming.component, &spec.program) {
+    } = incoming.asked.clone();
+    if let (Some((file, hasher)), Program::Component(root)) = (&incoming.component, &spec.program) {
         if incoming.came != component_size {
             let said = format!("{} bytes came of {component_size}", incoming.came);
             return Err(SubmitError::Component(said));
@@ -280,6 +287,7 @@ fn take(
         Submitted::Taken(row) => Ok(*row),
         Submitted::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
         Submitted::Full(waiting) => Err(SubmitError::Full(waiting)),
+        Submitted::Own(waiting) => Err(SubmitError::Own(waiting)),
     }
 }
 

@@ -99,6 +99,8 @@ pub(crate) enum Submitted {
     Known(Box<Row>),
     /// So many wait already.
     Full(usize),
+    /// So many of this person wait already.
+    Own(usize),
 }
 
 impl Jobs {
@@ -129,18 +131,25 @@ impl Jobs {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Remembers a job, unless `most` wait already.
+    /// Remembers a job, unless `most` wait already, or half of that, rounded up, of the same person.
     pub(crate) fn submit(&self, row: Row, most: usize) -> Result<Submitted, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get(&row.id)? {
             return Ok(Submitted::Known(Box::new(known)));
         }
-        let mut waiting = 0_usize;
+        let (mut waiting, mut own) = (0_usize, 0_usize);
         for other in self.all()? {
-            waiting += usize::from(other?.life.phase == Phase::Waiting);
+            let other = other?;
+            if other.life.phase == Phase::Waiting {
+                waiting += 1;
+                own += usize::from(other.who == row.who);
+            }
         }
         if waiting >= most {
             return Ok(Submitted::Full(waiting));
+        }
+        if own >= most.div_ceil(2) {
+            return Ok(Submitted::Own(own));
         }
         let what = format!(
             "batch job {} submitted: {} over replica {}",
@@ -256,4 +265,4 @@ fn ended(row: &Row, ending: Ending) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,25 +1,28 @@
-//! Which files the replica is known to have, and nobody has read: the manifest against the admin data, both by name.
+//! Which files the replica is known to have, and nobody has read, and of which other bytes were read than the archive
+//! has: the manifest and the list of errors against the admin data, all by name.
 //!
 //! A file counts when the admin data say, after the run, that it is in the replica, and said before the job began that it
-//! is in the archive. What was stored since, and was not read, is not missed. Memory holds one name of each.
+//! is in the archive. What was stored since, and was not read, is not missed. Memory holds one line of each.
 
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read as _};
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 use regex::Regex;
+use serde::de::DeserializeOwned;
 
-use super::lines::Named;
+use super::lines::{Read, Told};
 use crate::admin::AdminRow;
 use crate::standing::Now;
+use crate::store::Content;
 
-/// The longest line of a manifest, in bytes: a name and a few numbers.
+/// The longest line of a list, in bytes: a name, and a few numbers or a reason.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// Which files a job is about.
@@ -36,10 +39,10 @@ pub(crate) struct About {
 pub(crate) enum Unsaid {
     #[error(transparent)]
     Db(#[from] DbError),
-    #[error("the manifest cannot be read: {0}")]
-    Manifest(std::io::Error),
-    #[error("line {0} of the manifest is not what was written: {1}")]
-    Line(u64, String),
+    #[error("the {0} cannot be read: {1}")]
+    List(&'static str, std::io::Error),
+    #[error("line {1} of the {0} is not what was written: {2}")]
+    Line(&'static str, u64, String),
     #[error(transparent)]
     Stop(Stop),
     #[error("{0}")]
@@ -68,54 +71,125 @@ impl About {
     }
 }
 
-/// Tells of each file that nobody has read, by name; gives how many they are.
+/// What a job left of what it read, each list by the names of the files.
+#[derive(Debug)]
+pub(crate) struct Lists<M, E> {
+    pub(crate) manifest: M,
+    pub(crate) errors: E,
+}
+
+/// What is told of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Finding<'a> {
+    /// Nobody has read it, and nothing was told of it.
+    Unread(&'a AdminRow),
+    /// What was read is not what the archive has.
+    Other(&'a Read, &'a Content),
+}
+
+/// How many files were told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Those that nobody has read.
+    pub(crate) unread: u64,
+    /// Those of which other bytes were read, and that had no failures before.
+    pub(crate) failed: u64,
+}
+
+/// Tells of each file that nobody has read, or of which other bytes were read, by name; gives how many they are.
 pub(crate) fn unread(
     about: &About,
     standing: &Now,
-    manifest: impl BufRead,
+    lists: Lists<impl BufRead, impl BufRead>,
     files: impl Iterator<Item = Result<AdminRow, DbError>>,
     control: &Control,
-    mut tell: impl FnMut(&AdminRow) -> Result<(), Unsaid>,
-) -> Result<u64, Unsaid> {
-    let mut read = Names::new(manifest)?;
-    let (mut next, mut count) = (read.next()?, 0_u64);
+    mut tell: impl FnMut(Finding<'_>) -> Result<(), Unsaid>,
+) -> Result<Count, Unsaid> {
+    let mut read: List<_, Read> = List::new(lists.manifest)?;
+    let mut told: List<_, Told> = List::new(lists.errors)?;
+    let mut count = Count::default();
     for file in files {
         control.check().map_err(Unsaid::Stop)?;
         let file = file?;
         let name = &file.record.name;
-        while next.as_ref().is_some_and(|next| next < name) {
-            next = read.next()?;
-        }
-        let is_read = next
-            .as_ref()
-            .is_some_and(|next| next.cmp(name) == Ordering::Equal);
-        if !is_read && about.has(&file, standing) {
-            tell(&file)?;
-            count = count.saturating_add(1);
+        if let Some(read) = read.at(name)? {
+            let content = file.record.content.as_ref();
+            let is_other = |had: &&Content| (had.root, had.size) != (read.root, read.size);
+            if let Some(content) = content.filter(is_other) {
+                tell(Finding::Other(read, content))?;
+                let is_new = u64::from(read.failures == 0);
+                count.failed = count.failed.saturating_add(is_new);
+            }
+        } else if told.at(name)?.is_none() && about.has(&file, standing) {
+            tell(Finding::Unread(&file))?;
+            count.unread = count.unread.saturating_add(1);
         }
     }
     Ok(count)
 }
 
-/// The names of a manifest, one after the other.
-struct Names<R> {
+/// A line about a file.
+trait Line: DeserializeOwned {
+    /// Of which list.
+    const LIST: &'static str;
+    /// How many lines of the list come before those about files.
+    const HEAD: usize;
+    /// Whether a file has one line at most.
+    const ONCE: bool;
+
+    fn file(&self) -> &FileName;
+}
+
+impl Line for Read {
+    const LIST: &'static str = "manifest";
+    const HEAD: usize = 1;
+    const ONCE: bool = true;
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+}
+
+impl Line for Told {
+    const LIST: &'static str = "list of errors";
+    const HEAD: usize = 0;
+    const ONCE: bool = false;
+
+    fn file(&self) -> &FileName {
+        &self.file
+    }
+}
+
+/// The lines of a list, one after the other.
+struct List<R, L> {
     lines: R,
     line: Vec<u8>,
     number: u64,
-    last: Option<FileName>,
+    current: Option<L>,
 }
 
-impl<R: BufRead> Names<R> {
-    /// Behind the first line, which is the job.
+impl<R: BufRead, L: Line> List<R, L> {
+    /// At the first line about a file.
     fn new(lines: R) -> Result<Self, Unsaid> {
-        let mut names = Self {
+        let mut list = Self {
             lines,
             line: Vec::new(),
             number: 0,
-            last: None,
+            current: None,
         };
-        names.read_line()?;
-        Ok(names)
+        for _ in 0..L::HEAD {
+            list.read_line()?;
+        }
+        list.advance()?;
+        Ok(list)
+    }
+
+    /// The line about a file; none: it has none. Names come in order.
+    fn at(&mut self, name: &FileName) -> Result<Option<&L>, Unsaid> {
+        while self.current.as_ref().is_some_and(|line| line.file() < name) {
+            self.advance()?;
+        }
+        Ok(self.current.as_ref().filter(|line| line.file() == name))
     }
 
     fn read_line(&mut self) -> Result<bool, Unsaid> {
@@ -123,7 +197,7 @@ impl<R: BufRead> Names<R> {
         self.number = self.number.saturating_add(1);
         let mut lines = (&mut self.lines).take(LONGEST_LINE);
         let read = lines.read_until(b'\n', &mut self.line);
-        if read.map_err(Unsaid::Manifest)? == 0 {
+        if read.map_err(|error| Unsaid::List(L::LIST, error))? == 0 {
             return Ok(false);
         }
         if self.line.last() == Some(&b'\n') {
@@ -133,20 +207,28 @@ impl<R: BufRead> Names<R> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<FileName>, Unsaid> {
-        if !self.read_line()? {
-            return Ok(None);
+    fn advance(&mut self) -> Result<(), Unsaid> {
+        let next: Option<L> = if self.read_line()? {
+            let line = serde_json::from_slice(&self.line);
+            Some(line.map_err(|error| self.wrong(&error.to_string()))?)
+        } else {
+            None
+        };
+        if let (Some(last), Some(next)) = (&self.current, &next) {
+            let is_in_order = match last.file().cmp(next.file()) {
+                Ordering::Less => true,
+                Ordering::Equal => !L::ONCE,
+                Ordering::Greater => false,
+            };
+            if !is_in_order {
+                return Err(self.wrong("its name is not in order"));
+            }
         }
-        let named: Named =
-            serde_json::from_slice(&self.line).map_err(|error| self.wrong(&error.to_string()))?;
-        if self.last.as_ref().is_some_and(|last| *last >= named.file) {
-            return Err(self.wrong("its name is not in order"));
-        }
-        self.last = Some(named.file.clone());
-        Ok(Some(named.file))
+        self.current = next;
+        Ok(())
     }
 
     fn wrong(&self, why: &str) -> Unsaid {
-        Unsaid::Line(self.number, why.to_owned())
+        Unsaid::Line(L::LIST, self.number, why.to_owned())
     }
 }

@@ -32,7 +32,7 @@ fn an_export_is_lines_of_json_in_a_stable_order() {
         })
         .collect();
     let expected = [
-        "header", "file", "file", "file", "node", "audit", "audit", "audit", "end",
+        "header", "file", "file", "file", "node", "node", "audit", "audit", "audit", "end",
     ];
     assert_eq!(kinds, expected);
     assert_eq!(export(&admin, &log, "2026-01-01T00:00:00Z").0, bytes);

@@ -91,7 +91,7 @@ fn an_export_brings_back_the_listing_and_the_trail() {
     ] {
         let report = world.restore(data, &bytes, false).unwrap();
         assert!(report.written && report.damaged.count == 0, "{report:?}");
-        assert_eq!((report.files, report.nodes), (4, 1));
+        assert_eq!((report.files, report.nodes), (4, 2));
         let lines = world.trail.len();
         assert_eq!(report.audit, lines as u64);
         let admin = Admin::init(&world.path(data)).unwrap();

@@ -331,7 +331,7 @@ fn refused(error: &SubmitError) -> Status {
         }
         SubmitError::Taken(..) => Kind::Exists,
         SubmitError::Twice(_) | SubmitError::Many => Kind::Busy,
-        SubmitError::Full(_) | SubmitError::Space(_) => Kind::NoSpace,
+        SubmitError::Full(_) | SubmitError::Own(_) | SubmitError::Space(_) => Kind::NoSpace,
         SubmitError::Folder(error) => {
             tracing::error!(%error, "a batch job cannot be written");
             if error.is_full() {

@@ -76,6 +76,85 @@ async fn what_nobody_has_read_is_named_and_the_result_is_of_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_has_and_cannot_read_is_unread_and_told_once() {
+    let world = World::new().await;
+    fill(&world.monitor, &["a", "b", "c", "not-known"]);
+    let unread = ["b", "not-known"].map(ToOwned::to_owned);
+    world.monitor.script().unread.extend(unread);
+    world.store(&["a", "b", "c", "d"]);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("unread", file_list()).await.unwrap();
+    let status = anna.ended("unread").await;
+    assert_eq!(state(&status), State::Partial);
+    let counted = (status.files, status.failed, status.unread);
+    assert_eq!(counted, (2, 0, 3), "{status:?}");
+    assert_eq!((status.records, status.bytes), (4, 200));
+    assert_eq!(anna.output("unread", What::Result).await, b"a\nc\n");
+    let manifest = anna.manifest("unread").await;
+    let read: Vec<&str> = manifest.split("\"file\":").skip(1).collect();
+    assert_eq!(read.len(), 2, "{manifest}");
+    assert!(read[0].starts_with("\"a\"") && read[1].starts_with("\"c\""));
+    let errors = String::from_utf8(anna.output("unread", What::Errors).await).unwrap();
+    let told = |name: &str, node: &str, reason: &str| {
+        format!(
+            "{{\"file\":\"{name}\",\"node\":\"{node}\",\"offset\":null,\"kind\":\"unread\",\"reason\":\"{reason}\"}}\n"
+        )
+    };
+    let went = "its volume went away while it was read";
+    let nobody = "the replica is known to have it, and no node has read it";
+    let expected = [
+        told("b", "n-1", went),
+        told("not-known", "n-1", went),
+        told("d", "n-2", nobody),
+    ];
+    assert_eq!(errors, expected.concat());
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_read_other_bytes_than_the_archive_has_is_told_of() {
+    let world = World::new().await;
+    fill(&world.monitor, &["a", "b", "c"]);
+    world.monitor.script().failing.insert("c".to_owned());
+    world.monitor.script().lie = Some(|mut steps| {
+        for step in &mut steps {
+            if let Step::Done(done) = step
+                && done.name != "a"
+            {
+                done.root = vec![9; 32].into();
+            }
+        }
+        steps
+    });
+    world.store(&["a", "b", "c"]);
+    let running = world.start().await;
+    let mut anna = world.caller(&running, "researcher/anna");
+    anna.submit("other", file_list()).await.unwrap();
+    let status = anna.ended("other").await;
+    assert_eq!(state(&status), State::Done, "{status:?}");
+    let counted = (status.files, status.failed, status.unread);
+    assert_eq!(counted, (3, 2, 0), "{status:?}");
+    let errors = String::from_utf8(anna.output("other", What::Errors).await).unwrap();
+    let lines: Vec<&str> = errors.lines().collect();
+    assert_eq!(
+        lines.len(),
+        3,
+        "one of the run, two of the archive: {errors}"
+    );
+    for (line, name) in [(lines[1], "b"), (lines[2], "c")] {
+        let told =
+            format!("{{\"file\":\"{name}\",\"node\":\"n-1\",\"offset\":null,\"kind\":\"damaged\"");
+        assert!(line.starts_with(&told), "{line}");
+        for said in ["09".repeat(32), "07".repeat(32)] {
+            assert!(line.contains(&said), "{line}");
+        }
+        assert!(line.contains("holdfast check"), "{line}");
+    }
+    world.end(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     let mut world = World::new().await;
     world.settings.running = 1;

@@ -31,7 +31,7 @@ fn value(name: &str, value: &str) -> Value {
 async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     let mut world = World::new().await;
     world.settings.running = 1;
-    world.settings.waiting = 2;
+    world.settings.waiting = 3;
     let hangs = VecDeque::from([Cut::Hangs(0)]);
     world.monitor.script().cuts.insert("runs".to_owned(), hangs);
     let running = world.start().await;
@@ -108,7 +108,14 @@ async fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     anna.submit("two", file_list()).await.unwrap();
     let error = anna.submit("three", file_list()).await.unwrap_err();
     assert_eq!(error.code(), Code::ResourceExhausted);
+    assert!(error.message().contains("2 of your"), "{error}");
     assert!(!world.folder("three").try_exists().unwrap());
+    // The other half is for others.
+    let mut bo = world.caller(&running, "researcher/bo");
+    bo.submit("three", file_list()).await.unwrap();
+    let error = bo.submit("four", file_list()).await.unwrap_err();
+    assert_eq!(error.code(), Code::ResourceExhausted);
+    assert!(error.message().contains("3 batch jobs wait"), "{error}");
     world.end(running).await;
 }
 

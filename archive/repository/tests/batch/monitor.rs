@@ -17,6 +17,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
+/// What is read of every file.
+pub(crate) const ROOT: [u8; 32] = [7; 32];
+pub(crate) const SIZE: u64 = 100;
+
 /// How a run ends before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
@@ -37,6 +41,8 @@ pub(crate) struct Script {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// Those that fail.
     pub(crate) failing: BTreeSet<String>,
+    /// Those that a node has and cannot read, after some output.
+    pub(crate) unread: BTreeSet<String>,
     /// What becomes of the next runs of each job; then they are whole.
     pub(crate) cuts: BTreeMap<String, VecDeque<Cut>>,
     pub(crate) lie: Option<Lie>,
@@ -88,17 +94,25 @@ impl Monitor {
                 files_total: script.files.len() as u64,
                 bytes: 10,
             }));
-            let failures = script.failing.contains(name).then(|| BatchFailure {
-                kind: "damaged".to_owned(),
-                offset: Some(16384),
-                reason: "bytes are not what was admitted".to_owned(),
-            });
+            let failures = if script.unread.contains(name) {
+                Some(BatchFailure {
+                    kind: "unread".to_owned(),
+                    offset: None,
+                    reason: "its volume went away while it was read".to_owned(),
+                })
+            } else {
+                script.failing.contains(name).then(|| BatchFailure {
+                    kind: "damaged".to_owned(),
+                    offset: Some(16384),
+                    reason: "bytes are not what was admitted".to_owned(),
+                })
+            };
             steps.push(Step::Done(Done {
                 name: name.clone(),
                 node: "n-1".to_owned(),
                 volume: "v-1".to_owned(),
-                root: vec![7; 32].into(),
-                size: 100,
+                root: ROOT.to_vec().into(),
+                size: SIZE,
                 records: 2,
                 output: output.len() as u64,
                 failures: failures.into_iter().collect(),

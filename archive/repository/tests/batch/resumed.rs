@@ -9,7 +9,7 @@ use proto_archive::wire::batch_status::State;
 use crate::monitor::{Cut, Monitor};
 use crate::world::{World, file_list, state};
 
-/// Seven files, most with output, one with a failure, one with nothing.
+/// Seven files, most with output, one with a failure, one with nothing, one whose output is lost as nobody read it whole.
 fn fill(monitor: &Monitor) {
     let mut script = monitor.script();
     for (at, name) in ["a", "b", "c", "d", "e", "f", "g"].into_iter().enumerate() {
@@ -21,6 +21,7 @@ fn fill(monitor: &Monitor) {
         script.files.insert(format!("{name}.warc"), output.into());
     }
     script.failing.insert("c.warc".to_owned());
+    script.unread.insert("e.warc".to_owned());
 }
 
 /// How many messages a whole run has.
@@ -48,11 +49,11 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
     let mut anna = world.caller(&running, "researcher/anna");
     anna.submit("whole", file_list()).await.unwrap();
     let whole = anna.ended("whole").await;
-    assert_eq!(state(&whole), State::Done, "{whole:?}");
+    assert_eq!(state(&whole), State::Partial, "{whole:?}");
     let expected = left(&mut anna, "whole").await;
-    assert_eq!((whole.files, whole.failed), (7, 1));
+    assert_eq!((whole.files, whole.failed, whole.unread), (6, 1, 1));
     assert_eq!(whole.result_bytes, expected.0.len() as u64);
-    assert_eq!(expected.2.lines().count(), 7);
+    assert_eq!(expected.2.lines().count(), 6);
     assert!(count > 20, "{count}");
     let cut = |at: usize| match at % 2 {
         0 => Cut::Broken(at),
@@ -68,12 +69,12 @@ async fn a_run_that_breaks_after_any_message_is_gone_on_with() {
     for at in 0..count {
         let id = format!("cut-{at}");
         let status = anna.ended(&id).await;
-        assert_eq!(state(&status), State::Done, "{status:?}");
+        assert_eq!(state(&status), State::Partial, "{status:?}");
         assert!((1..=2).contains(&status.restarts), "{id}: {status:?}");
         assert_eq!(left(&mut anna, &id).await, expected, "{id}");
         assert_eq!(
-            (status.files, status.records, status.bytes),
-            (whole.files, whole.records, whole.bytes)
+            (status.files, status.unread, status.records, status.bytes),
+            (whole.files, whole.unread, whole.records, whole.bytes)
         );
     }
     world.end(running).await;
@@ -123,7 +124,8 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
             anna = world.caller(&running, "researcher/anna");
         }
         let status = anna.ended(&id).await;
-        assert_eq!(state(&status), State::Done, "{status:?}");
+        assert_eq!(state(&status), State::Partial, "{status:?}");
+        assert_eq!((status.files, status.unread), (6, 1), "{status:?}");
         assert_eq!(left(&mut anna, &id).await, expected, "{id}");
     }
     // What has ended is kept over any restart, and can be read from anywhere.

@@ -29,7 +29,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, ROOT, SIZE};
 
 pub(crate) struct World {
     directory: TempDir,
@@ -188,8 +188,8 @@ impl World {
                 phase: Phase::Complete,
                 upload: None,
                 content: Some(Content {
-                    size: 1,
-                    root: Root::from_bytes([1; 32]),
+                    size: SIZE,
+                    root: Root::from_bytes(ROOT),
                     digests: Digests::default(),
                 }),
                 replicas: BTreeMap::from([(ReplicaId::new("one").unwrap(), copy)]),

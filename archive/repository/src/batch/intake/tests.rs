@@ -88,6 +88,31 @@ fn what_is_announced_must_come_and_no_more_than_may() {
 }
 
 #[test]
+fn what_nobody_has_read_takes_nothing_of_what_may_be_written() {
+    let unread = |kinds: &[FailureKind]| {
+        let mut one = outcome("c", 90);
+        one.failures = kinds
+            .iter()
+            .map(|kind| FileFailure {
+                kind: *kind,
+                ..failure("x".to_owned())
+            })
+            .collect();
+        let mut run = run();
+        run.output(90).unwrap();
+        run.done(&one).unwrap();
+        let is_free = run.output(90).is_ok();
+        assert_eq!(is_unread(&one), is_free, "{kinds:?}");
+        is_free
+    };
+    assert!(unread(&[FailureKind::Unread]));
+    assert!(unread(&[FailureKind::Unread, FailureKind::Unread]));
+    assert!(!unread(&[]));
+    assert!(!unread(&[FailureKind::Damaged]));
+    assert!(!unread(&[FailureKind::Unread, FailureKind::Job]));
+}
+
+#[test]
 fn an_end_must_be_one() {
     let mut run = run();
     run.output(1).unwrap();

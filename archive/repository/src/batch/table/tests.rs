@@ -9,7 +9,7 @@ fn id(text: &str) -> JobId {
     JobId::new(text).unwrap()
 }
 
-fn row(text: &str, who: &str) -> Row {
+pub(in crate::batch) fn row(text: &str, who: &str) -> Row {
     Row {
         id: id(text),
         spec: JobSpec {
@@ -31,20 +31,20 @@ fn row(text: &str, who: &str) -> Row {
     }
 }
 
-struct World {
+pub(in crate::batch) struct World {
     directory: tempfile::TempDir,
     hand: ManualClock,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(in crate::batch) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
             hand: ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap()),
         }
     }
 
-    fn open(&self) -> (Admin, Jobs) {
+    pub(in crate::batch) fn open(&self) -> (Admin, Jobs) {
         let admin = Admin::init(self.directory.path()).unwrap();
         let clock = self.hand.clock();
         let (keep, patience) = (Duration::from_hours(1), Duration::from_mins(2));
@@ -114,11 +114,17 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
 fn an_id_is_one_job_and_no_more_wait_than_may() {
     let world = World::new();
     let (admin, jobs) = world.open();
-    let submit = |id: &str| jobs.submit(row(id, "researcher/anna"), 2).unwrap();
+    let submit = |id: &str| jobs.submit(row(id, "researcher/anna"), 4).unwrap();
+    let other = |id: &str| jobs.submit(row(id, "researcher/bo"), 4).unwrap();
     assert!(matches!(submit("a"), Submitted::Taken(_)));
     assert!(matches!(submit("a"), Submitted::Known(_)));
     assert!(matches!(submit("b"), Submitted::Taken(_)));
-    assert_eq!(submit("c"), Submitted::Full(2));
+    // Half of the places, and no more: the others are for others, up to the last one.
+    assert_eq!(submit("c"), Submitted::Own(2));
+    assert!(matches!(other("x"), Submitted::Taken(_)));
+    assert!(matches!(other("y"), Submitted::Taken(_)));
+    assert_eq!(other("z"), Submitted::Full(4));
+    assert_eq!(submit("c"), Submitted::Full(4));
     assert!(matches!(submit("b"), Submitted::Known(_)));
     jobs.happen(&id("a"), Event::Turn, |_row| {}).unwrap();
     assert!(matches!(submit("c"), Submitted::Taken(_)));
@@ -126,7 +132,17 @@ fn an_id_is_one_job_and_no_more_wait_than_may() {
     jobs.happen(&id("b"), cancelled, |_row| {}).unwrap();
     assert!(matches!(submit("d"), Submitted::Taken(_)));
     let ids: Vec<_> = jobs.all().unwrap().map(|row| row.unwrap().id).collect();
-    assert_eq!(ids, ["a", "b", "c", "d"].map(id));
+    assert_eq!(ids, ["a", "b", "c", "d", "x", "y"].map(id));
+    // Of an odd number, the bigger half; and where there is one place, that one.
+    for (most, half) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
+        let world = World::new();
+        let (_, jobs) = world.open();
+        let taken = (0..4).filter(|at| {
+            let one = row(&format!("j-{at}"), "researcher/anna");
+            matches!(jobs.submit(one, most).unwrap(), Submitted::Taken(_))
+        });
+        assert_eq!(taken.count(), half, "{most}");
+    }
     let cancelled = jobs.get(&id("b")).unwrap().unwrap();
     assert_eq!(cancelled.started, None);
     let last: Vec<_> = admin

@@ -60,21 +60,56 @@ fn about(files: &str) -> About {
 fn manifest(names: &[&str]) -> Vec<u8> {
     let mut lines = b"{\"job\":\"j\"}\n".to_vec();
     for name in names {
-        lines.extend(format!("{{\"file\":\"{name}\",\"size\":7}}\n").bytes());
+        lines.extend(line(name, 1, 1, 0));
     }
     lines
 }
 
-fn run(about: &About, manifest: &[u8], rows: Vec<AdminRow>) -> Result<Vec<String>, Unsaid> {
-    let mut told = Vec::new();
+/// A line of a manifest: root, size, failures.
+fn line(name: &str, root: u8, size: u64, failures: u64) -> Vec<u8> {
+    let root = Root::from_bytes([root; 32]);
+    let text = format!(
+        "{{\"file\":\"{name}\",\"root\":\"{root}\",\"size\":{size},\"node\":\"n\",\"failures\":{failures}}}\n"
+    );
+    text.into_bytes()
+}
+
+fn errors(names: &[&str]) -> Vec<u8> {
+    let lines = names
+        .iter()
+        .map(|name| format!("{{\"file\":\"{name}\",\"kind\":\"x\"}}\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+type Found = (Vec<String>, Vec<String>, u64);
+
+/// Those that nobody has read; those of which other bytes were read; how many of these count anew.
+fn found(
+    about: &About,
+    (manifest, errors): (&[u8], &[u8]),
+    rows: Vec<AdminRow>,
+) -> Result<Found, Unsaid> {
+    let (mut nobody, mut other) = (Vec::new(), Vec::new());
     let rows = rows.into_iter().map(Ok);
     let (now, control) = (Now::default(), Control::default());
-    let count = unread(about, &now, manifest, rows, &control, |row| {
-        told.push(row.record.name.to_string());
+    let lists = Lists { manifest, errors };
+    let count = unread(about, &now, lists, rows, &control, |finding| {
+        match finding {
+            Finding::Unread(row) => nobody.push(row.record.name.to_string()),
+            Finding::Other(read, content) => {
+                other.push(format!("{}: {} {}", read.file, read.size, content.size));
+            }
+        }
         Ok(())
     })?;
-    assert_eq!(usize::try_from(count).unwrap(), told.len());
-    Ok(told)
+    assert_eq!(usize::try_from(count.unread).unwrap(), nobody.len());
+    Ok((nobody, other, count.failed))
+}
+
+fn run(about: &About, manifest: &[u8], rows: Vec<AdminRow>) -> Result<Vec<String>, Unsaid> {
+    let (nobody, other, failed) = found(about, (manifest, b""), rows)?;
+    assert_eq!((other.len(), failed), (0, 0));
+    Ok(nobody)
 }
 
 #[test]
@@ -91,6 +126,57 @@ fn every_set_of_files_against_every_manifest() {
             assert_eq!(told, some(there & !read), "{there} {read}");
         }
     }
+}
+
+#[test]
+fn what_was_told_already_is_not_told_again() {
+    let rows = || ["a", "b", "c", "d", "e"].map(whole).to_vec();
+    let run = |errors: &[u8]| found(&about(""), (&manifest(&["b"]), errors), rows());
+    // `b` was read, with failures; `a` and `d` were not, as their nodes said.
+    let (nobody, ..) = run(&errors(&["a", "b", "b", "d", "z"])).unwrap();
+    assert_eq!(nobody, ["c", "e"]);
+    for bad in [
+        &errors(&["b", "a"])[..],
+        b"{}\n",
+        b"{\"file\":\"a\"}\n{\"fi",
+    ] {
+        let error = run(bad).unwrap_err().to_string();
+        assert!(error.contains("of the list of errors"), "{error}");
+    }
+}
+
+#[test]
+fn other_bytes_than_the_archive_has_are_told() {
+    let mut undecided = whole("d");
+    undecided.record.content = None;
+    // Not counted on there, and read nevertheless.
+    let withdrawn = file(
+        "e",
+        &[("one", ReplicaState::Withdrawn("why".to_owned()), 5)],
+    );
+    let rows = vec![
+        whole("a"),
+        whole("b"),
+        whole("c"),
+        undecided,
+        withdrawn,
+        whole("f"),
+    ];
+    let mut read = manifest(&[]);
+    for (name, root, size, failures) in [
+        ("a", 2, 1, 0),
+        ("b", 1, 7, 3),
+        ("c", 1, 1, 2),
+        ("d", 2, 7, 0),
+        ("e", 2, 7, 0),
+        ("not-known", 2, 7, 0),
+    ] {
+        read.extend(line(name, root, size, failures));
+    }
+    let (nobody, other, failed) = found(&about(""), (&read, b""), rows).unwrap();
+    assert_eq!(nobody, ["f"]);
+    assert_eq!(other, ["a: 1 1", "b: 7 1", "e: 7 1"]);
+    assert_eq!(failed, 2, "one had failed before");
 }
 
 #[test]
@@ -143,10 +229,13 @@ fn it_ends_when_it_is_told_to() {
     let told = unread(
         &about(""),
         &Now::default(),
-        manifest(&[]).as_slice(),
+        Lists {
+            manifest: manifest(&[]).as_slice(),
+            errors: &b""[..],
+        },
         rows,
         &control,
-        |_row| Ok(()),
+        |_finding| Ok(()),
     );
     assert!(matches!(told, Err(Unsaid::Stop(Stop::Cancelled))));
 }

@@ -37,7 +37,7 @@ pub(super) struct Places {
     /// Where the result goes [default: stdout, unless something else is asked for]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where the list of what failed goes: a JSON document a line
+    /// Where the list of what failed, or was read by no node, goes: a JSON document a line
     #[arg(short, long, value_name = "FILE")]
     errors: Option<PathBuf>,
     /// Where the list of the files that were read goes, with their roots: a JSON document a line

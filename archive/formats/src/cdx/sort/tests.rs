@@ -1,0 +1,169 @@
+//! Any memory and any lines, and everybody who may end the sorting.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+/// A deterministic stream of numbers.
+fn random(seed: &mut u32) -> usize {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    *seed ^= *seed << 5;
+    usize::try_from(*seed).unwrap()
+}
+
+fn sorted(lines: &[Vec<u8>], memory: usize, unique: bool) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut sorter = Sorter::new(directory.path(), memory);
+    if unique {
+        sorter = sorter.unique();
+    }
+    for line in lines {
+        sorter.push(line).unwrap();
+    }
+    let mut out = Vec::new();
+    let count = sorter.finish(&mut out).unwrap();
+    assert_eq!(count, memchr::memchr_iter(b'\n', &out).count() as u64);
+    assert_eq!(
+        std::fs::read_dir(directory.path()).unwrap().count(),
+        0,
+        "nothing is left behind"
+    );
+    out
+}
+
+#[test]
+fn any_memory_gives_the_order_of_bytes() {
+    let mut seed = 7;
+    let mut lines: Vec<Vec<u8>> = (0..5000)
+        .map(|_| {
+            let length = random(&mut seed) % 20;
+            (0..length)
+                .map(|_| b"ab)\xff \x00"[random(&mut seed) % 6])
+                .collect()
+        })
+        .collect();
+    let input = lines.clone();
+    lines.sort();
+    let mut expected: Vec<u8> = lines
+        .iter()
+        .flat_map(|l| [l.as_slice(), b"\n"].concat())
+        .collect();
+    for memory in [0, 1, 100, 1000, 10_000, usize::MAX] {
+        assert!(sorted(&input, memory, false) == expected, "{memory}");
+    }
+    lines.dedup();
+    expected = lines
+        .iter()
+        .flat_map(|l| [l.as_slice(), b"\n"].concat())
+        .collect();
+    for memory in [0, 100, 1000, usize::MAX] {
+        assert!(sorted(&input, memory, true) == expected, "{memory}");
+    }
+}
+
+#[test]
+fn nothing_and_one_line() {
+    assert_eq!(sorted(&[], 10, true), b"");
+    assert_eq!(sorted(&[vec![]], 10, true), b"\n");
+    assert_eq!(sorted(&[vec![b'x'; 100_000]], 10, false).len(), 100_001);
+}
+
+#[test]
+fn a_line_end_within_a_line_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut sorter = Sorter::new(directory.path(), 10);
+    assert!(matches!(
+        sorter.push(b"a\nb"),
+        Err(SortError::LineEnd { at: 1 })
+    ));
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let mut sorter = Sorter::new(Path::new("/nowhere/at/all"), 0);
+    sorter.push(b"a").unwrap();
+    let error = sorter.push(b"b").unwrap_err();
+    assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+}
+
+#[test]
+fn whoever_is_asked_ends_the_sorting() {
+    let directory = tempfile::tempdir().unwrap();
+    for memory in [0, 1000] {
+        let refuse = || Err(io::Error::other("enough"));
+        let mut sorter = Sorter::new(directory.path(), memory).checking(refuse);
+        sorter.push(b"a").unwrap();
+        let error = match sorter.push(b"b") {
+            Ok(()) => sorter.finish(&mut Vec::new()).unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(error.to_string().contains("enough"), "{error}");
+    }
+}
+
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_output_is_told() {
+    for memory in [0, 1000] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(directory.path(), memory);
+        sorter.push(b"a").unwrap();
+        sorter.push(b"b").unwrap();
+        assert!(matches!(
+            sorter.finish(&mut Full),
+            Err(SortError::Output(_))
+        ));
+    }
+}
+
+#[test]
+fn no_more_lies_on_disk_than_was_asked_for() {
+    let mut seed = 3;
+    let lines: Vec<Vec<u8>> = (0..9000)
+        .map(|_| vec![b'x'; random(&mut seed) % 20])
+        .collect();
+    let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+    // Each line a run: runs of runs are merged, too.
+    for memory in [0, 100, 10_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let most = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&most);
+        let mut sorter = Sorter::new(directory.path(), memory).within(move |held| {
+            seen.fetch_max(held, Ordering::Relaxed);
+            Ok(())
+        });
+        for line in &lines {
+            sorter.push(line).unwrap();
+            assert!(sorter.held().unwrap() <= most.load(Ordering::Relaxed));
+        }
+        sorter.finish(&mut Vec::new()).unwrap();
+        let most = usize::try_from(most.load(Ordering::Relaxed)).unwrap();
+        assert!(
+            (bytes..=2 * bytes).contains(&most),
+            "{memory}: {most} of {bytes}"
+        );
+    }
+    // What fits into memory needs no disk, and what may not lie there is not written.
+    for (memory, is_sorted) in [(usize::MAX, true), (10_000, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let refuse = |_held| Err(io::Error::other("no room"));
+        let mut sorter = Sorter::new(directory.path(), memory).within(refuse);
+        let pushed = lines.iter().try_for_each(|line| sorter.push(line));
+        assert_eq!(sorter.held().unwrap(), 0);
+        let finished = pushed.and_then(|()| sorter.finish(&mut Vec::new()));
+        assert_eq!(finished.is_ok(), is_sorted, "{memory}: {finished:?}");
+    }
+}
