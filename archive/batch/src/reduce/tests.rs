@@ -30,6 +30,7 @@ fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Ve
 }
 
 /// There is room for anything.
+#[expect(clippy::unnecessary_wraps, reason = "it stands for one that refuses")]
 fn free(_bytes: u64) -> io::Result<()> {
     Ok(())
 }
@@ -175,7 +176,7 @@ fn more_than_the_memory_is_sorted_and_a_stop_is_heard() {
             kind,
             &mut input.repeat(2).as_bytes(),
             &mut Stopping(control.clone()),
-            scratch.path(),
+            Sorter::new(scratch.path(), 10_000),
             &control,
             10_000,
         )

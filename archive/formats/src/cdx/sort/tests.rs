@@ -140,9 +140,9 @@ fn no_more_lies_on_disk_than_was_asked_for() {
     for memory in [0, 100, 10_000] {
         let directory = tempfile::tempdir().unwrap();
         let most = Arc::new(AtomicU64::new(0));
-        let seen = Arc::clone(&most);
+        let asked = Arc::clone(&most);
         let mut sorter = Sorter::new(directory.path(), memory).within(move |held| {
-            seen.fetch_max(held, Ordering::Relaxed);
+            asked.fetch_max(held, Ordering::Relaxed);
             Ok(())
         });
         for line in &lines {
