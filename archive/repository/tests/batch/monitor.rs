@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use archive_model::NodeId;
+use archive_rpc::Kind;
+use proto_archive::batch_broken::broken;
 use proto_archive::wire::batch_run_request::Step as Asked;
 use proto_archive::wire::batch_run_response::{Done, End, Progress, Step, Want};
 use proto_archive::wire::replica_server::Replica;
@@ -43,6 +46,12 @@ pub(crate) struct Script {
     /// Of the node `n-2`, which is silent.
     pub(crate) gaps: Vec<Gap>,
     pub(crate) silent: bool,
+    /// Not heard of yet by the monitor, so often as it is asked.
+    pub(crate) unheard: usize,
+    /// The node `n-3`, which is alive and ends each run that it is asked in.
+    pub(crate) breaks: bool,
+    /// Which nodes each run was not to ask.
+    pub(crate) without: Vec<Vec<String>>,
     /// Asks for the component.
     pub(crate) wants: bool,
     /// The component that was sent last.
@@ -129,16 +138,27 @@ impl Replica for Monitor {
         &self,
         _request: Request<ReplicaStateRequest>,
     ) -> Result<Response<ReplicaStateResponse>, Status> {
-        let script = self.script();
+        let mut script = self.script();
         if script.silent {
             return Err(Status::unavailable("the monitor is stopping"));
         }
         let node = |node: &str, alive: bool| NodeStatus {
             node: node.to_owned(),
             alive,
+            seen: "2026-01-01T00:00:00Z".to_owned(),
             ..NodeStatus::default()
         };
         let mut nodes = vec![node("n-1", true)];
+        if script.unheard > 0 {
+            script.unheard -= 1;
+            for node in &mut nodes {
+                node.alive = false;
+                node.seen.clear();
+            }
+        }
+        if script.breaks {
+            nodes.push(node("n-3", true));
+        }
         if !script.gaps.is_empty() {
             nodes.push(node("n-2", false));
         }
@@ -157,13 +177,21 @@ impl Replica for Monitor {
         let Some(Asked::Open(open)) = first else {
             return Err(Status::invalid_argument("no open"));
         };
-        let (cut, wants) = {
+        let (cut, wants, is_broken) = {
             let mut script = self.script();
+            let is_broken = script.breaks && !open.without.iter().any(|node| node == "n-3");
+            script.without.push(open.without.clone());
             script.runs.push((open.id.clone(), open.after.clone()));
             script.running += 1;
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
-            (cut, script.wants)
+            (cut, script.wants, is_broken)
         };
+        if is_broken {
+            let node = NodeId::new("n-3").unwrap();
+            self.script().running -= 1;
+            let said = "node n-3: the catalog is damaged";
+            return Err(broken(Kind::Storage, &node, said));
+        }
         let running = Running(self.clone());
         let size = open.spec.as_ref().map(|spec| spec.component_size).unwrap();
         let steps = self.messages(&open.after);
