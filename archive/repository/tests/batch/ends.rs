@@ -346,7 +346,7 @@ async fn a_node_that_ends_each_run_is_left_out_and_named() {
     let mut world = World::new().await;
     world.settings.patience = Period::from_secs(1);
     fill(&world.monitor, &["a", "b"]);
-    world.monitor.script().breaks = true;
+    world.monitor.script().breaks = Some("n-3");
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     anna.submit("without", file_list()).await.unwrap();

@@ -48,8 +48,8 @@ pub(crate) struct Script {
     pub(crate) silent: bool,
     /// Not heard of yet by the monitor, so often as it is asked.
     pub(crate) unheard: usize,
-    /// The node `n-3`, which is alive and ends each run that it is asked in.
-    pub(crate) breaks: bool,
+    /// A node that is alive, and ends each run that it is asked in.
+    pub(crate) breaks: Option<&'static str>,
     /// Which nodes each run was not to ask.
     pub(crate) without: Vec<Vec<String>>,
     /// Asks for the component.
@@ -156,9 +156,7 @@ impl Replica for Monitor {
                 node.seen.clear();
             }
         }
-        if script.breaks {
-            nodes.push(node("n-3", true));
-        }
+        nodes.extend(script.breaks.map(|broken| node(broken, true)));
         if !script.gaps.is_empty() {
             nodes.push(node("n-2", false));
         }
@@ -177,20 +175,20 @@ impl Replica for Monitor {
         let Some(Asked::Open(open)) = first else {
             return Err(Status::invalid_argument("no open"));
         };
-        let (cut, wants, is_broken) = {
+        let (cut, wants, broken_node) = {
             let mut script = self.script();
-            let is_broken = script.breaks && !open.without.iter().any(|node| node == "n-3");
+            let is_asked = |node: &&str| !open.without.iter().any(|without| without == *node);
+            let broken_node = script.breaks.filter(is_asked);
             script.without.push(open.without.clone());
             script.runs.push((open.id.clone(), open.after.clone()));
             script.running += 1;
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
-            (cut, script.wants, is_broken)
+            (cut, script.wants, broken_node)
         };
-        if is_broken {
-            let node = NodeId::new("n-3").unwrap();
+        if let Some(node) = broken_node {
             self.script().running -= 1;
-            let said = "node n-3: the catalog is damaged";
-            return Err(broken(Kind::Storage, &node, said));
+            let said = format!("node {node}: the catalog is damaged");
+            return Err(broken(Kind::Storage, &NodeId::new(node).unwrap(), said));
         }
         let running = Running(self.clone());
         let size = open.spec.as_ref().map(|spec| spec.component_size).unwrap();

@@ -112,8 +112,9 @@ mod tests {
                 address: "a:1".to_owned(),
                 limit: IDLE,
             };
-            let slow = Status::from_error(Box::new(slow));
-            assert_eq!(told(said(slow), is_waited_for), (Kind::TimedOut, true));
+            let mut unreached = Status::unavailable("no connection");
+            unreached.set_source(std::sync::Arc::new(slow));
+            assert_eq!(told(said(unreached), is_waited_for), (Kind::TimedOut, true));
         }
     }
 
