@@ -268,6 +268,19 @@ impl Nodes {
     }
 }
 
+impl Survey {
+    /// The same, but these nodes are not asked: they are gaps.
+    #[must_use]
+    pub fn without(mut self, nodes: &BTreeSet<NodeId>) -> Self {
+        let is_left_out = |address: &mut Address| nodes.contains(&address.node);
+        for address in self.ask.extract_if(.., is_left_out) {
+            let reason = "left out, as the repository asked";
+            self.gaps.push(Gap::node(&address.node, &reason));
+        }
+        self
+    }
+}
+
 impl Heard {
     fn is_contested(&self, now: Instant, limit: Duration) -> bool {
         self.contested

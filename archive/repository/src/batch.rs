@@ -43,7 +43,7 @@ use queue::Queue;
 pub(crate) use chunks::{JobBytes, Unread};
 pub(crate) use folder::{FolderError, Name};
 pub(crate) use keep::{Keeping, OpenError};
-pub(crate) use life::{Ending, Gap as BatchGap, Phase as BatchPhase};
+pub(crate) use life::{Ending, Gap as BatchGap, Look as BatchLook, Phase as BatchPhase};
 pub(crate) use meters::Meters;
 pub(crate) use runner::{Runner, Stuck};
 pub(crate) use submit::{Asked, Incoming, SubmitError};

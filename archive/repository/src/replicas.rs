@@ -25,7 +25,9 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 pub(crate) use admissions::Admissions;
-pub(crate) use batch::{BatchOrder, BatchRun, Brought, NodeProgress, Reduced, spec_to_wire};
+pub(crate) use batch::{
+    BatchOrder, BatchRun, Brought, NodeProgress, Reduced, broken_node, spec_to_wire,
+};
 pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified};
 pub(crate) use listing::ListedCopies;
 pub(crate) use mend::{MendOrder, Mended, Mending};

@@ -158,7 +158,8 @@ pub struct BatchSettings {
     pub waiting: u32,
     /// How long what a job left is kept after its end.
     pub keep: Period,
-    /// How long a node that goes away during a job is waited for; then the job goes on without it, and says so.
+    /// How long a node that goes away during a job, was not heard of since its monitor started, or ends each run is waited
+    /// for; then the job goes on without it, and says so.
     pub patience: Period,
     /// The longest that a job may take once it has begun, and what it may take when it asks for nothing else.
     pub time: Period,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use archive_model::batch::{JobId, JobLimits, JobSpec, Program};
-use archive_model::{FileName, FileOutcome};
+use archive_model::{FileName, FileOutcome, NodeId};
 use archive_rpc::InvalidMessage;
 
 use crate::{convert, wire};
@@ -40,6 +40,8 @@ pub struct Run {
     pub after: Option<FileName>,
     /// How long it may still take.
     pub left: Duration,
+    /// Nodes that a monitor is not to ask.
+    pub without: BTreeSet<NodeId>,
 }
 
 impl Run {
@@ -47,7 +49,14 @@ impl Run {
     pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
         let (id, spec, left) = (open.id, open.spec, open.left_ms);
         let after = convert::after(&open.after)?;
-        Self::of(&id, spec, after, left)
+        let without = open.without.iter().map(|node| {
+            NodeId::new(node).map_err(|error| InvalidMessage::invalid("without", error.to_string()))
+        });
+        let without = without.collect::<Result<_, _>>()?;
+        Ok(Self {
+            without,
+            ..Self::of(&id, spec, after, left)?
+        })
     }
 
     /// Reads what begins a reduce step.
@@ -71,6 +80,7 @@ impl Run {
             component_size,
             after,
             left: Duration::from_millis(left_ms).min(LONGEST_TIME),
+            without: BTreeSet::new(),
         })
     }
 }
@@ -217,6 +227,7 @@ mod tests {
             }),
             after: String::new(),
             left_ms: u64::MAX,
+            without: Vec::new(),
         }
     }
 
@@ -232,7 +243,9 @@ mod tests {
         let run = Run::read(open()).unwrap();
         assert_eq!(run.left, LONGEST_TIME);
         assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
+        assert!(run.without.is_empty());
         let mut open = open();
+        open.without = ["b", "a", "b"].map(str::to_owned).to_vec();
         let spec = open.spec.as_mut().unwrap();
         spec.job.clear();
         (spec.component, spec.component_size) = (vec![7; 32].into(), LARGEST_COMPONENT);
@@ -240,6 +253,8 @@ mod tests {
         let run = Run::read(open).unwrap();
         assert_eq!(run.component_size, LARGEST_COMPONENT);
         assert_eq!(run.spec.arguments.len(), 2);
+        let without = run.without.iter().map(NodeId::as_str);
+        assert_eq!(without.collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
@@ -292,6 +307,12 @@ mod tests {
             ..open()
         };
         assert!(Run::read(no_id).unwrap_err().to_string().contains("`id`"));
+        let no_node = wire::batch_run_request::Open {
+            without: vec!["a".to_owned(), "../x".to_owned()],
+            ..open()
+        };
+        let error = Run::read(no_node).unwrap_err().to_string();
+        assert!(error.contains("`without`"), "{error}");
         let no_name = wire::batch_run_request::Open {
             after: "../x".to_owned(),
             ..open()
@@ -307,7 +328,7 @@ mod tests {
     #[test]
     fn what_became_of_a_file_is_read_as_it_was_written() {
         use archive_model::batch::{FailureKind, FileFailure};
-        use archive_model::{NodeId, Root, VolumeId};
+        use archive_model::{Root, VolumeId};
         let done = FileOutcome {
             name: FileName::new("a.warc").unwrap(),
             node: NodeId::new("n1").unwrap(),

@@ -3,6 +3,7 @@
 //! It lives as long as its caller listens, and no longer than its time. A node is read only as far as the merge has use
 //! for it; progress is passed on as it comes.
 
+mod broken;
 mod component;
 
 use std::convert::Infallible;
@@ -14,7 +15,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{Clock, Gauge, Tasks};
-use archive_model::{NodeId, Program, ReplicaId};
+use archive_model::{Program, ReplicaId};
 use archive_rpc::{Idle, InvalidMessage, Kind};
 use futures_util::{Stream, StreamExt, stream};
 use proto_archive::batch_run::{Run, read_done, write_done};
@@ -22,14 +23,15 @@ use proto_archive::convert as fields;
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Response, Status};
+use tonic::{Response, Status};
 
+use broken::Broken;
 pub(super) use component::rest_of_component;
 use component::{Component, requests};
 
 use super::convert;
-use super::nodes_client::{BatchMessages, Nodes as Client, Reason};
-use crate::batch::{Merge, Out, Why};
+use super::nodes_client::{BatchMessages, Nodes as Client};
+use crate::batch::{Merge, Out};
 use crate::metrics::Instruments;
 use crate::nodes::{Address, Survey};
 
@@ -126,6 +128,7 @@ where
     })?;
     call.instruments.batch_jobs.inc();
     let _counted = Counted(call.instruments.batch_jobs.clone());
+    let survey = survey.without(&run.without);
     tracing::info!(job = %run.id, nodes = survey.ask.len(), after = ?run.after, "a batch job begins");
     let mut job = Job::begin(&call, &open, &run, survey, steps);
     let ended = tokio::select! {
@@ -169,16 +172,6 @@ type Messages = Idle<
     Pin<Box<dyn Stream<Item = Result<Result<wire::BatchRunResponse, Status>, Status>> + Send>>,
 >;
 
-/// Why a node broke off.
-enum Broken {
-    /// It said so, or the connection did.
-    Said(Status),
-    /// It said nothing.
-    Silent,
-    /// Its stream ended without an end.
-    Cut,
-}
-
 enum Event {
     Node(
         usize,
@@ -203,6 +196,10 @@ where
         let has_component = matches!(run.spec.program, Program::Component(_));
         let component = Component::new(run.component_size, call.idle);
         let mut nodes = Vec::new();
+        let open = batch_run_request::Open {
+            without: Vec::new(),
+            ..open.clone()
+        };
         for (index, address) in survey.ask.into_iter().enumerate() {
             let (wants, wanted) = oneshot::channel();
             let requests = requests(open.clone(), wanted, component.pieces());
@@ -241,7 +238,10 @@ where
                         call.instruments.batch_files.inc();
                         batch_run_response::Step::Done(write_done(*done))
                     }
-                    Out::Broken(node, why) => return Err(status(&node, &why, call.idle)),
+                    Out::Broken(node, why) => {
+                        let is_waited_for = self.component.is_coming();
+                        return Err(broken::status(&node, &why, call.idle, is_waited_for));
+                    }
                 };
                 send(answers, step).await?;
             }
@@ -395,36 +395,6 @@ fn watched(messages: BatchMessages, idle: Duration) -> Messages {
 async fn send(answers: &Sender, step: batch_run_response::Step) -> Result<(), Status> {
     let answer = wire::BatchRunResponse { step: Some(step) };
     answers.send(Ok(answer)).await.map_err(|_gone| gone())
-}
-
-/// Why the job ends, as the repository is told.
-fn status(node: &NodeId, why: &Why<Broken>, idle: Duration) -> Status {
-    let (kind, reason) = match why {
-        Why::Lied(_) => (Kind::Internal, why.to_string()),
-        Why::Failed(Broken::Cut) => (Kind::Unavailable, "it broke off".to_owned()),
-        Why::Failed(Broken::Silent) => (Kind::Unavailable, format!("it said nothing for {idle:?}")),
-        Why::Failed(Broken::Said(status)) => {
-            let kind = if status.code() == Code::Unimplemented {
-                Kind::Mismatch
-            } else if status.code() == Code::Unknown {
-                Kind::Unavailable
-            } else {
-                Kind::of(status)
-            };
-            (kind, Reason(status).to_string())
-        }
-    };
-    kind.status(format!("node {node}: {reason}"))
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Said(status) => Reason(status).fmt(f),
-            Self::Silent => f.write_str("it is silent"),
-            Self::Cut => f.write_str("it broke off"),
-        }
-    }
 }
 
 pub(super) fn gone() -> Status {

@@ -2,7 +2,9 @@
 
 mod caller;
 
+use archive_model::NodeId;
 use archive_rpc::Kind;
+use proto_archive::batch_broken::broken_node;
 use proto_archive::wire::batch_run_response::{Done, End, Progress, Step};
 use proto_archive::wire::{BatchRunRequest, BatchRunResponse, BatchSpec, Gap, batch_run_request};
 use tokio::sync::mpsc;
@@ -38,6 +40,7 @@ fn open(spec: BatchSpec) -> batch_run_request::Open {
         spec: Some(spec),
         after: String::new(),
         left_ms: 60_000,
+        without: Vec::new(),
     }
 }
 
@@ -251,10 +254,47 @@ async fn whoever_breaks_off_is_named_after_all_that_lies_before() {
         let status = ended.unwrap_err();
         assert_eq!(Kind::of(&status), kind, "{status}");
         assert!(status.message().starts_with("node b: "), "{status}");
+        let named = broken_node(&status);
+        assert_eq!(named.as_ref().map(NodeId::as_str), Some("b"));
         assert!(status.message().contains(says), "{status}");
         assert_eq!(ran.names(), ["k1@a", "k2@b"]);
         monitor.stop().await;
     }
+}
+
+#[tokio::test]
+async fn who_cannot_be_called_is_named_and_left_out_when_that_is_asked() {
+    let world = World::new();
+    let monitor = world.monitor().await;
+    let mut repository = world.repository(&monitor).await;
+    repository.state(&["a", "b"]).await;
+    let good = acts([whole("a", "k"), vec![end(1, vec![])]]);
+    let good = BatchNode::start(&world, &monitor, "a", good).await;
+    // Its heartbeat was there a moment ago, and nobody listens where it said.
+    let dead = BatchNode::start(&world, &monitor, "b", Vec::new()).await;
+    dead.kill().await;
+    let (_, ended) = ran(&mut repository, open(spec())).await;
+    let status = ended.unwrap_err();
+    assert_eq!(
+        broken_node(&status).as_ref().map(NodeId::as_str),
+        Some("b"),
+        "{status}"
+    );
+    let mut without = open(spec());
+    without.without = vec!["b".to_owned(), "x".to_owned()];
+    let (ran_, ended) = ran(&mut repository, without.clone()).await;
+    ended.unwrap();
+    assert_eq!(ran_.names(), ["k@a"]);
+    assert_eq!(ran_.gaps(), ["b/: left out, as the repository asked"]);
+    // It is between the repository and the monitor.
+    let last = good.seen.open.lock().unwrap().pop().unwrap();
+    assert!(last.without.is_empty());
+    without.without = vec!["../x".to_owned()];
+    let (_, ended) = ran(&mut repository, without).await;
+    let status = ended.unwrap_err();
+    assert_eq!(Kind::of(&status), Kind::Invalid, "{status}");
+    assert!(status.message().contains("without"), "{status}");
+    monitor.stop().await;
 }
 
 #[tokio::test]

@@ -1,25 +1,31 @@
 //! The life of a batch job: a function from what happened to what to do next.
 //!
-//! Owns when a run is asked for again, how long who went away is waited for, and how a job ends. Awaits nothing and reads
+//! Owns when a run is asked for again, how long who went away is waited for, who is left out, and how a job ends. Awaits nothing and reads
 //! no clock: the shell writes a [`Life`] down whenever it has changed, and only then does the [`Step`].
 //!
 //! Not promised: that the step is done. After a restart the shell says [`Event::Turn`] again, and is told the same step.
 
+mod nodes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use archive_model::{FileName, NodeId};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// So many runs in a row that brought no file more: the next file is suspected, and the job fails.
+pub(crate) use nodes::Look;
+use nodes::{Blame, Nodes};
+
+/// So many runs in a row broke off and brought no file more, and no node can be left out for it: the job fails.
 pub(crate) const MOST_ATTEMPTS: u32 = 20;
 
 /// The most gaps that are kept of one job.
 pub(crate) const MOST_GAPS: usize = 1000;
+
+/// The most characters of what is kept of a node's last words.
+const LONGEST_WORDS: usize = 300;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
@@ -34,17 +40,12 @@ pub(crate) struct Life {
     pub(crate) silent: bool,
     /// How often it was begun again.
     pub(crate) restarts: u64,
-    /// Runs in a row that brought no file more.
+    /// Runs in a row that brought no file more, and were not ended by a node that can be left out.
     attempts: u32,
     /// Pauses in a row: each is longer.
     pauses: u32,
-    /// Since when a node is waited for, and nothing else comes.
-    missed: Option<Timestamp>,
-    /// Nodes that were alive when last looked: they are waited for.
-    present: BTreeSet<NodeId>,
-    /// Nodes that were silent when the run began.
-    absent: BTreeSet<NodeId>,
-    /// Whether the run has brought a file: then it lacks those that `absent` have.
+    nodes: Nodes,
+    /// Whether the run has brought a file: then it lacks those of the nodes that it began without.
     went_on: bool,
     /// Whose files were not read, all of them or from some name on.
     pub(crate) gaps: Vec<Gap>,
@@ -99,13 +100,8 @@ pub(crate) enum Event {
     Turn,
     /// The repository was started again.
     Restarted,
-    /// The monitor says which nodes are alive, and which are silent.
-    Looked {
-        /// Those that answer.
-        alive: BTreeSet<NodeId>,
-        /// Those that do not, and belong to the replica.
-        silent: BTreeSet<NodeId>,
-    },
+    /// The monitor says how the nodes are.
+    Looked(Look),
     /// The monitor does not answer.
     Silent(String),
     /// The monitor has no room for the job now.
@@ -116,6 +112,8 @@ pub(crate) enum Event {
     Progress,
     /// The run, or the reduce step, broke off.
     Broke(String),
+    /// The run broke off because of this node, and no other.
+    NodeBroke(NodeId, String),
     /// The run went to its end.
     Finished(Vec<Gap>),
     /// The files that nobody has read were counted.
@@ -153,7 +151,7 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
-    /// How long a node that went away is waited for.
+    /// How long a node is waited for that went away, was not heard of yet, or breaks off each time.
     pub(crate) patience: Duration,
     /// The last file whose output is on disk.
     pub(crate) after: Option<&'a FileName>,
@@ -166,6 +164,11 @@ impl Life {
             Phase::Ended(ending) => Some(ending),
             Phase::Waiting | Phase::Reading | Phase::Comparing | Phase::Reducing => None,
         }
+    }
+
+    /// The nodes that are not to be asked any more.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = &NodeId> {
+        self.nodes.left_out()
     }
 
     /// What follows from what happened. An event that is late, or has no meaning where the job is, changes nothing.
@@ -186,27 +189,32 @@ impl Life {
                 return self.end(Ending::Failed, format!("its time is over{waited}"));
             }
             (Event::Restarted, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
-                self.settle();
-                self.restarts = self.restarts.saturating_add(1);
+                self.begin_again();
+                self.nodes.forgive();
                 self.pauses = 0;
             }
             (Event::Turn, Phase::Waiting) => self.phase = Phase::Reading,
-            (Event::Looked { alive, silent }, Phase::Reading) => {
-                return self.looked(&alive, silent, context);
-            }
+            (Event::Looked(look), Phase::Reading) => return self.looked(look, context),
             (Event::Silent(reason), Phase::Reading | Phase::Reducing) => {
                 self.silent = true;
                 // What the nodes do is not known: nobody's patience with them runs.
-                self.missed = None;
+                self.nodes.forgive();
                 return self.pause(reason);
             }
             (Event::Busy(reason), Phase::Reading | Phase::Reducing) => {
                 self.silent = false;
                 return self.pause(reason);
             }
-            (Event::Broke(reason), Phase::Reading | Phase::Reducing) => {
+            (Event::NodeBroke(node, reason), Phase::Reading) => {
                 self.silent = false;
-                return self.broke(&reason, context.after);
+                return self.node_broke(&node, reason, context);
+            }
+            (
+                Event::Broke(reason) | Event::NodeBroke(_, reason),
+                Phase::Reading | Phase::Reducing,
+            ) => {
+                self.silent = false;
+                return self.broke(reason, context.after);
             }
             (Event::Progress, Phase::Reading) => {
                 self.progressed();
@@ -243,6 +251,7 @@ impl Life {
                 | Event::Woke
                 | Event::Progress
                 | Event::Broke(_)
+                | Event::NodeBroke(..)
                 | Event::Finished(_)
                 | Event::Compared(_)
                 | Event::Reduced
@@ -264,63 +273,72 @@ impl Life {
         }
     }
 
-    fn looked(
-        &mut self,
-        alive: &BTreeSet<NodeId>,
-        silent: BTreeSet<NodeId>,
-        context: Context<'_>,
-    ) -> Step {
+    fn looked(&mut self, look: Look, context: Context<'_>) -> Step {
         self.silent = false;
-        let gone: BTreeSet<NodeId> = self.present.intersection(&silent).cloned().collect();
-        if gone.is_empty() {
-            self.missed = None;
-        } else {
-            let since = *self.missed.get_or_insert(context.now);
-            let patience = SignedDuration::try_from(context.patience);
-            let is_over = patience.is_ok_and(|most| context.now.duration_since(since) >= most);
-            if !is_over {
-                let names: Vec<&str> = gone.iter().map(NodeId::as_str).collect();
-                return self.pause(format!("it waits for {}, silent now", names.join(", ")));
-            }
-            self.missed = None;
+        let missed = self.nodes.look(look, context);
+        if !missed.is_empty() {
+            return self.pause(format!("it waits for {}, silent now", missed.join(", ")));
         }
-        self.present.clone_from(alive);
-        self.absent = silent;
         self.reason.clear();
         Step::Run
     }
 
-    fn broke(&mut self, reason: &str, after: Option<&FileName>) -> Step {
-        self.settle();
+    /// A run broke off because of a node. When it is the node's doing again and again, the job goes on without it.
+    fn node_broke(&mut self, node: &NodeId, reason: String, context: Context<'_>) -> Step {
+        let count = match self.nodes.broke(node, context) {
+            Blame::Job => return self.broke(reason, context.after),
+            Blame::Node => {
+                self.begin_again();
+                return self.pause(reason);
+            }
+            Blame::LeftOut(count) => count,
+        };
+        self.begin_again();
+        let (place, words) = (place(context.after), shortened(&reason));
+        let said = format!(
+            "it broke off {count} times in a row {place}, and the job goes on without it; its last words: {words}"
+        );
+        self.reason = format!("node {node}: {said}");
+        self.add_words(node, said);
+        // Without it, all begins anew.
+        self.attempts = 0;
+        self.pauses = 0;
+        Step::Look
+    }
+
+    fn broke(&mut self, reason: String, after: Option<&FileName>) -> Step {
+        self.begin_again();
         self.attempts = self.attempts.saturating_add(1);
-        self.restarts = self.restarts.saturating_add(1);
         if self.attempts < MOST_ATTEMPTS {
-            return self.pause(reason.to_owned());
+            return self.pause(reason);
         }
         let said = if self.phase == Phase::Reducing {
             format!("its reduce step broke off {MOST_ATTEMPTS} times; the last time: {reason}")
         } else {
-            let place = after.map_or("at the beginning".to_owned(), |after| {
-                format!("after {after}")
-            });
+            let place = place(after);
             format!(
-                "its run broke off {MOST_ATTEMPTS} times {place}, and the file that follows there is suspected; the last \
-                 time: {reason}"
+                "its run broke off {MOST_ATTEMPTS} times in a row {place}; the last time: {reason}; mend that and submit \
+                 it again, or look at the file that follows there if that names no cause"
             )
         };
         self.end(Ending::Failed, said)
+    }
+
+    fn begin_again(&mut self) {
+        self.settle();
+        self.restarts = self.restarts.saturating_add(1);
     }
 
     fn progressed(&mut self) {
         self.went_on = true;
         self.attempts = 0;
         self.pauses = 0;
-        self.missed = None;
+        self.nodes.forgive();
     }
 
     /// A run is over without saying what it lacks: if it went on, then without the nodes that were silent.
     fn settle(&mut self) {
-        let (absent, lacks) = (std::mem::take(&mut self.absent), self.went_on);
+        let (absent, lacks) = (self.nodes.settle(), self.went_on);
         for node in absent.into_iter().filter(|_| lacks) {
             self.add(Gap {
                 node: node.to_string(),
@@ -329,6 +347,20 @@ impl Life {
             });
         }
         self.went_on = false;
+    }
+
+    /// Says of a node as a whole what it is left out for, also where it is a gap already.
+    fn add_words(&mut self, node: &NodeId, said: String) {
+        let is_it = |gap: &&mut Gap| gap.node == node.as_str() && gap.volume.is_empty();
+        if let Some(known) = self.gaps.iter_mut().find(is_it) {
+            known.reason = format!("{}; later {said}", shortened(&known.reason));
+            return;
+        }
+        self.add(Gap {
+            node: node.to_string(),
+            volume: String::new(),
+            reason: said,
+        });
     }
 
     fn add(&mut self, gap: Gap) {
@@ -347,7 +379,7 @@ impl Life {
         self.silent = false;
         self.attempts = 0;
         self.pauses = 0;
-        self.missed = None;
+        self.nodes.forgive();
     }
 
     fn pause(&mut self, reason: String) -> Step {
@@ -364,4 +396,16 @@ impl Life {
         self.silent = false;
         Step::Stop
     }
+}
+
+/// Behind which file, in words.
+fn place(after: Option<&FileName>) -> String {
+    after.map_or("at the beginning".to_owned(), |after| {
+        format!("after {after}")
+    })
+}
+
+/// Words that come from elsewhere, as many as are kept.
+fn shortened(words: &str) -> String {
+    words.chars().take(LONGEST_WORDS).collect()
 }

@@ -23,7 +23,7 @@ use super::meters::Meters;
 use super::space::Space;
 use super::table::{Jobs, Row};
 use crate::admin::Admin;
-use crate::replicas::Replicas;
+use crate::replicas::{Replicas, broken_node};
 use crate::standing::View;
 
 /// How long a monitor may take to say which nodes are alive.
@@ -165,7 +165,7 @@ impl Runner {
                 Event::Failed(status.message().to_owned())
             }
             Ok(Err(status)) => Event::Silent(silent(row, status.message())),
-            Ok(Ok((alive, silent))) => Event::Looked { alive, silent },
+            Ok(Ok(look)) => Event::Looked(look),
         }
     }
 
@@ -225,7 +225,10 @@ pub(super) fn broke(row: &Row, status: &Status) -> Event {
         | Kind::Unavailable
         | Kind::TimedOut
         | Kind::Storage
-        | Kind::Internal => Event::Broke(format!("replica {}: {said}", row.spec.replica)),
+        | Kind::Internal => match broken_node(status) {
+            Some(node) => Event::NodeBroke(node, said),
+            None => Event::Broke(format!("replica {}: {said}", row.spec.replica)),
+        },
     }
 }
 

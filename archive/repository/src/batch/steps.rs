@@ -43,6 +43,7 @@ impl Runner {
             component_size: row.component_size,
             after: after.map(ToString::to_string).unwrap_or_default(),
             left: self.left(row),
+            without: row.life.left_out().cloned().collect(),
         }
     }
 

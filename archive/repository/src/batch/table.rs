@@ -33,7 +33,9 @@ pub(crate) struct Row {
     pub(crate) result: Option<u64>,
 }
 
-impl Value for Row {}
+impl Value for Row {
+    const VERSION: u8 = 2;
+}
 
 /// How far a job has come: all of it was synced before it was written here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,6 +191,7 @@ impl Jobs {
             | Event::Woke
             | Event::Progress
             | Event::Broke(_)
+            | Event::NodeBroke(..)
             | Event::Finished(_)
             | Event::Compared(_)
             | Event::Reduced

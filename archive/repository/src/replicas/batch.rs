@@ -1,6 +1,5 @@
 //! Batch jobs over the wire: a run over one replica, and the reduce step of a component at its monitor.
 
-use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,13 +13,13 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use proto_archive::wire::batch_reduce_request::Step as ReduceStep;
 use proto_archive::wire::batch_run_request::{Open, Step};
-use proto_archive::{convert as fields, wire};
+use proto_archive::{batch_broken, convert as fields, wire};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Status, Streaming};
 
 use super::{Replicas, is_given_up};
-use crate::batch::{BatchGap, JobBytes};
+use crate::batch::{BatchGap, BatchLook, JobBytes};
 use crate::standing::Now;
 
 /// The longest message of output, in bytes.
@@ -35,6 +34,8 @@ pub(crate) struct BatchOrder {
     pub(crate) after: String,
     /// How long it may still take.
     pub(crate) left: Duration,
+    /// Nodes that a run is not to ask.
+    pub(crate) without: Vec<NodeId>,
 }
 
 /// What a run brings.
@@ -92,32 +93,34 @@ pub(crate) struct BatchReduction {
     _open: DropGuard,
 }
 
+/// The node because of which a run broke off, where its status names one.
+pub(crate) fn broken_node(status: &Status) -> Option<NodeId> {
+    batch_broken::broken_node(status)
+}
+
 /// A monitor does not say what it must.
 fn lie(what: &str) -> Status {
     Kind::Invalid.status(format!("the monitor {what}"))
 }
 
 impl Replicas {
-    /// Which nodes of a replica are alive, and which are silent; those out of service are neither.
-    pub(crate) async fn batch_nodes(
-        &self,
-        replica: &ReplicaId,
-    ) -> Result<(BTreeSet<NodeId>, BTreeSet<NodeId>), Status> {
+    /// How the nodes of a replica are, but for those out of service.
+    pub(crate) async fn batch_nodes(&self, replica: &ReplicaId) -> Result<BatchLook, Status> {
         let now = self.standing.now();
-        let (mut alive, mut silent) = (BTreeSet::new(), BTreeSet::new());
+        let mut look = BatchLook::default();
         for status in self.state(replica).await? {
             let node = fields::node_id(&status.node)?;
             if now.is_retired_node(replica, &node) {
                 continue;
             }
-            let side = if status.alive {
-                &mut alive
-            } else {
-                &mut silent
+            let side = match (status.alive, status.seen.as_str()) {
+                (true, _) => &mut look.alive,
+                (false, "") => &mut look.unheard,
+                (false, _) => &mut look.silent,
             };
             side.insert(node);
         }
-        Ok((alive, silent))
+        Ok(look)
     }
 
     /// Begins a run. `component` gives the bytes of the component, when they are asked for.
@@ -200,6 +203,7 @@ fn run_requests(
         spec: Some(spec_to_wire(&order.spec, order.component_size)),
         after: order.after.clone(),
         left_ms: millis(order.left),
+        without: order.without.iter().map(NodeId::to_string).collect(),
     });
     let bytes = after_want(wanted, component).map(|bytes| bytes.map(Step::Component));
     let steps = stream::once(std::future::ready(Some(open)))

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use archive_model::NodeId;
+use archive_rpc::Kind;
+use proto_archive::batch_broken::broken;
 use proto_archive::wire::batch_run_request::Step as Asked;
 use proto_archive::wire::batch_run_response::{Done, End, Progress, Step, Want};
 use proto_archive::wire::replica_server::Replica;
@@ -49,6 +52,12 @@ pub(crate) struct Script {
     /// Of the node `n-2`, which is silent.
     pub(crate) gaps: Vec<Gap>,
     pub(crate) silent: bool,
+    /// Not heard of yet by the monitor, so often as it is asked.
+    pub(crate) unheard: usize,
+    /// A node that is alive, and ends each run that it is asked in.
+    pub(crate) breaks: Option<&'static str>,
+    /// Which nodes each run was not to ask.
+    pub(crate) without: Vec<Vec<String>>,
     /// Asks for the component.
     pub(crate) wants: bool,
     /// The component that was sent last.
@@ -143,16 +152,25 @@ impl Replica for Monitor {
         &self,
         _request: Request<ReplicaStateRequest>,
     ) -> Result<Response<ReplicaStateResponse>, Status> {
-        let script = self.script();
+        let mut script = self.script();
         if script.silent {
             return Err(Status::unavailable("the monitor is stopping"));
         }
         let node = |node: &str, alive: bool| NodeStatus {
             node: node.to_owned(),
             alive,
+            seen: "2026-01-01T00:00:00Z".to_owned(),
             ..NodeStatus::default()
         };
         let mut nodes = vec![node("n-1", true)];
+        if script.unheard > 0 {
+            script.unheard -= 1;
+            for node in &mut nodes {
+                node.alive = false;
+                node.seen.clear();
+            }
+        }
+        nodes.extend(script.breaks.map(|broken| node(broken, true)));
         if !script.gaps.is_empty() {
             nodes.push(node("n-2", false));
         }
@@ -171,13 +189,21 @@ impl Replica for Monitor {
         let Some(Asked::Open(open)) = first else {
             return Err(Status::invalid_argument("no open"));
         };
-        let (cut, wants) = {
+        let (cut, wants, broken_node) = {
             let mut script = self.script();
+            let is_asked = |node: &&str| !open.without.iter().any(|without| without == *node);
+            let broken_node = script.breaks.filter(is_asked);
+            script.without.push(open.without.clone());
             script.runs.push((open.id.clone(), open.after.clone()));
             script.running += 1;
             let cut = script.cuts.get_mut(&open.id).and_then(VecDeque::pop_front);
-            (cut, script.wants)
+            (cut, script.wants, broken_node)
         };
+        if let Some(node) = broken_node {
+            self.script().running -= 1;
+            let said = format!("node {node}: the catalog is damaged");
+            return Err(broken(Kind::Storage, &NodeId::new(node).unwrap(), said));
+        }
         let running = Running(self.clone());
         let size = open.spec.as_ref().map(|spec| spec.component_size).unwrap();
         let steps = self.messages(&open.after);

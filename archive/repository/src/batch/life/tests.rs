@@ -1,5 +1,10 @@
 //! Every short life, and the long ones that matter.
 
+mod away;
+
+use std::collections::BTreeSet;
+
+use super::nodes::MOST_BREAKS;
 use super::*;
 
 fn node(text: &str) -> NodeId {
@@ -11,10 +16,31 @@ fn nodes(names: &[&str]) -> BTreeSet<NodeId> {
 }
 
 fn looked(alive: &[&str], silent: &[&str]) -> Event {
-    Event::Looked {
+    looked_also(alive, silent, &[])
+}
+
+/// The same, with those that were never heard of.
+fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
+    Event::Looked(Look {
         alive: nodes(alive),
         silent: nodes(silent),
-    }
+        unheard: nodes(unheard),
+    })
+}
+
+fn broke(name: &str) -> Event {
+    Event::NodeBroke(node(name), format!("node {name}: gone"))
+}
+
+fn out(life: &Life) -> Vec<&str> {
+    life.left_out().map(NodeId::as_str).collect()
+}
+
+/// The reason of the gap that a node is as a whole.
+fn words<'a>(life: &'a Life, node: &str) -> &'a str {
+    let mut gaps = life.gaps.iter();
+    let gap = gaps.find(|gap| gap.node == node && gap.volume.is_empty());
+    &gap.unwrap().reason
 }
 
 fn gap(node: &str) -> Gap {
@@ -48,6 +74,18 @@ impl World {
         world
     }
 
+    /// A job over `a`, `b` and `c`, of which `b` has ended all runs but one that it may.
+    fn at_the_brink() -> Self {
+        let mut world = Self::running();
+        for _ in 1..MOST_BREAKS {
+            world.say(looked(&["a", "b", "c"], &[]));
+            world.seconds += 61;
+            assert!(matches!(world.say(broke("b")), Step::Pause(_)));
+        }
+        world.say(looked(&["a", "b", "c"], &[]));
+        world
+    }
+
     fn say(&mut self, event: Event) -> Step {
         let after = FileName::new("b.warc").unwrap();
         let context = Context {
@@ -66,11 +104,14 @@ fn events() -> Vec<Event> {
         looked(&["a", "b"], &[]),
         looked(&["a"], &["b"]),
         looked(&[], &["a", "b"]),
+        looked_also(&["a"], &[], &["b"]),
         Event::Silent("gone".to_owned()),
         Event::Busy("full".to_owned()),
         Event::Woke,
         Event::Progress,
         Event::Broke("cut".to_owned()),
+        broke("a"),
+        broke("b"),
         Event::Finished(Vec::new()),
         Event::Finished(vec![gap("b")]),
         Event::Compared(0),
@@ -124,8 +165,15 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
     if matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled)) {
         assert!(!after.reason.is_empty(), "{}", told());
     }
-    // A gap is never forgotten.
-    assert!(before.gaps.iter().all(|gap| after.gaps.contains(gap)));
+    // A gap is never forgotten, though more may be said of it.
+    for gap in &before.gaps {
+        let is_kept = |kept: &Gap| {
+            (&kept.node, &kept.volume) == (&gap.node, &gap.volume)
+                && kept.reason.starts_with(&gap.reason)
+        };
+        assert!(after.gaps.iter().any(is_kept), "{}", told());
+    }
+    check_left_out(before, event, after, step);
     match event {
         Event::Cancelled(_) | Event::Failed(_) => assert!(after.ending().is_some()),
         Event::TimeOver => {
@@ -139,9 +187,31 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
         | Event::Woke
         | Event::Progress
         | Event::Broke(_)
+        | Event::NodeBroke(..)
         | Event::Finished(_)
         | Event::Compared(_)
         | Event::Reduced => {}
+    }
+}
+
+/// Who is left out has ended a run himself, just now, is named with his words, and is not asked for again; somebody is
+/// left to be read.
+fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
+    let (were, are) = (out(before), out(after));
+    assert!(were.iter().all(|node| are.contains(node)));
+    for node in are.iter().filter(|node| !were.contains(node)) {
+        assert_eq!(*event, broke(node), "nobody is left out for another one");
+        assert_eq!(step, Step::Look);
+        let words = words(after, node);
+        assert!(words.contains(&format!("node {node}: gone")), "{words}");
+    }
+    if !are.is_empty() {
+        assert!(are.len() < 3, "one of three stays: {are:?}");
+        assert_ne!(after.ending(), Some(Ending::Done));
+        assert!(
+            are.iter()
+                .all(|node| !after.reason.contains(&format!("waits for {node}")))
+        );
     }
 }
 
@@ -162,6 +232,7 @@ fn every_sequence_of_five_events_is_a_life() {
     let mut count = 0;
     go(&World::new(), &events(), 5, &mut count);
     go(&World::running(), &events(), 5, &mut count);
+    go(&World::at_the_brink(), &events(), 5, &mut count);
     assert!(count > 500_000, "{count}");
 }
 
