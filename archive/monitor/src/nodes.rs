@@ -269,6 +269,12 @@ impl Nodes {
 }
 
 impl Survey {
+    /// The first of these nodes that is not asked.
+    pub fn lacks<'a>(&self, nodes: &'a BTreeSet<NodeId>) -> Option<&'a NodeId> {
+        let is_asked = |node: &NodeId| self.ask.iter().any(|address| address.node == *node);
+        nodes.iter().find(|node| !is_asked(node))
+    }
+
     /// The same, but these nodes are not asked: they are gaps.
     #[must_use]
     pub fn without(mut self, nodes: &BTreeSet<NodeId>) -> Self {

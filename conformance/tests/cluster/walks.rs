@@ -94,8 +94,11 @@ fn only_an_officer_orders_scrubs() {
             ..wire::ScrubsRequest::default()
         };
         let mut operator = PreservationClient::new(cluster.channel("operator/otto"));
-        let told = operator.scrubs(ask(Order::Unspecified)).await.unwrap();
-        assert_eq!(told.into_inner().scrubs.len(), 2);
+        eventually("the nodes of both replicas are known", LONG, async || {
+            let told = operator.clone().scrubs(ask(Order::Unspecified)).await;
+            (told.unwrap().into_inner().scrubs.len() == 2).then_some(())
+        })
+        .await;
         for order in [Order::Pause, Order::Resume, Order::Throttle] {
             let error = operator.scrubs(ask(order)).await.unwrap_err();
             assert_eq!(error.code(), Code::PermissionDenied, "{error}");

@@ -42,6 +42,8 @@ pub struct Run {
     pub left: Duration,
     /// Nodes that a monitor is not to ask.
     pub without: BTreeSet<NodeId>,
+    /// Nodes without which a monitor is not to begin.
+    pub present: BTreeSet<NodeId>,
 }
 
 impl Run {
@@ -49,12 +51,11 @@ impl Run {
     pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
         let (id, spec, left) = (open.id, open.spec, open.left_ms);
         let after = convert::after(&open.after)?;
-        let without = open.without.iter().map(|node| {
-            NodeId::new(node).map_err(|error| InvalidMessage::invalid("without", error.to_string()))
-        });
-        let without = without.collect::<Result<_, _>>()?;
+        let without = nodes("without", &open.without)?;
+        let present = nodes("present", &open.present)?;
         Ok(Self {
             without,
+            present,
             ..Self::of(&id, spec, after, left)?
         })
     }
@@ -81,8 +82,17 @@ impl Run {
             after,
             left: Duration::from_millis(left_ms).min(LONGEST_TIME),
             without: BTreeSet::new(),
+            present: BTreeSet::new(),
         })
     }
+}
+
+fn nodes(field: &'static str, said: &[String]) -> Result<BTreeSet<NodeId>, InvalidMessage> {
+    let invalid =
+        |error: archive_model::InvalidId| InvalidMessage::invalid(field, error.to_string());
+    said.iter()
+        .map(|node| NodeId::new(node).map_err(invalid))
+        .collect()
 }
 
 fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
@@ -228,6 +238,7 @@ mod tests {
             after: String::new(),
             left_ms: u64::MAX,
             without: Vec::new(),
+            present: Vec::new(),
         }
     }
 

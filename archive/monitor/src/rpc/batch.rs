@@ -128,6 +128,11 @@ where
     })?;
     call.instruments.batch_jobs.inc();
     let _counted = Counted(call.instruments.batch_jobs.clone());
+    if let Some(node) = survey.lacks(&run.present) {
+        return Err(Kind::Unavailable.status(format!(
+            "node {node} was alive a moment ago and is not heard now; look again, and wait for it"
+        )));
+    }
     let survey = survey.without(&run.without);
     tracing::info!(job = %run.id, nodes = survey.ask.len(), after = ?run.after, "a batch job begins");
     let mut job = Job::begin(&call, &open, &run, survey, steps);
@@ -198,6 +203,7 @@ where
         let mut nodes = Vec::new();
         let open = batch_run_request::Open {
             without: Vec::new(),
+            present: Vec::new(),
             ..open.clone()
         };
         for (index, address) in survey.ask.into_iter().enumerate() {

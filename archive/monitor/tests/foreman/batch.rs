@@ -41,6 +41,7 @@ fn open(spec: BatchSpec) -> batch_run_request::Open {
         after: String::new(),
         left_ms: 60_000,
         without: Vec::new(),
+        present: Vec::new(),
     }
 }
 

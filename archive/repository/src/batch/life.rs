@@ -166,6 +166,11 @@ impl Life {
         }
     }
 
+    /// The nodes that were alive when it was last looked.
+    pub(crate) fn present(&self) -> impl Iterator<Item = &NodeId> {
+        self.nodes.present()
+    }
+
     /// The nodes that are not to be asked any more.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.left_out()

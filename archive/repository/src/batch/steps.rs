@@ -44,6 +44,7 @@ impl Runner {
             after: after.map(ToString::to_string).unwrap_or_default(),
             left: self.left(row),
             without: row.life.left_out().cloned().collect(),
+            present: row.life.present().cloned().collect(),
         }
     }
 

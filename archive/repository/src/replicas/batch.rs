@@ -36,6 +36,8 @@ pub(crate) struct BatchOrder {
     pub(crate) left: Duration,
     /// Nodes that a run is not to ask.
     pub(crate) without: Vec<NodeId>,
+    /// Nodes without which it is not to begin.
+    pub(crate) present: Vec<NodeId>,
 }
 
 /// What a run brings.
@@ -204,6 +206,7 @@ fn run_requests(
         after: order.after.clone(),
         left_ms: millis(order.left),
         without: order.without.iter().map(NodeId::to_string).collect(),
+        present: order.present.iter().map(NodeId::to_string).collect(),
     });
     let bytes = after_want(wanted, component).map(|bytes| bytes.map(Step::Component));
     let steps = stream::once(std::future::ready(Some(open)))

@@ -126,8 +126,8 @@ fn open() -> batch_run_request::Open {
             output: 1 << 30,
             ..wire::BatchSpec::default()
         }),
-        after: String::new(),
         left_ms: 60_000,
+        ..batch_run_request::Open::default()
     }
 }
 

@@ -62,6 +62,10 @@ pub(super) enum Blame {
 }
 
 impl Nodes {
+    pub(super) fn present(&self) -> impl Iterator<Item = &NodeId> {
+        self.present.iter()
+    }
+
     pub(super) fn left_out(&self) -> impl Iterator<Item = &NodeId> {
         self.left_out.iter()
     }
