@@ -80,9 +80,9 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(2);
 
-    fn told(why: Why<Broken>, is_waited_for: bool) -> (Kind, bool) {
+    fn told(why: &Why<Broken>, is_waited_for: bool) -> (Kind, bool) {
         let node = NodeId::new("a").unwrap();
-        let status = status(&node, &why, IDLE, is_waited_for);
+        let status = status(&node, why, IDLE, is_waited_for);
         assert!(status.message().starts_with("node a: "), "{status}");
         (Kind::of(&status), broken_node(&status) == Some(node))
     }
@@ -92,20 +92,20 @@ mod tests {
         let said = |status| Why::Failed(Broken::Said(status));
         for is_waited_for in [false, true] {
             assert_eq!(
-                told(Why::Failed(Broken::Cut), is_waited_for),
+                told(&Why::Failed(Broken::Cut), is_waited_for),
                 (Kind::Unavailable, true)
             );
             assert_eq!(
-                told(Why::Failed(Broken::Silent), is_waited_for),
+                told(&Why::Failed(Broken::Silent), is_waited_for),
                 (Kind::Unavailable, true)
             );
             assert_eq!(
-                told(Why::Lied("it sent noise".to_owned()), is_waited_for),
+                told(&Why::Lied("it sent noise".to_owned()), is_waited_for),
                 (Kind::Internal, true)
             );
             for kind in Kind::ALL {
                 let is_own = kind != Kind::TimedOut || !is_waited_for;
-                let told = told(said(kind.status("x")), is_waited_for);
+                let told = told(&said(kind.status("x")), is_waited_for);
                 assert_eq!(told, (kind, is_own));
             }
             let slow = ConnectError::TimedOut {
@@ -114,7 +114,10 @@ mod tests {
             };
             let mut unreached = Status::unavailable("no connection");
             unreached.set_source(std::sync::Arc::new(slow));
-            assert_eq!(told(said(unreached), is_waited_for), (Kind::TimedOut, true));
+            assert_eq!(
+                told(&said(unreached), is_waited_for),
+                (Kind::TimedOut, true)
+            );
         }
     }
 
@@ -127,7 +130,7 @@ mod tests {
             (Status::from_error(Box::new(reset)), Kind::Unavailable),
             (Status::unimplemented("what?"), Kind::Mismatch),
         ] {
-            let told = told(Why::Failed(Broken::Said(status)), false);
+            let told = told(&Why::Failed(Broken::Said(status)), false);
             assert_eq!(told, (kind, true));
         }
     }
