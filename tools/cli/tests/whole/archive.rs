@@ -321,14 +321,18 @@ fn is_alive(status: &Value) -> bool {
     })
 }
 
+/// Whether any thread of a process is there. The first one may be a zombie already while another is in a long `fsync`,
+/// and has the ports and locks until that returns (`proc(5)`).
 fn is_running(id: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero()));
+    let process = format!("/proc/{}", id.as_raw_nonzero());
+    let stat = std::fs::read_to_string(format!("{process}/stat"));
     let is_zombie = stat.is_ok_and(|stat| {
         stat.rsplit(')')
             .next()
             .is_some_and(|rest| rest.starts_with(" Z"))
     });
-    test_kill_process(id).is_ok() && !is_zombie
+    let threads = std::fs::read_dir(format!("{process}/task")).map_or(0, Iterator::count);
+    test_kill_process(id).is_ok() && !(is_zombie && threads < 2)
 }
 
 /// Asks again and again until it is so.

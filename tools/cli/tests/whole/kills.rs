@@ -31,6 +31,15 @@ pub fn chosen(usual: u64) -> (u64, u64) {
     (kills, seed)
 }
 
+/// Ends the depositors when it is dropped: after the last kill, or when a kill failed.
+struct Ends<'flag>(&'flag AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Kills a random part at a random moment while four depositors store, and starts it again.
 ///
 /// `HOLDFAST_KILLS` is how often (60), `HOLDFAST_SEED` repeats the choices of a run.
@@ -79,6 +88,7 @@ fn what_was_acknowledged_survives_every_kill() {
                 }
             });
         }
+        let _ends = Ends(&is_over);
         let mut dice = Dice::new(seed);
         for _ in 0..kills {
             std::thread::sleep(Duration::from_millis(dice.roll(800)));
@@ -87,7 +97,6 @@ fn what_was_acknowledged_survives_every_kill() {
             std::thread::sleep(Duration::from_millis(dice.roll(80)));
             archive.restart(part);
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     archive.wait_until_alive();
     let acknowledged = acknowledged
