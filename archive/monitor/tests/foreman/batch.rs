@@ -299,6 +299,45 @@ async fn who_cannot_be_called_is_named_and_left_out_when_that_is_asked() {
 }
 
 #[tokio::test]
+async fn no_run_is_begun_without_a_node_that_was_alive_a_moment_ago() {
+    let world = World::new();
+    let monitor = world.monitor().await;
+    let mut repository = world.repository(&monitor).await;
+    repository.state(&["a", "b"]).await;
+    let there = acts([whole("a", "k"), vec![end(1, vec![])]]);
+    let there = BatchNode::start(&world, &monitor, "a", there).await;
+    let mut of_both = open(spec());
+    of_both.present = vec!["a".to_owned(), "b".to_owned()];
+    let (nothing, ended) = ran(&mut repository, of_both.clone()).await;
+    let status = ended.unwrap_err();
+    assert_eq!(Kind::of(&status), Kind::Unavailable, "{status}");
+    assert!(status.message().starts_with("node b was alive"), "{status}");
+    assert_eq!(broken_node(&status), None, "it did not break");
+    assert!(nothing.names().is_empty());
+    assert!(there.seen.open.lock().unwrap().is_empty());
+
+    // Who does not ask for it gets the gap, and once it is heard nothing is missing.
+    let (some, ended) = ran(&mut repository, open(spec())).await;
+    ended.unwrap();
+    assert_eq!((some.names(), some.gaps().len()), (vec!["k@a".into()], 1));
+    let late = acts([whole("b", "l"), vec![end(1, vec![])]]);
+    let _late = BatchNode::start(&world, &monitor, "b", late).await;
+    let (all, ended) = ran(&mut repository, of_both.clone()).await;
+    ended.unwrap();
+    assert_eq!(all.names(), ["k@a", "l@b"]);
+    assert!(all.gaps().is_empty());
+    // It is between the repository and the monitor.
+    let last = there.seen.open.lock().unwrap().pop().unwrap();
+    assert!(last.present.is_empty());
+    of_both.present = vec!["../x".to_owned()];
+    let (_, ended) = ran(&mut repository, of_both).await;
+    let status = ended.unwrap_err();
+    assert_eq!(Kind::of(&status), Kind::Invalid, "{status}");
+    assert!(status.message().contains("present"), "{status}");
+    monitor.stop().await;
+}
+
+#[tokio::test]
 async fn a_node_that_is_killed_or_silent_is_unavailable() {
     let world = World::new();
     let monitor = world.impatient_monitor().await;

@@ -4,18 +4,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use archive_daemon::Tasks;
-use archive_rpc::{Limits, ServeError, Services, bind, serve};
 use futures_util::{Stream, StreamExt, stream};
 use proto_archive::wire::batch_run_response::{Begin, Done, End, Progress, Step, Want};
-use proto_archive::wire::node_server::{Node, NodeServer};
+use proto_archive::wire::node_server::Node;
 use proto_archive::wire::{
     BatchRunRequest, BatchRunResponse, Gap, batch_run_request, batch_run_response,
 };
-use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::served::Served;
 use crate::world::{Monitor, World};
 
 /// One thing that a node does in a job.
@@ -62,8 +59,7 @@ impl Drop for Open {
 
 pub(crate) struct BatchNode {
     pub(crate) seen: Arc<Seen>,
-    kill: CancellationToken,
-    tasks: Tasks,
+    served: Served,
 }
 
 impl BatchNode {
@@ -75,33 +71,14 @@ impl BatchNode {
             acts,
             seen: Arc::clone(&seen),
         };
-        let services = Services {
-            routes: Routes::new(NodeServer::new(service)),
-            rules: proto_archive::rules::rules(),
-            descriptors: vec![proto_archive::DESCRIPTORS],
-        };
-        let (listener, address) = bind("127.0.0.1:0").await.expect("bound");
-        let credentials = world.credentials(&format!("node/{id}"));
-        let (kill, tasks) = (CancellationToken::new(), Tasks::new());
-        let killed = kill.clone().cancelled_owned();
-        tasks.spawn_once("node", async move {
-            tokio::select! {
-                ended = serve(listener, services, credentials, Limits::default(), std::future::pending()) => {
-                    ended.map(drop)
-                }
-                () = killed => Ok::<(), ServeError>(()),
-            }
-        });
-        world.beat(monitor, id, &address.to_string(), 100).await;
-        Self { seen, kill, tasks }
+        let served = Served::start(world, id, service).await;
+        let address = served.address.to_string();
+        world.beat(monitor, id, &address, 100).await;
+        Self { seen, served }
     }
 
-    /// As if its power had gone.
     pub(crate) async fn kill(&self) {
-        self.kill.cancel();
-        self.tasks.stop_all();
-        let killed = self.tasks.join(crate::world::PATIENCE).await;
-        killed.expect("killed");
+        self.served.kill().await;
     }
 }
 

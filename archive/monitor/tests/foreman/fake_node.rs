@@ -5,19 +5,16 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use archive_daemon::Tasks;
-use archive_rpc::{Limits, ServeError, Services, bind, serve};
 use futures_util::{Stream, StreamExt, stream};
 use proto_archive::wire::files_response::End;
-use proto_archive::wire::node_server::{Node, NodeServer};
+use proto_archive::wire::node_server::Node;
 use proto_archive::wire::{
     Condition, FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap,
     NodeStateRequest, NodeStatus, ReadRequest, Segment, UploadRequest, UploadResponse,
 };
-use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::served::Served;
 use crate::world::{Monitor, World};
 
 /// One thing that a node does in its listing.
@@ -62,8 +59,7 @@ pub(crate) struct FakeNode {
     pub(crate) id: String,
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<Seen>,
-    kill: CancellationToken,
-    tasks: Tasks,
+    served: Served,
 }
 
 /// What a node has seen of its callers.
@@ -103,29 +99,12 @@ impl FakeNode {
             find,
             seen: Arc::clone(&seen),
         };
-        let services = Services {
-            routes: Routes::new(NodeServer::new(service)),
-            rules: proto_archive::rules::rules(),
-            descriptors: vec![proto_archive::DESCRIPTORS],
-        };
-        let (listener, address) = bind("127.0.0.1:0").await.expect("bound");
-        let credentials = world.credentials(&format!("node/{id}"));
-        let (kill, tasks) = (CancellationToken::new(), Tasks::new());
-        let killed = kill.clone().cancelled_owned();
-        tasks.spawn_once("node", async move {
-            tokio::select! {
-                ended = serve(listener, services, credentials, Limits::default(), std::future::pending()) => {
-                    ended.map(drop)
-                }
-                () = killed => Ok::<(), ServeError>(()),
-            }
-        });
+        let served = Served::start(world, id, service).await;
         Self {
             id: id.to_owned(),
-            address,
+            address: served.address,
             seen,
-            kill,
-            tasks,
+            served,
         }
     }
 
@@ -174,14 +153,8 @@ impl FakeNode {
         node
     }
 
-    /// As if its power had gone.
     pub(crate) async fn kill(&self) {
-        self.kill.cancel();
-        self.tasks.stop_all();
-        self.tasks
-            .join(crate::world::PATIENCE)
-            .await
-            .expect("killed");
+        self.served.kill().await;
     }
 }
 

@@ -12,4 +12,5 @@ mod life;
 mod listing;
 mod places;
 mod reduce;
+mod served;
 mod world;

@@ -10,8 +10,8 @@ use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus, Gap};
 use tonic::Code;
 
-use crate::monitor::{Cut, Lie, Monitor};
-use crate::world::{Caller, World, file_list, state};
+use super::monitor::{Cut, Lie, Monitor};
+use super::world::{Caller, World, file_list, state};
 
 fn fill(monitor: &Monitor, names: &[&str]) {
     let mut script = monitor.script();

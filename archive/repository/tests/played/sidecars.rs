@@ -1,5 +1,4 @@
-//! The way back from the sidecars: nodes over real TLS that answer, contradict each other, forge and break off.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+//! The way back from the sidecars: nodes that answer, contradict each other, forge and break off.
 
 mod world;
 

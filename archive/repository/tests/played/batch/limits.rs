@@ -8,8 +8,8 @@ use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchJobsRequest, BatchSpec};
 use tonic::Code;
 
-use crate::monitor::Cut;
-use crate::world::{World, file_list, state};
+use super::monitor::Cut;
+use super::world::{World, file_list, state};
 
 fn component(bytes: &[u8]) -> BatchSpec {
     BatchSpec {

@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, Tasks};
-use archive_durable::{directory, replace, replace_secret};
+use archive_daemon::{Chance, Clock, Daemon};
 use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root};
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_repository::admin::{Admin, AdminRow};
 use archive_repository::store::{Content, FileRecord, Phase, ReplicaRecord};
-use archive_repository::{BatchSettings, ReplicaSettings, RepositorySettings, Settings};
-use archive_rpc::{
-    Authority, CredentialPem, Credentials, Expected, Grant, Limits, Role, RpcSettings, ServeError,
-    Services, Validity, bind, connect_lazy, serve,
-};
+use archive_repository::{BatchSettings, Settings};
+use archive_rpc::{Expected, Limits, Role, connect_lazy};
 use jiff::Timestamp;
 use proto_archive::wire::batch_client::BatchClient;
 use proto_archive::wire::batch_output_request::What;
@@ -24,18 +19,15 @@ use proto_archive::wire::replica_server::ReplicaServer;
 use proto_archive::wire::{
     BatchOutputRequest, BatchRef, BatchSpec, BatchStatus, BatchSubmitRequest,
 };
-use tempfile::TempDir;
 use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
-use crate::monitor::{Monitor, ROOT, SIZE};
+use super::monitor::{Monitor, ROOT, SIZE};
+use crate::lab::{Lab, replica};
 
 pub(crate) struct World {
-    directory: TempDir,
-    authority: Authority,
-    /// Of the monitor.
-    tasks: Tasks,
+    lab: Lab,
     endpoint: String,
     pub(crate) monitor: Monitor,
     pub(crate) settings: BatchSettings,
@@ -52,131 +44,39 @@ pub(crate) struct Caller(pub(crate) BatchClient<Channel>);
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let authority = Authority::create("archive.example", validity(4)).unwrap();
-        let mut world = Self {
-            directory: TempDir::new().unwrap(),
-            authority,
-            tasks: Tasks::new(),
-            endpoint: String::new(),
-            monitor: Monitor::default(),
+        let lab = Lab::new();
+        drop(Admin::init(&lab.data()).unwrap());
+        let monitor = Monitor::default();
+        let routes = Routes::new(ReplicaServer::new(monitor.clone()));
+        let endpoint = lab.play("monitor/one", routes).await;
+        Self {
+            lab,
+            endpoint,
+            monitor,
             settings: BatchSettings {
                 running: 64,
                 ..BatchSettings::default()
             },
-        };
-        let key = SigningKey::from_seed([1; 32]);
-        let trust = TrustFile::new(vec![TrustedKey {
-            archive: "kb".to_owned(),
-            public_key: key.public_key(),
-            from: Timestamp::UNIX_EPOCH,
-            until: None,
-        }])
-        .unwrap();
-        let own = world.pem("repository/kb");
-        let at = |name: &str| world.directory.path().join(name);
-        replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
-        replace(&at("own.pem"), own.certificate.as_bytes()).unwrap();
-        replace(&at("authorities.pem"), own.authorities.as_bytes()).unwrap();
-        replace_secret(&at("own.key"), own.key.as_bytes()).unwrap();
-        replace_secret(&at("signing.pem"), key.to_pem().unwrap().as_bytes()).unwrap();
-        directory::make(&world.data()).unwrap();
-        drop(Admin::init(&world.data()).unwrap());
-        world.endpoint = world.play().await;
-        world
-    }
-
-    async fn play(&self) -> String {
-        let now = SystemTime::from(Clock::system().now());
-        let credentials = Credentials::from_pem(&self.pem("monitor/one"), now).unwrap();
-        let (listener, address) = bind("127.0.0.1:0").await.unwrap();
-        let services = Services {
-            routes: Routes::new(ReplicaServer::new(self.monitor.clone())),
-            rules: proto_archive::rules::rules(),
-            descriptors: vec![proto_archive::DESCRIPTORS],
-        };
-        let stop = self.tasks.stop();
-        let limits = Limits {
-            drain: Duration::from_millis(100),
-            ..Limits::default()
-        };
-        self.tasks.spawn("rpc", async move {
-            let stop = stop.cancelled_owned();
-            serve(listener, services, credentials, limits, stop).await?;
-            Ok::<(), ServeError>(())
-        });
-        address.to_string()
-    }
-
-    fn pem(&self, grant: &str) -> CredentialPem {
-        let grant: Grant = grant.parse().unwrap();
-        let issued = self
-            .authority
-            .issue(&[grant], &["127.0.0.1"], validity(3))
-            .unwrap();
-        CredentialPem {
-            certificate: issued.certificate,
-            key: issued.key,
-            authorities: self.authority.certificate().to_owned(),
-            revoked: None,
         }
-    }
-
-    pub(crate) fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
     }
 
     /// The directory of a job.
     pub(crate) fn folder(&self, id: &str) -> PathBuf {
-        self.data().join("batch").join(id)
+        self.lab.data().join("batch").join(id)
     }
 
     fn all_settings(&self) -> Settings {
-        let at = |name: &str| self.directory.path().join(name);
-        let replica = |id: &str, kind| ReplicaSettings {
-            id: id.parse().unwrap(),
-            kind,
-            required: true,
-            monitor: self.endpoint.clone(),
-            site: None,
-            media: None,
-        };
-        Settings {
-            repair: archive_repository::RepairSettings::default(),
-            checks: archive_repository::CheckSettings {
-                files: None,
-                checksums: None,
-            },
-            drain: archive_repository::DrainSettings::default(),
-            batch: self.settings.clone(),
-            daemon: DaemonSettings::default(),
-            rpc: RpcSettings {
-                listen: "127.0.0.1:0".to_owned(),
-                certificate: at("own.pem"),
-                key: at("own.key"),
-                authorities: at("authorities.pem"),
-                revoked: None,
-            },
-            repository: RepositorySettings {
-                archive: "kb".to_owned(),
-                data: self.data(),
-                signing_key: at("signing.pem"),
-                trust: at("trust.json"),
-                stall: Period::from_secs(5),
-                md5: false,
-                allow_single: true,
-                export: Period::from_secs(0),
-            },
-            notify: NotifySettings::default(),
-            replicas: vec![
-                replica("one", ReplicaKind::Bitarchive),
-                replica("sums", ReplicaKind::Checksum),
-            ],
-        }
+        let mut settings = self.lab.settings(vec![
+            replica("one", ReplicaKind::Bitarchive, &self.endpoint),
+            replica("sums", ReplicaKind::Checksum, &self.endpoint),
+        ]);
+        settings.batch = self.settings.clone();
+        settings
     }
 
     /// Files that the admin data have in replica `one`, since long ago.
     pub(crate) fn store(&self, names: &[&str]) {
-        let admin = Admin::init(&self.data()).unwrap();
+        let admin = Admin::init(&self.lab.data()).unwrap();
         let mut changes = admin.change();
         for name in names {
             let long_ago = Timestamp::UNIX_EPOCH;
@@ -216,23 +116,18 @@ impl World {
     }
 
     pub(crate) fn caller(&self, running: &Running, grant: &str) -> Caller {
-        let now = SystemTime::from(Clock::system().now());
-        let credentials = Credentials::from_pem(&self.pem(grant), now).unwrap();
-        let expected = Expected::role(Role::Repository);
         let channel = connect_lazy(
             &running.address,
-            &credentials,
-            &expected,
+            &self.lab.credentials(grant),
+            &Expected::role(Role::Repository),
             &Limits::default(),
-        )
-        .unwrap();
-        Caller(BatchClient::new(channel))
+        );
+        Caller(BatchClient::new(channel.unwrap()))
     }
 
     pub(crate) async fn end(self, running: Running) {
         running.stop().await;
-        self.tasks.stop_all();
-        self.tasks.join(Duration::from_secs(40)).await.unwrap();
+        self.lab.end().await;
     }
 }
 
@@ -361,14 +256,4 @@ impl Caller {
 
 pub(crate) fn state(status: &BatchStatus) -> State {
     State::try_from(status.state).unwrap()
-}
-
-/// From an hour ago, for so many hours: those of a certificate lie within those of its authority.
-fn validity(hours: u64) -> Validity {
-    let now = SystemTime::from(Clock::system().now());
-    let not_before = now.checked_sub(Duration::from_hours(1)).unwrap();
-    Validity {
-        not_before,
-        not_after: not_before + Duration::from_hours(hours),
-    }
 }

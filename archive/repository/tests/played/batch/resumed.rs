@@ -6,8 +6,8 @@ use std::io::Write;
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
 
-use crate::monitor::{Cut, Monitor};
-use crate::world::{World, file_list, state};
+use super::monitor::{Cut, Monitor};
+use super::world::{World, file_list, state};
 
 /// Seven files, most with output, one with a failure, one with nothing, one whose output is lost as nobody read it whole.
 fn fill(monitor: &Monitor) {
@@ -31,7 +31,7 @@ fn messages(monitor: &Monitor) -> usize {
     script.files.values().map(of).sum::<usize>() + 1
 }
 
-async fn left(caller: &mut crate::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
+async fn left(caller: &mut super::world::Caller, id: &str) -> (Vec<u8>, Vec<u8>, String) {
     let manifest = caller.manifest(id).await;
     (
         caller.output(id, What::Result).await,

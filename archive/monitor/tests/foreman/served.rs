@@ -1,0 +1,51 @@
+//! A node's service over real TLS, until it is killed.
+
+use std::net::SocketAddr;
+
+use archive_daemon::Tasks;
+use archive_rpc::{Limits, ServeError, Services, bind, serve};
+use proto_archive::wire::node_server::{Node, NodeServer};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+
+use crate::world::{PATIENCE, World};
+
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    kill: CancellationToken,
+    tasks: Tasks,
+}
+
+impl Served {
+    pub(crate) async fn start(world: &World, id: &str, service: impl Node) -> Self {
+        let services = Services {
+            routes: Routes::new(NodeServer::new(service)),
+            rules: proto_archive::rules::rules(),
+            descriptors: vec![proto_archive::DESCRIPTORS],
+        };
+        let (listener, address) = bind("127.0.0.1:0").await.expect("bound");
+        let credentials = world.credentials(&format!("node/{id}"));
+        let (kill, tasks) = (CancellationToken::new(), Tasks::new());
+        let killed = kill.clone().cancelled_owned();
+        tasks.spawn_once("node", async move {
+            tokio::select! {
+                ended = serve(listener, services, credentials, Limits::default(), std::future::pending()) => {
+                    ended.map(drop)
+                }
+                () = killed => Ok::<(), ServeError>(()),
+            }
+        });
+        Self {
+            address,
+            kill,
+            tasks,
+        }
+    }
+
+    /// As if its power had gone.
+    pub(crate) async fn kill(&self) {
+        self.kill.cancel();
+        self.tasks.stop_all();
+        self.tasks.join(PATIENCE).await.expect("killed");
+    }
+}

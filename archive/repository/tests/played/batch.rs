@@ -1,0 +1,7 @@
+//! Batch jobs through the doors of a repository.
+
+mod ends;
+mod limits;
+mod monitor;
+mod resumed;
+mod world;

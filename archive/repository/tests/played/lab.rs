@@ -1,0 +1,166 @@
+//! The directory and the authority of a repository, and what is played around it.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use archive_daemon::{Clock, DaemonSettings, NotifySettings, Period, Tasks};
+use archive_durable::{directory, replace, replace_secret};
+use archive_model::ReplicaKind;
+use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, RepairSettings};
+use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
+use archive_rpc::{
+    Authority, CredentialPem, Credentials, Grant, Limits, RpcSettings, ServeError, Services,
+    Validity, bind, serve,
+};
+use jiff::Timestamp;
+use tempfile::TempDir;
+use tonic::service::Routes;
+
+pub(crate) struct Lab {
+    directory: TempDir,
+    authority: Authority,
+    /// Of those who are played.
+    tasks: Tasks,
+}
+
+impl Lab {
+    /// All that a repository needs to be there before its first start.
+    pub(crate) fn new() -> Self {
+        let lab = Self {
+            directory: TempDir::new().unwrap(),
+            authority: Authority::create("archive.example", validity(4)).unwrap(),
+            tasks: Tasks::new(),
+        };
+        let trust = TrustFile::new(vec![TrustedKey {
+            archive: "kb".to_owned(),
+            public_key: signing_key().public_key(),
+            from: Timestamp::UNIX_EPOCH,
+            until: None,
+        }])
+        .unwrap();
+        let signing = signing_key().to_pem().unwrap();
+        let own = lab.pem("repository/kb");
+        replace(&lab.at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
+        replace(&lab.at("own.pem"), own.certificate.as_bytes()).unwrap();
+        replace(&lab.at("authorities.pem"), own.authorities.as_bytes()).unwrap();
+        replace_secret(&lab.at("own.key"), own.key.as_bytes()).unwrap();
+        replace_secret(&lab.at("signing.pem"), signing.as_bytes()).unwrap();
+        directory::make(&lab.data()).unwrap();
+        lab
+    }
+
+    /// Serves with the certificate of `grant`, and says where.
+    pub(crate) async fn play(&self, grant: &str, routes: Routes) -> String {
+        let credentials = self.credentials(grant);
+        let (listener, address) = bind("127.0.0.1:0").await.unwrap();
+        let services = Services {
+            routes,
+            rules: proto_archive::rules::rules(),
+            descriptors: vec![proto_archive::DESCRIPTORS],
+        };
+        let stop = self.tasks.stop();
+        let limits = Limits {
+            drain: Duration::from_millis(100),
+            ..Limits::default()
+        };
+        self.tasks.spawn("rpc", async move {
+            let stop = stop.cancelled_owned();
+            serve(listener, services, credentials, limits, stop).await?;
+            Ok::<(), ServeError>(())
+        });
+        address.to_string()
+    }
+
+    pub(crate) fn credentials(&self, grant: &str) -> Credentials {
+        let now = SystemTime::from(Clock::system().now());
+        Credentials::from_pem(&self.pem(grant), now).unwrap()
+    }
+
+    fn pem(&self, grant: &str) -> CredentialPem {
+        let grant: Grant = grant.parse().unwrap();
+        let issued = self
+            .authority
+            .issue(&[grant], &["127.0.0.1"], validity(3))
+            .unwrap();
+        CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: self.authority.certificate().to_owned(),
+            revoked: None,
+        }
+    }
+
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.at("data")
+    }
+
+    /// Nothing happens by the clock alone.
+    pub(crate) fn settings(&self, replicas: Vec<ReplicaSettings>) -> Settings {
+        Settings {
+            repair: RepairSettings::default(),
+            checks: CheckSettings {
+                files: None,
+                checksums: None,
+            },
+            drain: DrainSettings::default(),
+            batch: BatchSettings::default(),
+            daemon: DaemonSettings::default(),
+            rpc: RpcSettings {
+                listen: "127.0.0.1:0".to_owned(),
+                certificate: self.at("own.pem"),
+                key: self.at("own.key"),
+                authorities: self.at("authorities.pem"),
+                revoked: None,
+            },
+            repository: RepositorySettings {
+                archive: "kb".to_owned(),
+                data: self.data(),
+                signing_key: self.at("signing.pem"),
+                trust: self.at("trust.json"),
+                stall: Period::from_secs(5),
+                md5: false,
+                allow_single: true,
+                export: Period::from_secs(0),
+            },
+            notify: NotifySettings::default(),
+            replicas,
+        }
+    }
+
+    pub(crate) async fn end(self) {
+        self.tasks.stop_all();
+        self.tasks.join(Duration::from_secs(40)).await.unwrap();
+    }
+}
+
+/// The key with which the archive signs.
+pub(crate) fn signing_key() -> SigningKey {
+    SigningKey::from_seed([1; 32])
+}
+
+/// A required replica, and where its monitor is.
+pub(crate) fn replica(id: &str, kind: ReplicaKind, monitor: &str) -> ReplicaSettings {
+    ReplicaSettings {
+        id: id.parse().unwrap(),
+        kind,
+        required: true,
+        monitor: monitor.to_owned(),
+        site: None,
+        media: None,
+    }
+}
+
+/// From an hour ago, for so many hours: those of a certificate lie within those of its authority.
+fn validity(hours: u64) -> Validity {
+    let now = SystemTime::from(Clock::system().now());
+    let not_before = now.checked_sub(Duration::from_hours(1)).unwrap();
+    Validity {
+        not_before,
+        not_after: not_before + Duration::from_hours(hours),
+    }
+}

@@ -1,0 +1,6 @@
+//! A whole repository, its TLS, RocksDB and files real, and its replicas played by servers that say what a test tells them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod batch;
+mod lab;
+mod sidecars;
