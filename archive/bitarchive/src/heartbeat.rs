@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Period, Step, Worker, WorkerError};
+use archive_model::NodeId;
 use archive_rpc::Credentials;
 use jiff::SignedDuration;
 use tokio::task::spawn_blocking;
@@ -11,14 +12,10 @@ use tokio::task::spawn_blocking;
 use crate::node::Node;
 use crate::rpc::Herald;
 
-/// How long a heartbeat may take: more is a monitor that does not answer.
-const HEARTBEAT_LIMIT: Duration = Duration::from_secs(5);
-
 /// Tells the monitor that the node lives, where, and with how much room.
 pub(crate) struct Heartbeat {
-    pub(crate) node: Arc<Node>,
-    pub(crate) herald: Herald,
-    pub(crate) clock: Clock,
+    pub(crate) node: NodeId,
+    pub(crate) herald: Arc<Herald>,
     /// Whether the last one arrived, so that a silent monitor is logged once.
     pub(crate) heard: bool,
 }
@@ -27,22 +24,15 @@ impl Worker for Heartbeat {
     const NAME: &'static str = "heartbeat";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let node = Arc::clone(&self.node);
-        let report = spawn_blocking(move || crate::rpc::report(&node)).await?;
-        let sent = self
-            .clock
-            .timeout(HEARTBEAT_LIMIT, self.herald.send(report))
-            .await;
-        match sent {
-            Ok(Ok(pause)) => {
+        match self.herald.tell().await {
+            Ok(pause) => {
                 if !self.heard {
-                    tracing::info!(node = %self.node.id(), "the monitor hears this node");
+                    tracing::info!(node = %self.node, "the monitor hears this node");
                 }
                 self.heard = true;
                 Ok(Step::Idle(pause))
             }
-            Ok(Err(status)) => Ok(self.unheard(&status.to_string())),
-            Err(late) => Ok(self.unheard(&late.to_string())),
+            Err(status) => Ok(self.unheard(&status.to_string())),
         }
     }
 }
@@ -51,7 +41,7 @@ impl Heartbeat {
     /// A monitor that is away is no fault of the node: it says so once and goes on trying.
     fn unheard(&mut self, why: &str) -> Step {
         if self.heard {
-            tracing::warn!(node = %self.node.id(), why, "the monitor does not hear this node");
+            tracing::warn!(node = %self.node, why, "the monitor does not hear this node");
         }
         self.heard = false;
         Step::Idle(Duration::from_secs(1))

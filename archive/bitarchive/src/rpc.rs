@@ -6,6 +6,7 @@ mod attic;
 mod batch;
 pub(crate) mod checksum;
 mod convert;
+mod herald;
 mod listing;
 mod mend;
 mod read;
@@ -21,23 +22,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_model::ReplicaId;
-use archive_rpc::{
-    ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, Services, connect_lazy,
-};
+use archive_rpc::{Kind, Services};
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
-use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status, Streaming};
 
+#[cfg(test)]
 pub(crate) use convert::report;
+pub(crate) use herald::Herald;
 
 use crate::batch::Batch;
 use crate::catalog::Entry;
@@ -49,6 +47,7 @@ use crate::scrub::Control;
 /// The service.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
+    pub(crate) herald: Arc<Herald>,
     pub(crate) scrub: Arc<Control>,
     pub(crate) batch: Arc<Batch>,
     pub(crate) instruments: Instruments,
@@ -91,6 +90,17 @@ impl Door {
         done.map_err(|error| Kind::Internal.status(error.to_string()))?
             .map(Response::new)
             .map_err(|error| convert::status(&error))
+    }
+
+    /// Does the same where `work` changes what the node takes. When the answer comes the monitor knows, if it lives.
+    async fn change(
+        &self,
+        work: impl FnOnce(&Node, Timestamp) -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<Response<wire::NodeStatus>, Status> {
+        let done = self.act(|node, now| work(node, now).map(|()| convert::report(node)));
+        let status = done.await?;
+        self.herald.tell_soon().await;
+        Ok(status)
     }
 }
 
@@ -197,7 +207,7 @@ impl NodeService for Door {
         &self,
         _request: Request<wire::NodeStateRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        self.act(|node, _| Ok(report(node))).await
+        self.act(|node, _| Ok(convert::report(node))).await
     }
 
     async fn set_volume(
@@ -205,7 +215,7 @@ impl NodeService for Door {
         request: Request<wire::SetVolumeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
         let order = volumes::order(request.get_ref())?;
-        self.act(move |node, now| volumes::carry_out(node, order, now).map(|()| report(node)))
+        self.change(move |node, now| volumes::carry_out(node, order, now))
             .await
     }
 
@@ -214,8 +224,7 @@ impl NodeService for Door {
         request: Request<wire::SetModeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
         let mode = volumes::mode(request.get_ref())?;
-        self.act(move |node, _| node.set_mode(mode).map(|()| report(node)))
-            .await
+        self.change(move |node, _| node.set_mode(mode)).await
     }
 
     async fn attic(
@@ -346,44 +355,4 @@ fn files(
             .map_err(|error| convert::status(&error))
     });
     listing::send_all(entries, || convert::gaps(node), answers)
-}
-
-/// Calls the monitor of the replica.
-pub(crate) struct Herald {
-    monitor: ReplicaClient<Channel>,
-    endpoint: String,
-}
-
-impl Herald {
-    /// Dials the monitor of `replica` at the first heartbeat.
-    pub(crate) fn new(
-        monitor: &str,
-        endpoint: String,
-        replica: &ReplicaId,
-        credentials: &Credentials,
-        limits: &Limits,
-    ) -> Result<Self, ConnectError> {
-        let grant = Grant::new(Role::Monitor, replica.as_str())
-            .map_err(|error| ConnectError::Address(error.to_string()))?;
-        let expected = Expected::named(&grant);
-        let channel = connect_lazy(monitor, credentials, &expected, limits)?;
-        Ok(Self {
-            monitor: ReplicaClient::new(channel),
-            endpoint,
-        })
-    }
-
-    /// Sends one sign of life; returns the pause until the next.
-    pub(crate) async fn send(&mut self, mut status: wire::NodeStatus) -> Result<Duration, Status> {
-        status.endpoint.clone_from(&self.endpoint);
-        let answer = self
-            .monitor
-            .heartbeat(wire::HeartbeatRequest {
-                status: Some(status),
-            })
-            .await?;
-        Ok(Duration::from_millis(
-            answer.into_inner().interval_ms.clamp(100, 60_000),
-        ))
-    }
 }

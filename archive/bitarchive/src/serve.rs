@@ -129,12 +129,13 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         drain: settings.daemon.drain.duration() / 2,
         ..Limits::default()
     };
-    let herald = Herald::new(&own.monitor, endpoint, &own.replica, &credentials, &limits)?;
     let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
+    let between = (own.monitor.as_str(), endpoint);
+    let herald = Herald::new(&node, between, &own.replica, &credentials, &limits, clock)?;
+    let herald = Arc::new(herald);
     let heartbeat = Heartbeat {
-        node: Arc::clone(&node),
-        herald,
-        clock: clock.clone(),
+        node: own.node.clone(),
+        herald: Arc::clone(&herald),
         heard: false,
     };
     workers.spawn_instance(id, heartbeat)?;
@@ -183,6 +184,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     )?;
     let door = Door {
         node,
+        herald,
         scrub,
         batch: Arc::new(batch),
         instruments,

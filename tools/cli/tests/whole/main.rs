@@ -18,6 +18,7 @@ mod hang;
 mod kills;
 mod loss;
 mod losses;
+mod modes;
 mod mounted;
 #[path = "../../../../conformance/tests/crash/mounts.rs"]
 mod mounts;

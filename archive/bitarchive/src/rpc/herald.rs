@@ -1,0 +1,83 @@
+//! What the node says of itself to the monitor of its replica.
+//!
+//! Owns the order in which it is said: the node is looked at and the monitor told under one lock, so that nothing older
+//! is heard later. Does not decide when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::Clock;
+use archive_model::ReplicaId;
+use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
+use proto_archive::wire;
+use proto_archive::wire::replica_client::ReplicaClient;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use super::convert::report;
+use crate::node::Node;
+
+/// How long the monitor may take: more is one that does not answer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// How long whoever changed the node waits until the monitor knows.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Calls the monitor of the replica.
+pub(crate) struct Herald {
+    node: Arc<Node>,
+    endpoint: String,
+    clock: Clock,
+    monitor: Mutex<ReplicaClient<Channel>>,
+}
+
+impl Herald {
+    /// Dials the monitor of `replica` when it is told something first.
+    pub(crate) fn new(
+        node: &Arc<Node>,
+        (monitor, endpoint): (&str, String),
+        replica: &ReplicaId,
+        credentials: &Credentials,
+        limits: &Limits,
+        clock: &Clock,
+    ) -> Result<Self, ConnectError> {
+        let grant = Grant::new(Role::Monitor, replica.as_str())
+            .map_err(|error| ConnectError::Address(error.to_string()))?;
+        let expected = Expected::named(&grant);
+        let channel = connect_lazy(monitor, credentials, &expected, limits)?;
+        Ok(Self {
+            node: Arc::clone(node),
+            endpoint,
+            clock: clock.clone(),
+            monitor: Mutex::new(ReplicaClient::new(channel)),
+        })
+    }
+
+    /// Tells the monitor that the node lives, where, and with how much room; returns the pause until the next time.
+    pub(crate) async fn tell(&self) -> Result<Duration, Status> {
+        let mut monitor = self.monitor.lock().await;
+        let node = Arc::clone(&self.node);
+        let report = spawn_blocking(move || report(&node)).await;
+        let mut status = report.map_err(|error| Kind::Internal.status(error.to_string()))?;
+        status.endpoint.clone_from(&self.endpoint);
+        let request = wire::HeartbeatRequest {
+            status: Some(status),
+        };
+        let answer = self.clock.timeout(LIMIT, monitor.heartbeat(request)).await;
+        let answer = answer.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        Ok(Duration::from_millis(
+            answer.into_inner().interval_ms.clamp(100, 60_000),
+        ))
+    }
+
+    /// Tells it at once what has changed. A monitor that is away hears it with the next heartbeat that it hears.
+    pub(crate) async fn tell_soon(&self) {
+        match self.clock.timeout(SOON, self.tell()).await {
+            Ok(Ok(_pause)) => {}
+            Ok(Err(why)) => tracing::debug!(%why, "the monitor does not know of a change yet"),
+            Err(why) => tracing::debug!(%why, "the monitor does not know of a change yet"),
+        }
+    }
+}

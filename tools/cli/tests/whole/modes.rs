@@ -1,0 +1,26 @@
+//! A node that is taken out of service and put back: what the verb has said holds at once.
+
+use crate::archive::Archive;
+
+fn mode(archive: &Archive) -> String {
+    let status = archive.run(&["--json", "status"]).json();
+    let replicas = status["replicas"].as_array().expect("replicas");
+    let one = replicas.iter().find(|replica| replica["replica"] == "one");
+    let mode = &one.expect("one")["nodes"][0]["mode"];
+    mode.as_str().expect("a mode").to_owned()
+}
+
+/// Heartbeats are so rare that none comes to help.
+#[test]
+fn a_node_takes_files_again_as_soon_as_the_verb_has_said_so() {
+    let archive = Archive::start(&["monitor.heartbeat=10 min", "monitor.silent_after=1 h"]);
+    for round in 0..3 {
+        archive.run(&["node", "read-only", "one-1"]).expect(0);
+        assert_eq!(mode(&archive), "read-only");
+        archive.store_into_some(&format!("early-{round}.warc"), 20_000);
+        archive.run(&["node", "read-write", "one-1"]).expect(0);
+        assert_eq!(mode(&archive), "read-write");
+        archive.store(&format!("late-{round}.warc"), 20_000);
+    }
+    archive.stop();
+}
