@@ -49,8 +49,11 @@ impl Guest for Domains {
             return Ok(());
         }
         let url = record.url.ok_or("a response without a URL")?;
-        let host = url.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#', ':']).next());
-        let host = host.ok_or_else(|| format!("{url}: no host"))?;
+        // What was asked of a name server, or anything else that is not `//HOST/…`, is no host's.
+        let Some((_, rest)) = url.split_once("//") else {
+            return Ok(());
+        };
+        let host = rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
         *COUNTS.0.borrow_mut().entry(host.to_lowercase()).or_default() += 1;
         Ok(())
     }
