@@ -53,6 +53,11 @@ need() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "${packages[@]}" >/dev/null
 }
 
+# need_venv: Debian keeps what makes virtual environments in a package that has no command.
+need_venv() {
+    python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip:python3-venv
+}
+
 # need_python COMMAND...: judges that Debian does not have, in a virtual environment beside what is built.
 need_python() {
     local judges=$CARGO_TARGET_DIR/judges command missing=()
@@ -60,8 +65,7 @@ need_python() {
         [[ -x $judges/bin/$command ]] || missing+=("$command")
     done
     if ((${#missing[@]})); then
-        # Debian keeps what makes virtual environments in a package that has no command.
-        python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip:python3-venv || return 1
+        need_venv || return 1
         say "installing by pip: ${missing[*]}"
         python3 -m venv "$judges" && "$judges/bin/pip" install --quiet "${missing[@]}" || return 1
     fi
@@ -71,6 +75,7 @@ need_python() {
 # need_examples: what the jobs in archive/batch/examples are built with, in your cache folder. Their build scripts know.
 need_examples() {
     local language
+    need_venv || return 1
     for language in python javascript; do
         archive/batch/examples/$language/build --install || return 1
     done
