@@ -4,6 +4,9 @@
 //! the names. Every job has its own, and the operating system shares the cores: a job that computes for minutes at each
 //! file keeps nobody waiting. A file whose output nobody takes yet holds a bounded buffer and no permit ([`turn`]).
 //!
+//! A component takes memory also while it waits, so that as many files of a job are begun as fit into its share
+//! ([`memory`]).
+//!
 //! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
 //! - [`pick`] decides which copy of a file is read, or why none is;
 //! - [`file`] puts one file through the job; [`source`] proves what it is shown;
@@ -13,6 +16,7 @@
 
 mod file;
 mod instruments;
+mod memory;
 mod names;
 mod pick;
 mod running;
@@ -27,6 +31,7 @@ use std::thread;
 use archive_batch::{Components, InvalidJob};
 use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
+use archive_model::Program;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use instruments::BatchInstruments;
@@ -61,6 +66,8 @@ pub(crate) struct Batch {
     /// How many files a job computes at once.
     workers: usize,
     ahead: usize,
+    /// How much memory the components of one job may take.
+    share: u64,
     jobs: Arc<Semaphore>,
     most_jobs: u32,
     instruments: BatchInstruments,
@@ -102,6 +109,7 @@ impl Batch {
             tasks: tasks.clone(),
             workers,
             ahead: workers.saturating_mul(2).min(MOST_AHEAD),
+            share: memory::share(settings.memory, settings.jobs),
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),
             instruments,
@@ -116,6 +124,20 @@ impl Batch {
             instruments: self.instruments.clone(),
             _permit: permit,
         })
+    }
+
+    /// How many files of a job are begun at most, and not yet taken, when a component of it may take so many bytes; `None`
+    /// where not even one fits.
+    pub(crate) fn most_ahead(&self, program: &Program, memory: u64) -> Option<NonZero<usize>> {
+        NonZero::new(match program {
+            Program::BuiltIn(_) => self.ahead,
+            Program::Component(_) => memory::fitting(self.share, memory, self.ahead),
+        })
+    }
+
+    /// How much memory the components of one job may take, in bytes.
+    pub(crate) const fn share(&self) -> u64 {
+        self.share
     }
 
     /// How many jobs run at once at most.

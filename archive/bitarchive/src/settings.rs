@@ -39,6 +39,10 @@ pub struct NodeBatchSettings {
     pub workers: Option<NonZeroU16>,
     /// How many batch jobs run at once. Another one is told to come again.
     pub jobs: NonZeroU16,
+    /// The most memory that the components of all batch jobs take together, each job its share; half of what the machine
+    /// has, but 2 GiB at least, where nothing is said. A container that may take less has to say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<ByteSize>,
 }
 
 impl Default for NodeBatchSettings {
@@ -47,6 +51,7 @@ impl Default for NodeBatchSettings {
         Self {
             workers: None,
             jobs: FOUR,
+            memory: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +42,8 @@ pub(crate) struct Order {
     pub(crate) after: Option<FileName>,
     /// The most bytes of output.
     pub(crate) output: u64,
+    /// How many files are begun at most, and not yet taken.
+    pub(crate) ahead: NonZero<usize>,
     /// How it is told to end.
     pub(crate) control: Control,
     /// The same, for what waits.
@@ -125,6 +128,7 @@ pub(crate) struct Running {
     /// Whether all names were read.
     is_listed: bool,
     ahead: VecDeque<Ahead>,
+    most_ahead: usize,
     /// The one permit that is waited for: whoever waits keeps its place.
     permit: Option<Pin<Box<dyn Future<Output = Permit> + Send>>>,
     /// Whether the first of the files was begun.
@@ -195,6 +199,7 @@ impl Running {
             after: order.after,
             is_listed: false,
             ahead: VecDeque::new(),
+            most_ahead: order.ahead.get(),
             permit: None,
             is_begun: false,
             ticks,
@@ -223,7 +228,7 @@ impl Running {
     /// What comes next. After the end, or an error, nothing more may be asked.
     pub(crate) async fn next(&mut self) -> Result<Step, Ended> {
         loop {
-            if self.names.is_empty() && self.ahead.len() < self.batch.ahead {
+            if self.names.is_empty() && self.ahead.len() < self.most_ahead {
                 self.read_names().await?;
             }
             let first = self.ahead.front().map(|ahead| &ahead.name);
@@ -271,7 +276,7 @@ impl Running {
 
     /// Waits for the first file, for a permit to begin one more, and for the next moment to say how far it is.
     async fn wait(&mut self) -> Event {
-        let wants_more = self.ahead.len() < self.batch.ahead && !self.names.is_empty();
+        let wants_more = self.ahead.len() < self.most_ahead && !self.names.is_empty();
         if wants_more && self.permit.is_none() {
             self.permit = Some(Box::pin(Arc::clone(&self.waiting.workers).acquire_owned()));
         }

@@ -1,11 +1,12 @@
 //! Batch jobs on a real node: what comes of them, and that nothing of them is left.
 
 use std::num::NonZeroU16;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink, Stop};
-use archive_model::JobId;
+use archive_daemon::ByteSize;
+use archive_model::{JobId, Program};
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
 use tokio_util::sync::CancellationToken;

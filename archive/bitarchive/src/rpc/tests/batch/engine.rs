@@ -24,6 +24,14 @@ struct Test {
     does: Does,
     /// Bytes that were written by all jobs.
     written: Arc<AtomicU64>,
+    files: Arc<Files>,
+}
+
+/// Files that are in the job at once.
+#[derive(Debug, Default)]
+struct Files {
+    now: AtomicUsize,
+    most: AtomicUsize,
 }
 
 impl Plan for Test {
@@ -32,6 +40,8 @@ impl Plan for Test {
     }
 
     fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+        let now = self.files.now.fetch_add(1, Ordering::Relaxed) + 1;
+        self.files.most.fetch_max(now, Ordering::Relaxed);
         Ok(Box::new(One {
             test: self,
             control: control.clone(),
@@ -42,6 +52,12 @@ impl Plan for Test {
 struct One<'a> {
     test: &'a Test,
     control: Control,
+}
+
+impl Drop for One<'_> {
+    fn drop(&mut self) {
+        self.test.files.now.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Job for One<'_> {
@@ -88,11 +104,14 @@ impl Job for One<'_> {
 impl World {
     /// An engine with so many workers.
     fn workers(&self, workers: u16) -> Arc<Batch> {
-        let door = &self.door;
-        let settings = NodeBatchSettings {
+        self.with(NodeBatchSettings {
             workers: NonZeroU16::new(workers),
             ..NodeBatchSettings::default()
-        };
+        })
+    }
+
+    fn with(&self, settings: NodeBatchSettings) -> Arc<Batch> {
+        let door = &self.door;
         let shared = (&door.clock, &door.tasks);
         let counters = door.instruments.batch.clone();
         let data = self.path("data");
@@ -120,20 +139,28 @@ struct Begun {
     control: Control,
     stop: CancellationToken,
     written: Arc<AtomicU64>,
+    files: Arc<Files>,
 }
 
 fn begin(batch: &Arc<Batch>, does: Does, output: u64) -> Begun {
+    begin_as(batch, does, output, &Program::BuiltIn("test".to_owned()))
+}
+
+/// As a component would, which may have 512 MiB.
+fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> Begun {
     let (control, stop) = (Control::default(), CancellationToken::new());
-    let written = Arc::new(AtomicU64::new(0));
+    let (written, files) = (Arc::new(AtomicU64::new(0)), Arc::new(Files::default()));
     let order = Order {
         id: JobId::new("j1").unwrap(),
         plan: Box::new(Test {
             does,
             written: Arc::clone(&written),
+            files: Arc::clone(&files),
         }),
         filter: Filter::new("").unwrap(),
         after: None,
         output,
+        ahead: batch.most_ahead(program, 512 << 20).unwrap(),
         control: control.clone(),
         stop: stop.clone(),
     };
@@ -142,6 +169,7 @@ fn begin(batch: &Arc<Batch>, does: Does, output: u64) -> Begun {
         control,
         stop,
         written,
+        files,
     }
 }
 
@@ -296,6 +324,29 @@ async fn a_job_nobody_reads_holds_no_worker_and_little_memory() {
     assert!(files.len() >= 29, "it goes on when it is read");
     drop((unread, second));
     world.quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_components_are_begun_than_the_share_of_a_job_holds() {
+    let world = World::with_two().await;
+    for number in 0..30 {
+        world.store(&format!("f{number:02}"), b"x");
+    }
+    let component = Program::Component(root(b"x"));
+    for (gib, fitting) in [(2, 1), (4, 2), (6, 3)] {
+        let batch = world.with(NodeBatchSettings {
+            workers: NonZeroU16::new(4),
+            memory: Some(ByteSize::from_bytes(gib << 30)),
+            ..NodeBatchSettings::default()
+        });
+        let mut job = begin_as(&batch, Does::Work(2), u64::MAX, &component);
+        assert_eq!(all(&mut job.running).await.unwrap().len(), 30);
+        let most = job.files.most.load(Ordering::Relaxed);
+        assert!(most <= fitting, "{most} at once, {fitting} fit");
+        assert_eq!(batch.most_ahead(&component, (gib << 28) + 1), None);
+        drop(job);
+        world.quiet().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
