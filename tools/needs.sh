@@ -74,11 +74,11 @@ need_python() {
 
 # need_examples: what the jobs in archive/batch/examples are built with, in your cache folder. Their build scripts know.
 need_examples() {
-    local language
-    need_venv || return 1
+    local language code=0
     for language in python javascript; do
-        archive/batch/examples/$language/build --install || return 1
+        archive/batch/examples/$language/build --install || code=1
     done
+    return $code
 }
 
 # need_rust: Rust is not installed by us; rustup is, or is not, the way of this machine.

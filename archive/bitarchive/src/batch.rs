@@ -4,8 +4,8 @@
 //! the names. Every job has its own, and the operating system shares the cores: a job that computes for minutes at each
 //! file keeps nobody waiting. A file whose output nobody takes yet holds a bounded buffer and no permit ([`turn`]).
 //!
-//! A component takes memory also while it waits, so that as many files of a job are begun as fit into its share
-//! ([`memory`]).
+//! A component takes memory also while its output waits, so that as many files of a job are begun as fit into its share
+//! of the memory, and one always ([`memory`]).
 //!
 //! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
 //! - [`pick`] decides which copy of a file is read, or why none is;
@@ -42,7 +42,7 @@ use crate::node::Node;
 use crate::settings::NodeBatchSettings;
 
 /// The most files of one job that are computed, or wait with their output, at once.
-const MOST_AHEAD: usize = 16;
+const MOST_AHEAD: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(15);
 
 /// Why batch jobs cannot be run at all.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ pub(crate) struct Batch {
     pub(crate) tasks: Tasks,
     /// How many files a job computes at once.
     workers: usize,
-    ahead: usize,
+    ahead: NonZero<usize>,
     /// How much memory the components of one job may take.
     share: u64,
     jobs: Arc<Semaphore>,
@@ -108,8 +108,10 @@ impl Batch {
             clock: clock.clone(),
             tasks: tasks.clone(),
             workers,
-            ahead: workers.saturating_mul(2).min(MOST_AHEAD),
-            share: memory::share(settings.memory, settings.jobs),
+            ahead: NonZero::new(workers.saturating_mul(2))
+                .unwrap_or(NonZero::<usize>::MIN)
+                .min(MOST_AHEAD),
+            share: memory::share(settings.memory, memory::installed(), settings.jobs),
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),
             instruments,
@@ -126,18 +128,12 @@ impl Batch {
         })
     }
 
-    /// How many files of a job are begun at most, and not yet taken, when a component of it may take so many bytes; `None`
-    /// where not even one fits.
-    pub(crate) fn most_ahead(&self, program: &Program, memory: u64) -> Option<NonZero<usize>> {
-        NonZero::new(match program {
+    /// How many files of a job are begun at most, and not yet taken, when a component of it may take so many bytes.
+    pub(crate) fn most_ahead(&self, program: &Program, memory: u64) -> NonZero<usize> {
+        match program {
             Program::BuiltIn(_) => self.ahead,
             Program::Component(_) => memory::fitting(self.share, memory, self.ahead),
-        })
-    }
-
-    /// How much memory the components of one job may take, in bytes.
-    pub(crate) const fn share(&self) -> u64 {
-        self.share
+        }
     }
 
     /// How many jobs run at once at most.

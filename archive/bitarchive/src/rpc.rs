@@ -92,14 +92,15 @@ impl Door {
             .map_err(|error| convert::status(&error))
     }
 
-    /// Does the same where `work` changes what the node takes. When the answer comes the monitor knows, if it lives.
+    /// Does the same where `work` changes what the node takes. When the answer comes the monitor knows, unless it took
+    /// longer than a heartbeat may.
     async fn change(
         &self,
         work: impl FnOnce(&Node, Timestamp) -> Result<(), NodeError> + Send + 'static,
     ) -> Result<Response<wire::NodeStatus>, Status> {
         let done = self.act(|node, now| work(node, now).map(|()| convert::report(node)));
         let status = done.await?;
-        self.herald.tell_soon().await;
+        self.herald.tell_now().await;
         Ok(status)
     }
 }

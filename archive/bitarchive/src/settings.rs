@@ -34,13 +34,15 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeBatchSettings {
-    /// How many files each batch job computes at once; as many as there are cores, where nothing is said.
+    /// How many files each batch job computes at once, if `memory` allows; as many as there are cores, where nothing is
+    /// said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<NonZeroU16>,
     /// How many batch jobs run at once. Another one is told to come again.
     pub jobs: NonZeroU16,
-    /// The most memory that the components of all batch jobs take together, each job its share; half of what the machine
-    /// has, but 2 GiB at least, where nothing is said. A container that may take less has to say so.
+    /// How much memory the components of all batch jobs take together, each job its share, but one component always;
+    /// half of what the machine has, but 2 GiB at least, where nothing is said. Compiling comes on top. Say it where
+    /// several nodes share a machine, and in a container that may take less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ByteSize>,
 }

@@ -1,7 +1,8 @@
 //! How much memory the components of batch jobs may take on this node.
 //!
 //! Owns the share of each job. It is the same for all, whoever comes first: a job never waits for memory that another
-//! has, which may wait for the first on another node.
+//! has, which may wait for the first on another node. Does not own what one component may take, which the job says; nor
+//! what compiling takes.
 
 use std::num::NonZero;
 
@@ -10,24 +11,28 @@ use archive_daemon::ByteSize;
 /// Of all jobs together, where the machine has little or does not say what it has.
 const LEAST: u64 = 2 << 30;
 
-/// The bytes that one of `jobs` may take, when `set` is for all of them together: half of what the machine has, where
+/// The bytes that one of `jobs` may take, when `set` is for all of them together: half of what is `installed`, where
 /// nothing is set.
-pub(super) fn share(set: Option<ByteSize>, jobs: NonZero<u16>) -> u64 {
+pub(super) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero<u16>) -> u64 {
     let all = set.map_or_else(
-        || (installed().unwrap_or_default() / 2).max(LEAST),
+        || (installed.unwrap_or_default() / 2).max(LEAST),
         ByteSize::bytes,
     );
     all / u64::from(jobs.get())
 }
 
-/// How many components of so many bytes each, but at most `most`, fit into a share.
-pub(super) fn fitting(share: u64, each: u64, most: usize) -> usize {
+/// How many components of so many bytes each are begun at once: as many as fit into a share, but no more than `most`, and
+/// one always.
+pub(super) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<usize> {
     let fitting = share.checked_div(each).unwrap_or(u64::MAX);
-    usize::try_from(fitting).unwrap_or(usize::MAX).min(most)
+    let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+    NonZero::new(fitting)
+        .unwrap_or(NonZero::<usize>::MIN)
+        .min(most)
 }
 
 /// The memory of this machine (`proc_meminfo(5)`), in bytes.
-fn installed() -> Option<u64> {
+pub(super) fn installed() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     total(&text)
 }
@@ -47,23 +52,32 @@ mod tests {
     const FOUR: NonZero<u16> = NonZero::<u16>::MIN.saturating_add(3);
 
     #[test]
-    fn what_is_set_is_shared_among_the_jobs() {
-        assert_eq!(share(Some(ByteSize::from_bytes(4096)), FOUR), 1024);
-        assert_eq!(share(Some(ByteSize::from_bytes(3)), FOUR), 0);
-        assert!(share(None, FOUR) >= LEAST / 4);
+    fn each_job_has_its_share_of_what_is_set_or_of_half_the_machine() {
+        let set = |bytes| Some(ByteSize::from_bytes(bytes));
+        for (set, installed, expected) in [
+            (set(4096), Some(64 << 30), 1024),
+            (set(3), None, 0),
+            (None, Some(64 << 30), 8 << 30),
+            (None, Some(1 << 30), LEAST / 4),
+            (None, None, LEAST / 4),
+        ] {
+            assert_eq!(share(set, installed, FOUR), expected, "{installed:?}");
+        }
     }
 
     #[test]
-    fn no_more_are_computed_than_fit() {
+    fn as_many_are_begun_as_fit_and_one_always() {
         for (share, each, most, expected) in [
             (1024, 512, 4, 2),
             (1024, 512, 1, 1),
             (1023, 512, 4, 1),
-            (511, 512, 4, 0),
+            (511, 512, 4, 1),
+            (0, 512, 4, 1),
             (u64::MAX, 1, usize::MAX, usize::MAX),
             (0, 0, 3, 3),
         ] {
-            assert_eq!(fitting(share, each, most), expected, "{share} {each}");
+            let most = NonZero::new(most).unwrap();
+            assert_eq!(fitting(share, each, most).get(), expected, "{share} {each}");
         }
     }
 

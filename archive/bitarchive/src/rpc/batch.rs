@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_batch::{Component, Control, InvalidJob, Plan, Stop};
-use archive_daemon::ByteSize;
 use archive_model::{FileName, Program, Root};
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
@@ -100,17 +99,6 @@ where
         }
         let filter = Filter::new(&run.spec.files)
             .map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
-        let memory = run.spec.limits.memory;
-        let ahead = self.batch.most_ahead(&run.spec.program, memory);
-        let ahead = ahead.ok_or_else(|| {
-            let reason = format!(
-                "of {} for a component is more than the {} that a job may take on node {} (`batch_node.memory`)",
-                ByteSize::from_bytes(memory),
-                ByteSize::from_bytes(self.batch.share()),
-                self.batch.node.id()
-            );
-            InvalidMessage::invalid("memory", reason)
-        })?;
         let slot = self.batch.slot().ok_or_else(|| {
             let most = self.batch.most_jobs();
             Kind::Busy.status(format!(
@@ -138,7 +126,9 @@ where
             filter,
             after: run.after,
             output: run.spec.limits.output,
-            ahead,
+            ahead: self
+                .batch
+                .most_ahead(&run.spec.program, run.spec.limits.memory),
             control: ending.control.clone(),
             stop: ending.stop.clone(),
         };

@@ -1,7 +1,7 @@
 //! What the node says of itself to the monitor of its replica.
 //!
 //! Owns the order in which it is said: the node is looked at and the monitor told under one lock, so that nothing older
-//! is heard later. Does not decide when.
+//! is heard later, unless a call took longer than its limit. Does not decide when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,8 @@ use tonic::transport::Channel;
 use super::convert::report;
 use crate::node::Node;
 
-/// How long the monitor may take: more is one that does not answer.
+/// How long a look at the node and the call may take: more is a disk that hangs, or a monitor that does not answer.
 const LIMIT: Duration = Duration::from_secs(5);
-
-/// How long whoever changed the node waits until the monitor knows.
-const SOON: Duration = Duration::from_secs(1);
 
 /// Calls the monitor of the replica.
 pub(crate) struct Herald {
@@ -58,6 +55,14 @@ impl Herald {
     /// Tells the monitor that the node lives, where, and with how much room; returns the pause until the next time.
     pub(crate) async fn tell(&self) -> Result<Duration, Status> {
         let mut monitor = self.monitor.lock().await;
+        let told = self
+            .clock
+            .timeout(LIMIT, self.report_to(&mut monitor))
+            .await;
+        told.map_err(|late| Kind::TimedOut.status(late.to_string()))?
+    }
+
+    async fn report_to(&self, monitor: &mut ReplicaClient<Channel>) -> Result<Duration, Status> {
         let node = Arc::clone(&self.node);
         let report = spawn_blocking(move || report(&node)).await;
         let mut status = report.map_err(|error| Kind::Internal.status(error.to_string()))?;
@@ -65,19 +70,18 @@ impl Herald {
         let request = wire::HeartbeatRequest {
             status: Some(status),
         };
-        let answer = self.clock.timeout(LIMIT, monitor.heartbeat(request)).await;
-        let answer = answer.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        let answer = monitor.heartbeat(request).await?;
         Ok(Duration::from_millis(
             answer.into_inner().interval_ms.clamp(100, 60_000),
         ))
     }
 
-    /// Tells it at once what has changed. A monitor that is away hears it with the next heartbeat that it hears.
-    pub(crate) async fn tell_soon(&self) {
-        match self.clock.timeout(SOON, self.tell()).await {
+    /// Tells it at once what has changed. A monitor that is away, or slow, hears it with the next heartbeat that it hears.
+    pub(crate) async fn tell_now(&self) {
+        match self.clock.timeout(LIMIT, self.tell()).await {
             Ok(Ok(_pause)) => {}
-            Ok(Err(why)) => tracing::debug!(%why, "the monitor does not know of a change yet"),
-            Err(why) => tracing::debug!(%why, "the monitor does not know of a change yet"),
+            Ok(Err(why)) => tracing::info!(%why, "the monitor does not know of a change yet"),
+            Err(why) => tracing::info!(%why, "the monitor does not know of a change yet"),
         }
     }
 }

@@ -10,10 +10,10 @@ fn mode(archive: &Archive) -> String {
     mode.as_str().expect("a mode").to_owned()
 }
 
-/// Heartbeats are so rare that none comes to help.
+/// Heartbeats are a minute apart, so that none comes to help soon.
 #[test]
 fn a_node_takes_files_again_as_soon_as_the_verb_has_said_so() {
-    let archive = Archive::start(&["monitor.heartbeat=10 min", "monitor.silent_after=1 h"]);
+    let archive = Archive::start(&["monitor.heartbeat=1 min", "monitor.silent_after=1 h"]);
     for round in 0..3 {
         archive.run(&["node", "read-only", "one-1"]).expect(0);
         assert_eq!(mode(&archive), "read-only");

@@ -49,11 +49,14 @@ impl Guest for Domains {
             return Ok(());
         }
         let url = record.url.ok_or("a response without a URL")?;
-        // What was asked of a name server, or anything else that is not `//HOST/…`, is no host's.
-        let Some((_, rest)) = url.split_once("//") else {
+        // What was asked of a name server is no host's, nor is anything else that is not `SCHEME://HOST…`.
+        let Some((_, rest)) = url.split_once("://") else {
             return Ok(());
         };
         let host = rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
+        if host.is_empty() {
+            return Ok(());
+        }
         *COUNTS.0.borrow_mut().entry(host.to_lowercase()).or_default() += 1;
         Ok(())
     }

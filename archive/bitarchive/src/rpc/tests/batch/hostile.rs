@@ -58,11 +58,6 @@ async fn what_cannot_be_run_is_refused_by_its_field() {
     ] {
         assert_eq!(field(&ends(&world, steps).await), named);
     }
-    let mut greedy = component(9);
-    greedy.spec.as_mut().unwrap().memory = 1 << 50;
-    let greedy = ends(&world, vec![batch_run_request::Step::Open(greedy)]).await;
-    assert_eq!(field(&greedy), "memory");
-    assert!(greedy.message().contains("batch_node.memory"), "{greedy}");
     let unknown = ends(&world, spec(&|spec| spec.job = "mine-bitcoin".to_owned())).await;
     assert_eq!(Kind::of(&unknown), Kind::NotFound, "{unknown}");
     assert_eq!(world.door.instruments.batch.jobs.get(), 0);
