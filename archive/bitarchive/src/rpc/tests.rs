@@ -2,12 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use archive_daemon::Metrics;
 use archive_model::{Digests, FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::{Admission, SigningKey, TrustFile, TrustedKey};
-use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Limits, Role, Validity};
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
@@ -20,34 +18,12 @@ use crate::settings::ScrubSettings;
 
 mod batch;
 mod bounds;
+mod herald;
 mod hostile;
 
 struct World {
     directory: tempfile::TempDir,
     door: Door,
-}
-
-/// Of a node whose monitor is away.
-fn herald(node: &Arc<Node>, clock: &Clock) -> Herald {
-    let now = SystemTime::from(clock.now());
-    let around = |hours| Validity {
-        not_before: now - Duration::from_hours(hours),
-        not_after: now + Duration::from_hours(hours),
-    };
-    let authority = Authority::create("test", around(2)).unwrap();
-    let grant = Grant::new(Role::Node, "n1").unwrap();
-    let issued = authority.issue(&[grant], &["127.0.0.1"], around(1));
-    let issued = issued.unwrap();
-    let pem = CredentialPem {
-        certificate: issued.certificate,
-        key: issued.key,
-        authorities: authority.certificate().to_owned(),
-        revoked: None,
-    };
-    let credentials = Credentials::from_pem(&pem, now).unwrap();
-    let away = ("127.0.0.1:1", "127.0.0.1:2".to_owned());
-    let limits = Limits::default();
-    Herald::new(node, away, node.replica(), &credentials, &limits, clock).unwrap()
 }
 
 fn key() -> SigningKey {
@@ -84,7 +60,7 @@ impl World {
         let settings = crate::settings::NodeBatchSettings::default();
         let counters = instruments.batch.clone();
         let batch = Batch::open(&node, &data, settings, (&clock, &tasks), counters).unwrap();
-        let herald = Arc::new(herald(&node, &clock));
+        let herald = Arc::new(herald::unheard(&node, &clock));
         let door = Door {
             herald,
             scrub: Arc::new(scrub),
