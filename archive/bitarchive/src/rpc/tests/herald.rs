@@ -119,6 +119,7 @@ async fn what_is_said_later_is_heard_later() {
         said.arrived.acquire().await.unwrap().forget();
         node.set_mode(Mode::ReadOnly).unwrap();
         let mut second = pin!(herald.tell());
+        // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
         tokio::select! {
             heard = &mut second => panic!("heard before the first: {heard:?}"),
             _two = said.arrived.acquire() => panic!("both are on their way"),
