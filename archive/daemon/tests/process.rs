@@ -93,13 +93,13 @@ fn a_second_signal_ends_at_once() {
 
 #[test]
 fn what_does_not_drain_is_named() {
-    let mut child = with_variable("HOLDFAST__DAEMON__DRAIN", "50 ms".as_ref(), "deaf", &[]);
+    let mut child = with_variable("HOLDFAST__DAEMON__DRAIN", "1 s".as_ref(), "deaf", &[]);
     up(&mut child);
     send(&child, Signal::TERM);
     let (output, text) = end(child);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text.ends_with("still running 50ms after the stop: example/body\n"),
+        text.ends_with("still running 1s after the stop: example/body\n"),
         "{text}"
     );
 }

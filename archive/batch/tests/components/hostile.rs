@@ -152,7 +152,7 @@ fn an_endless_one_ends_soon_after_it_is_told() {
         let took = ended - told;
         eprintln!("ended {took:?} after it was told");
         // A few milliseconds; more only where the machine has other things to do.
-        assert!(took < Duration::from_secs(1), "{took:?}");
+        assert!(took < Duration::from_secs(10), "{took:?}");
     });
 }
 

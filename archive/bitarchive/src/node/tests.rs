@@ -130,7 +130,7 @@ fn name(text: &str) -> FileName {
 }
 
 fn now() -> Timestamp {
-    Timestamp::from_second(1_800_000_000).unwrap()
+    Timestamp::from_second(4_000_000_000).unwrap()
 }
 
 fn bytes(size: usize) -> Vec<u8> {

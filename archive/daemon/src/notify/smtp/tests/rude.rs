@@ -76,7 +76,8 @@ async fn nobody_at_home_is_told() {
     let (is_taken, why) = send(&settings(free, SmtpTls::None), &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("refused"));
     let settings = SmtpSettings {
-        server: "no-such-host.invalid".to_owned(),
+        // No name at all, so that nobody is asked for it.
+        server: "x".repeat(64),
         ..settings(25, SmtpTls::Wrapper)
     };
     let (_, why) = send(&settings, &message("r", "t"), SOON).await;
