@@ -2,7 +2,7 @@
 //!
 //! Whoever finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; whoever
 //! sees all of something says so with [`Notifier::declare`]. As often as they like: none waits, and none is lost. One
-//! task makes messages of it; every way that is set has one of its own to send them, and tries again what was not taken.
+//! task makes messages of it; every way that is set sends them for itself, and tries again what was not taken.
 //!
 //! A restart neither loses an incident nor repeats it: a row for each is kept in a [`Memory`], written before anything
 //! is told, and again once the first way has taken the message. What is wrong now is not remembered but found again;
@@ -115,18 +115,17 @@ impl Notifier {
         });
         let (telling, stop) = (Arc::clone(&shared), daemon.tasks.stop());
         daemon.tasks.spawn("notify", async move {
-            telling.run(&stop).await;
+            let send = async |outbox: Option<Arc<Outbox>>| {
+                let taken = |message: &Message| telling.taken(message);
+                if let Some(outbox) = outbox {
+                    outbox.run(&telling.clock, &stop, taken).await;
+                }
+            };
+            tokio::join!(telling.run(&stop), send(command), send(smtp));
+            // What was taken last.
+            telling.write().await;
             Ok::<(), Infallible>(())
         });
-        for (name, outbox) in [("notify-command", command), ("notify-smtp", smtp)] {
-            let Some(outbox) = outbox else { continue };
-            let (shared, stop) = (Arc::clone(&shared), daemon.tasks.stop());
-            daemon.tasks.spawn(name, async move {
-                let taken = |message: &Message| shared.taken(message);
-                outbox.run(&shared.clock, &stop, taken).await;
-                Ok::<(), Infallible>(())
-            });
-        }
         Ok(Self(Some(shared)))
     }
 

@@ -249,6 +249,24 @@ impl People {
         }
     }
 
+    /// The nodes of a replica: those that are remembered, and those that its monitor hears and nobody has remembered yet.
+    pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
+        let (admin, id) = (self.admin.clone(), replica.clone());
+        let nodes = blocking(move || admin.nodes(&id)).await?;
+        let mut nodes = nodes.map_err(|error| failed_db(&error))?;
+        let (clock, limit) = (&self.transfers.clock, self.transfers.stall);
+        let hearing = self.transfers.replicas.nodes_heard(replica);
+        // Those of a monitor that does not answer are remembered, but for new ones.
+        if let Ok(Ok(heard)) = clock.timeout(limit, hearing).await {
+            let now = self.standing.now();
+            let is_new =
+                |node: &NodeId| !nodes.contains(node) && !now.is_retired_node(replica, node);
+            let new: Vec<NodeId> = heard.into_iter().filter(is_new).collect();
+            nodes.extend(new);
+        }
+        Ok(nodes)
+    }
+
     /// Which replica a node belongs to: it was heard there, or is retired.
     pub(crate) async fn replica_of(&self, node: &NodeId) -> Result<ReplicaId, Status> {
         let (admin, specs, wanted) = (self.admin.clone(), self.specs.clone(), node.clone());
@@ -261,7 +279,14 @@ impl People {
             }
             Ok::<_, DbError>(found)
         });
-        let found = found.await?.map_err(|error| failed_db(&error))?;
+        let mut found = found.await?.map_err(|error| failed_db(&error))?;
+        if found.is_empty() {
+            for spec in &self.specs {
+                if self.nodes_of(&spec.id).await?.contains(node) {
+                    found.push(spec.id.clone());
+                }
+            }
+        }
         match found.as_slice() {
             [replica] => Ok(replica.clone()),
             [] => Err(Kind::NotFound.status(format!("no replica has a node {node}"))),

@@ -20,7 +20,7 @@ use tonic::Status;
 use crate::admin::Admin;
 use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look};
 use crate::assemble::Assembler;
-use crate::check::{Expected, Place};
+use crate::check::{AdminEntry, Expected, Place};
 use crate::coordinator::Mail;
 use crate::metrics::Instruments;
 use crate::repair::policy::Policy;
@@ -37,6 +37,9 @@ const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 /// The pause before a copy that somebody else works on is asked for again.
 const BUSY: Duration = Duration::from_millis(500);
+
+/// So often a name is looked at when what is recorded of it changes meanwhile.
+const LOOKS: usize = 3;
 
 /// So many suspected copies are read at once; the others are left to the next scrub or check.
 const MOST_SUSPECTS: usize = 16;
@@ -89,35 +92,60 @@ pub(crate) struct Seen {
     /// Where it is, or should be.
     pub(crate) place: Option<Place>,
     pub(crate) size: u64,
+    /// What the replica should have, by which this was judged.
+    entry: Option<AdminEntry>,
 }
 
 impl Preserver {
-    /// Looks where a file is in a replica, now.
+    /// Looks where a file is in a replica, now. What comes or goes meanwhile is looked at again.
     pub(crate) async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, Status> {
+        let mut row = self.row(name).await?;
+        for _ in 0..LOOKS {
+            let before = entry(row.as_ref(), replica);
+            let located = self.locate(replica, name).await;
+            row = self.row(name).await?;
+            if before == entry(row.as_ref(), replica) {
+                return Ok(self.judge(replica, name, row.as_ref(), located));
+            }
+        }
+        let located = silent("what is recorded of it changes all the time");
+        Ok(self.judge(replica, name, row.as_ref(), located))
+    }
+
+    async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Located {
         let locating = self.replicas.locate(replica, name);
         let located = self.clock.timeout(self.stall, locating).await;
-        let located = match located {
+        match located {
             Ok(Ok(located)) => located,
             Ok(Err(status)) => silent(status.message()),
             Err(late) => silent(&late.to_string()),
-        };
-        // Asked after the replica: what was stored meanwhile is known here.
-        let row = self.row(name).await?;
-        let entry = row.as_ref().and_then(|record| expected(record, replica));
+        }
+    }
+
+    /// What is wrong with a file that is recorded so, and was found so.
+    fn judge(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        row: Option<&FileRecord>,
+        located: Located,
+    ) -> Seen {
+        let entry = self::entry(row, replica);
         if entry.is_none() && row.is_some() {
             // On its way for the first time: nothing can be said of it.
-            return Ok(Seen {
+            return Seen {
                 found: Vec::new(),
                 eye: Eye::Nothing,
                 moved: None,
                 located,
                 place: None,
                 size: 0,
-            });
+                entry,
+            };
         }
         let (mut found, moved) = compare(name, entry.clone(), &located);
         crate::drain::excuse(&self.standing.now(), replica, &located.copies, &mut found);
-        let (size, place, root) = match entry.map(|entry| entry.expected) {
+        let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
             Some(Expected::InFlight { root }) => (0, None, root),
             Some(Expected::Withdrawn) | None => (0, None, None),
@@ -137,18 +165,37 @@ impl Preserver {
                 volume: copy.volume.clone(),
             })
             .or(place);
-        Ok(Seen {
+        Seen {
             found,
             eye,
             moved,
             located,
             place,
             size,
-        })
+            entry,
+        }
     }
 
-    /// Looks, files what is found, tells the coordinator of a copy that is elsewhere.
+    /// Looks, files what is found, tells the coordinator of a copy that is elsewhere. What comes or goes before it is
+    /// filed is looked at again: else a copy that was just brought stays filed as missing.
     pub(crate) async fn look_and_file(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        errand: &Errand,
+    ) -> Result<(Seen, Found), Status> {
+        let mut looks = 1;
+        loop {
+            let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
+            let row = self.row(name).await?;
+            if seen.entry == entry(row.as_ref(), replica) || looks >= LOOKS {
+                return Ok((seen, found));
+            }
+            looks += 1;
+        }
+    }
+
+    async fn look_and_file_once(
         &self,
         replica: &ReplicaId,
         name: &FileName,
@@ -364,6 +411,11 @@ impl Preserver {
             Ok::<(), std::convert::Infallible>(())
         });
     }
+}
+
+/// What a replica should have of a file, as its row says.
+fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
+    row.and_then(|record| expected(record, replica))
 }
 
 /// Names that somebody works on; cheap to clone.

@@ -25,6 +25,9 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// The longest such pause.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
+/// How long what is being sent may still be taken after the stop.
+const LAST: Duration = Duration::from_secs(2);
+
 /// Over which way.
 #[derive(Debug)]
 pub(super) enum Way {
@@ -115,7 +118,7 @@ impl Outbox {
         given_up
     }
 
-    /// Sends what waits until the stop; `taken` is told of each message that somebody has.
+    /// Sends what waits until the stop, and ends then what it has begun; `taken` is told of each message that somebody has.
     pub(super) async fn run(
         &self,
         clock: &Clock,
@@ -131,9 +134,14 @@ impl Outbox {
                     () = self.filled.notified() => continue,
                 }
             };
+            // Whoever is just being told may have heard it already.
+            let stopped = async {
+                stop.cancelled().await;
+                clock.sleep(LAST.min(self.limit)).await;
+            };
             let outcome = tokio::select! {
-                () = stop.cancelled() => return,
                 outcome = self.send(&message) => outcome,
+                () = stopped => return,
             };
             if outcome.is_taken {
                 failures = 0;

@@ -59,7 +59,8 @@ fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
         );
         assert!(text.contains(" corrupt\nf-"), "{text}");
 
-        // The repository and a node restart; what was told stays told, and what is new is told.
+        // The repository and a node restart; what was told stays told, though the hook may not have ended yet, and what
+        // is new is told.
         cluster.stop(REPOSITORY).await;
         cluster.stop(NODES[0]).await;
         cluster.start(REPOSITORY).await;

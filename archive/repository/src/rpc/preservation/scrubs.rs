@@ -42,9 +42,7 @@ pub(super) async fn run(
     let specs = specs.iter();
     let specs = specs.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
     for spec in specs.filter(|spec| replica.as_ref().is_none_or(|id| *id == spec.id)) {
-        let (admin, id) = (door.admin.clone(), spec.id.clone());
-        let nodes = crate::preserver::blocking(move || admin.nodes(&id)).await?;
-        for node in nodes {
+        for node in door.people.nodes_of(&spec.id).await? {
             if only.as_ref().is_some_and(|only| *only != node) {
                 continue;
             }
