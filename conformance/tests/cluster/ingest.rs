@@ -23,7 +23,7 @@ use super::visits::{get, list, name, noise, root, store};
 use super::world::{Cluster, REPOSITORY, on_a_cluster};
 use super::{EVERYWHERE, SIZE, assert_only};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_mins(1);
 
 fn open(name: &str, bytes: &[u8]) -> Open {
     Open {

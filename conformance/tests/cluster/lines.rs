@@ -19,7 +19,7 @@ use super::wire::{Silence, Wire};
 use super::world::{Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 use super::{SIZE, completed};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_mins(1);
 
 /// The lines of replica two.
 struct Lines {
@@ -48,7 +48,7 @@ async fn lay(cluster: &mut Cluster, settings: &str) -> Lines {
     cluster
         .endpoints
         .insert(node.to_owned(), lines.node.address());
-    "stall = '3 s'".clone_into(&mut cluster.extra);
+    "stall = '8 s'".clone_into(&mut cluster.extra);
     settings.clone_into(&mut cluster.repository_settings);
     // The monitor too: it must not remember where the node was.
     for part in [REPOSITORY, node, monitor] {

@@ -57,13 +57,18 @@ pub(crate) async fn decide(cluster: &Cluster, act: Act) -> RequestState {
     approve(cluster, "officer/olga", &asked.id).await.unwrap()
 }
 
+/// Of a repository that has just started: once it has counted its files.
 pub(crate) async fn status(cluster: &Cluster) -> StatusResponse {
-    let mut client = AccessClient::new(cluster.channel("operator/otto"));
-    client
-        .status(StatusRequest::default())
-        .await
-        .unwrap()
-        .into_inner()
+    eventually("the files are counted", LONG, async || {
+        let mut client = AccessClient::new(cluster.channel("operator/otto"));
+        let answer = client.status(StatusRequest::default()).await;
+        let is_counting = |status: &Status| status.code() == Code::Unavailable;
+        if answer.as_ref().is_err_and(is_counting) {
+            return None;
+        }
+        Some(answer.unwrap().into_inner())
+    })
+    .await
 }
 
 pub(crate) async fn stat(cluster: &Cluster, name: &FileName) -> FileStatus {

@@ -103,7 +103,7 @@ fn a_donor_that_lies_in_a_repair_is_caught_and_another_is_asked() {
 #[test]
 fn a_node_that_hangs_is_dropped_and_healed_later() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        cluster.extra = "stall = '3 s'".to_owned();
+        cluster.extra = "stall = '8 s'".to_owned();
         cluster.stop(REPOSITORY).await;
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
@@ -135,7 +135,7 @@ fn a_node_that_hangs_is_dropped_and_healed_later() {
 #[test]
 fn a_replica_that_is_not_required_delays_nothing() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        cluster.extra = "stall = '3 s'".to_owned();
+        cluster.extra = "stall = '8 s'".to_owned();
         cluster.optional.push("two".to_owned());
         cluster.stop(REPOSITORY).await;
         cluster.start(REPOSITORY).await;

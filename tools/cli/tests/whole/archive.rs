@@ -28,7 +28,6 @@ pub struct Archive {
 pub struct Ran {
     pub code: i32,
     pub out: String,
-    #[expect(dead_code, reason = "shown where a test fails")]
     pub err: String,
 }
 

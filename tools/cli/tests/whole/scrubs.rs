@@ -60,7 +60,7 @@ fn a_scrub_that_is_killed_goes_on_where_it_was_and_finds_what_is_last() {
     archive.wait_for_answers();
     let state = surveyed(&archive);
     assert_eq!(number(&state, "due"), files, "all are to be read: {state}");
-    let slowly = ["scrub", "throttle", "500 kB", "--replica", "two"];
+    let slowly = ["scrub", "throttle", "200 kB", "--replica", "two"];
     archive.run(&slowly).expect(0);
     archive.run(&["scrub", "resume"]).expect(0);
 

@@ -85,8 +85,15 @@ impl Archive {
     /// Checks until these and no others are wrong, and everybody was heard.
     #[track_caller]
     pub fn check_until(&self, kind: &str, what: &str, wrong: &BTreeSet<Filed>) {
+        self.check_until_as(kind, what, || wrong.clone());
+    }
+
+    /// The same, where what is wrong is looked up anew before each check, as it may be mended meanwhile.
+    #[track_caller]
+    pub fn check_until_as(&self, kind: &str, what: &str, wrong: impl Fn() -> BTreeSet<Filed>) {
         let begun = Instant::now();
         loop {
+            let wrong = &wrong();
             let ran = self.run(&["check", kind]);
             let filed = self.filed();
             if filed == *wrong && ran.code == i32::from(!wrong.is_empty()) {
