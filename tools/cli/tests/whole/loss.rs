@@ -45,7 +45,8 @@ fn an_empty_disk_in_place_of_a_volume_is_offline_and_retired_only_by_two_persons
     assert!(!checked.out.contains("missing"), "{checked:?}");
 
     // The disk is given up by two persons. While its node has no other, nothing can be brought back.
-    let status = archive.json(&["status"], 1);
+    // The next heartbeat says that it is offline.
+    let status = archive.until(&["--json", "status"], 1).json();
     let (node, old) = of_replica(&status, "two");
     let asked = archive
         .run(&[
