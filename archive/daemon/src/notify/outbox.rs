@@ -134,10 +134,10 @@ impl Outbox {
                     () = self.filled.notified() => continue,
                 }
             };
-            // Whoever is just being told may have heard it already.
+            // Whoever is just being told may have heard it already. Processes and servers know no clock of ours.
             let stopped = async {
                 stop.cancelled().await;
-                clock.sleep(LAST.min(self.limit)).await;
+                tokio::time::sleep(LAST.min(self.limit)).await;
             };
             let outcome = tokio::select! {
                 outcome = self.send(&message) => outcome,
