@@ -4,6 +4,7 @@
 //! every node of the replica are asked once more about that one name. Silence of a node, a volume or a monitor never
 //! makes a file missing.
 
+mod look;
 mod one_name;
 
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use archive_daemon::{Chance, Clock, Tasks};
 use archive_db::DbError;
-use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaId, VolumeId};
+use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use tokio::task::spawn_blocking;
 use tonic::Status;
@@ -20,26 +21,22 @@ use tonic::Status;
 use crate::admin::Admin;
 use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look};
 use crate::assemble::Assembler;
-use crate::check::{AdminEntry, Expected, Place};
 use crate::coordinator::Mail;
 use crate::metrics::Instruments;
 use crate::repair::policy::Policy;
-use crate::replicas::{Copy, Located, Replicas, Verified};
+use crate::replicas::{Copy, Replicas, Verified};
 use crate::settings::ReplicaSettings;
 use crate::standing::View;
-use crate::store::{Event, FileRecord};
+use crate::store::FileRecord;
 
+use one_name::damage;
 pub(crate) use one_name::{bad, expected, listed};
-use one_name::{compare, damage, is_damage, silent};
 
 /// How long a node may be silent while it reads a copy again, beside the size-dependent part, and the slowest reading.
 const VERIFY: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
 
 /// The pause before a copy that somebody else works on is asked for again.
 const BUSY: Duration = Duration::from_millis(500);
-
-/// So often a name is looked at when what is recorded of it changes meanwhile.
-const LOOKS: usize = 3;
 
 /// So many suspected copies are read at once; the others are left to the next scrub or check.
 const MOST_SUSPECTS: usize = 16;
@@ -80,194 +77,12 @@ pub(crate) struct Errand {
     pub(crate) is_second: bool,
 }
 
-/// One file in one replica, as it was just now.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    /// What is wrong with it.
-    pub(crate) found: Vec<AnomalyKind>,
-    pub(crate) eye: Eye,
-    /// Where it is, if the admin data says otherwise.
-    pub(crate) moved: Option<Place>,
-    pub(crate) located: Located,
-    /// Where it is, or should be.
-    pub(crate) place: Option<Place>,
-    pub(crate) size: u64,
-    /// What the replica should have, by which this was judged.
-    entry: Option<AdminEntry>,
-}
-
 impl Preserver {
-    /// Looks where a file is in a replica, now. What comes or goes meanwhile is looked at again.
-    pub(crate) async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Seen, Status> {
-        let mut row = self.row(name).await?;
-        for _ in 0..LOOKS {
-            let before = entry(row.as_ref(), replica);
-            let located = self.locate(replica, name).await;
-            row = self.row(name).await?;
-            if before == entry(row.as_ref(), replica) {
-                return Ok(self.judge(replica, name, row.as_ref(), located));
-            }
-        }
-        let located = silent("what is recorded of it changes all the time");
-        Ok(self.judge(replica, name, row.as_ref(), located))
-    }
-
-    async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Located {
-        let locating = self.replicas.locate(replica, name);
-        let located = self.clock.timeout(self.stall, locating).await;
-        match located {
-            Ok(Ok(located)) => located,
-            Ok(Err(status)) => silent(status.message()),
-            Err(late) => silent(&late.to_string()),
-        }
-    }
-
-    /// What is wrong with a file that is recorded so, and was found so.
-    fn judge(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        row: Option<&FileRecord>,
-        located: Located,
-    ) -> Seen {
-        let entry = self::entry(row, replica);
-        if entry.is_none() && row.is_some() {
-            // On its way for the first time: nothing can be said of it.
-            return Seen {
-                found: Vec::new(),
-                eye: Eye::Nothing,
-                moved: None,
-                located,
-                place: None,
-                size: 0,
-                entry,
-            };
-        }
-        let (mut found, moved) = compare(name, entry.clone(), &located);
-        crate::drain::excuse(&self.standing.now(), replica, &located.copies, &mut found);
-        let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
-            Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
-            Some(Expected::InFlight { root }) => (0, None, root),
-            Some(Expected::Withdrawn) | None => (0, None, None),
-        };
-        let first = located.copies.iter().find(|copy| copy.is_readable());
-        let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
-        let eye = match &located.silent {
-            // On its way: what it lacked before it may lack still.
-            _ if found.contains(&AnomalyKind::Transient) => Eye::Nothing,
-            None => Eye::Listing,
-            Some(_) if located.copies.iter().any(|copy| is_good(&copy)) => Eye::Glimpse,
-            Some(_) => Eye::Nothing,
-        };
-        let place = first
-            .map(|copy| Place {
-                node: copy.node.clone(),
-                volume: copy.volume.clone(),
-            })
-            .or(place);
-        Seen {
-            found,
-            eye,
-            moved,
-            located,
-            place,
-            size,
-            entry,
-        }
-    }
-
-    /// Looks, files what is found, tells the coordinator of a copy that is elsewhere. What comes or goes before it is
-    /// filed is looked at again: else a copy that was just brought stays filed as missing.
-    pub(crate) async fn look_and_file(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        errand: &Errand,
-    ) -> Result<(Seen, Found), Status> {
-        let mut looks = 1;
-        loop {
-            let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
-            let row = self.row(name).await?;
-            if seen.entry == entry(row.as_ref(), replica) || looks >= LOOKS {
-                return Ok((seen, found));
-            }
-            looks += 1;
-        }
-    }
-
-    async fn look_and_file_once(
-        &self,
-        replica: &ReplicaId,
-        name: &FileName,
-        errand: &Errand,
-    ) -> Result<(Seen, Found), Status> {
-        let mut seen = self.look(replica, name).await?;
-        self.dispute(name, &mut seen).await?;
-        if let Some(Place { node, volume }) = seen.moved.clone() {
-            let replica = replica.clone();
-            let event = Event::Moved {
-                replica,
-                node,
-                volume,
-            };
-            self.mail.happened(name.clone(), event).await;
-        }
-        let mut look = Look {
-            found: seen.found.clone(),
-            eye: seen.eye,
-            by: errand.finder,
-            is_second: errand.is_second,
-            size: seen.size,
-            place: seen
-                .place
-                .clone()
-                .map(|Place { node, volume }| (node, volume)),
-        };
-        // What a catalog remembers of damage is no second reading; what is on its way is nothing to file.
-        look.found.retain(|kind| *kind != AnomalyKind::Transient);
-        look.is_second &= !look.found.iter().any(is_damage);
-        let found = self.file(replica, name, look, errand).await?;
-        Ok((seen, found))
-    }
-
-    /// All reachable copies agree on another root than the admitted one: that is for people.
     /// The replicas that are not retired.
     pub(crate) fn in_service(&self) -> Vec<ReplicaSettings> {
         let now = self.standing.now();
         let specs = self.specs.iter().filter(|spec| !now.is_retired(&spec.id));
         specs.cloned().collect()
-    }
-
-    async fn dispute(&self, name: &FileName, seen: &mut Seen) -> Result<(), Status> {
-        let is_conflict = |kind: &AnomalyKind| matches!(kind, AnomalyKind::Conflicting(_));
-        if !seen.found.iter().any(is_conflict) {
-            return Ok(());
-        }
-        let admitted = self.row(name).await?.and_then(|record| record.content);
-        let mut ballots = Vec::new();
-        for spec in self.in_service() {
-            let locating = self.replicas.locate(&spec.id, name);
-            let Ok(Ok(located)) = self.clock.timeout(self.stall, locating).await else {
-                continue;
-            };
-            let roots = located.copies.iter().filter(|copy| copy.is_readable());
-            ballots.extend(roots.filter_map(|copy| {
-                Some(crate::vote::Ballot {
-                    replica: spec.id.clone(),
-                    root: copy.root?,
-                })
-            }));
-        }
-        let evidence = crate::vote::Evidence {
-            admin: admitted.map(|content| content.root),
-            admissions: Vec::new(),
-            ballots,
-        };
-        if let crate::vote::Verdict::Disputed { copies, .. } = crate::vote::decide(&evidence) {
-            seen.found.retain(|kind| !is_conflict(kind));
-            seen.found.push(AnomalyKind::Disputed(copies));
-        }
-        Ok(())
     }
 
     /// Has a copy read again, whole, past the cache; `told` hears how many bytes were read so far. A copy that somebody
@@ -411,11 +226,6 @@ impl Preserver {
             Ok::<(), std::convert::Infallible>(())
         });
     }
-}
-
-/// What a replica should have of a file, as its row says.
-fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
-    row.and_then(|record| expected(record, replica))
 }
 
 /// Names that somebody works on; cheap to clone.
