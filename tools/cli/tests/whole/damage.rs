@@ -150,7 +150,8 @@ fn too_much_damage_at_once_waits_for_a_person() {
     let archive = Archive::start(&AT_ONCE);
     let directory = archive.path("many");
     std::fs::create_dir(&directory).expect("mkdir");
-    let names: Vec<String> = (0..40)
+    // Twice as many as the brake lets through, and one: whatever was mended before it held, the rest is too many.
+    let names: Vec<String> = (0..41)
         .map(|number| format!("many-{number:02}.warc"))
         .collect();
     for name in &names {
@@ -194,9 +195,6 @@ fn too_much_damage_at_once_waits_for_a_person() {
         let left: String = asked.chars().take_while(char::is_ascii_digit).collect();
         archive.run(&["repair", "--all", "--confirm", &left]).code == 0
     });
-    assert!(
-        has_asked || mended == 20,
-        "more than 20 want a confirmation"
-    );
+    assert!(has_asked, "more than 20 want a confirmation");
     assert_eq!(whole(&names), names.len());
 }
