@@ -89,3 +89,37 @@ need_rust() {
         return 1
     fi
 }
+
+# built_objects: how many of RocksDB's C++ files are compiled, and how many there are. Nothing before cargo has begun with them.
+built_objects() {
+    local sources objects
+    sources=$(cat "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/librocksdb-sys-*/rocksdb_lib_sources.txt 2>/dev/null | tr ' ' '\n' | grep -c '\.cc$')
+    objects=$(find "$CARGO_TARGET_DIR"/release/build/librocksdb-sys-*/out -name '*.o' 2>/dev/null | wc -l)
+    ((sources && objects)) && echo "$objects of $sources"
+}
+
+# tell_progress: says every minute how far a build is, until it is killed. It leaves no `sleep` behind that holds a pipe open.
+tell_progress() {
+    local begun=$SECONDS objects pause=
+    trap '[[ -n $pause ]] && kill "$pause"; exit 0' TERM
+    while true; do
+        sleep 60 &
+        pause=$!
+        wait "$pause"
+        objects=$(built_objects) || objects=
+        say "building since $(((SECONDS - begun) / 60)) min${objects:+; RocksDB: $objects files compiled}"
+    done
+}
+
+# build CARGO-ARGUMENTS...: runs cargo, and says how far it is: RocksDB's C++ is one step of cargo's, which takes many minutes.
+build() {
+    local begun=$SECONDS progress code=0
+    say "building in $CARGO_TARGET_DIR; from nothing about 30 minutes on two cores, half of them for RocksDB"
+    tell_progress &
+    progress=$!
+    cargo "$@" || code=$?
+    kill "$progress"
+    wait "$progress" || true
+    ((code)) || say "built in $((SECONDS - begun)) s"
+    return "$code"
+}
