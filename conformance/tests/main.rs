@@ -9,6 +9,7 @@
 mod architecture;
 mod cluster;
 mod crash;
+mod flaky;
 mod hostile;
 mod tidy;
 
