@@ -11,6 +11,7 @@ mod cluster;
 mod crash;
 mod flaky;
 mod hostile;
+mod language;
 mod tidy;
 
 /// Fails with one line per finding and what to do about them.

@@ -1,0 +1,245 @@
+//! The language of the tree: the rules of naming and writing that a program can check.
+//!
+//! Holds the folders of [`COVERED`]; what is older joins folder by folder. Not checked: whether a sentence is understood.
+
+use conformance::tree::{self, File};
+
+use crate::assert_none;
+
+/// Where the rules hold: a folder (ends with `/`) or a file. A folder may not exist yet.
+const COVERED: [&str; 6] = [
+    "conformance/tests/flaky.rs",
+    "conformance/tests/language.rs",
+    "harvest/",
+    "index/",
+    "testing/",
+    "viewer/",
+];
+
+/// Phrases that a reader has to decode, each in two halves, so that this file does not accuse itself.
+const BANNED: [&str; 6] = [
+    concat!("for", " ever"),
+    concat!("is", " none"),
+    concat!("so", " many"),
+    concat!("the same", " again"),
+    concat!("who", "ever"),
+    concat!("there is", " no more"),
+];
+
+/// Participles, pronouns and stage props: as the whole name of a type they do not say what the value holds.
+const EMPTY_NAMES: [&str; 34] = [
+    "Aside", "Asked", "Begun", "Brought", "Done", "Errand", "Eye", "Found", "Given", "Hands",
+    "Held", "Herald", "Hurt", "It", "Judged", "Kept", "Known", "Left", "Letter", "Looked",
+    "Mandate", "Mine", "Other", "Passed", "Said", "Seen", "Stays", "Taken", "Them", "They", "Told",
+    "Wanted", "Wish", "World",
+];
+
+/// The most words in the name of a test.
+const LONGEST_TEST_NAME: usize = 8;
+
+/// Openings of a doc comment that leave a sentence without its subject.
+const HEADLESS: [&str; 5] = ["What ", "Who ", "Whose ", "Of what ", "That which "];
+
+fn is_covered(path: &str) -> bool {
+    COVERED
+        .iter()
+        .any(|covered| match covered.strip_suffix('/') {
+            Some(_) => path.starts_with(covered),
+            None => path == *covered,
+        })
+}
+
+/// The covered lines that break a rule, as `path:line`.
+fn places(breaks: impl Fn(&str) -> bool) -> Vec<String> {
+    covered()
+        .iter()
+        .flat_map(|file| file.places_where(&breaks))
+        .collect()
+}
+
+fn covered() -> Vec<File> {
+    let files = tree::files().unwrap().into_iter();
+    let found: Vec<File> = files
+        .filter(|file| file.is("rs") && is_covered(&file.path))
+        .collect();
+    assert!(
+        found.iter().any(|file| file.path.ends_with("language.rs")),
+        "this file was not found"
+    );
+    found
+}
+
+fn has_banned_phrase(line: &str) -> bool {
+    let line = line.to_lowercase();
+    BANNED.iter().any(|phrase| line.contains(phrase))
+}
+
+fn has_headless_doc(line: &str) -> bool {
+    let text = line.trim_start();
+    let doc = text.strip_prefix("/// ").or(text.strip_prefix("//! "));
+    doc.is_some_and(|doc| HEADLESS.iter().any(|opening| doc.starts_with(opening)))
+}
+
+/// The name that this line declares after one of `keywords`.
+fn declared<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
+    let code = line.split("//").next()?;
+    let mut words = code.split_whitespace();
+    words.find(|word| keywords.contains(word))?;
+    let name = words.next()?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+    name.get(..end.unwrap_or(name.len()))
+}
+
+fn has_empty_name(line: &str) -> bool {
+    declared(line, &["struct", "enum", "trait", "type"])
+        .is_some_and(|name| EMPTY_NAMES.contains(&name))
+}
+
+/// The names of tests with too many words, as `path:line name`.
+fn long_test_names(file: &File) -> Vec<String> {
+    let mut is_test = false;
+    let mut found = Vec::new();
+    for (line, number) in file.text.lines().zip(1..) {
+        let code = line.trim_start();
+        if code.starts_with("#[test]") || code.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some(name) = declared(code, &["fn"]) {
+            if is_test && name.split('_').count() > LONGEST_TEST_NAME {
+                found.push(format!("{}:{number} {name}", file.path));
+            }
+            is_test = false;
+        }
+    }
+    found
+}
+
+/// The public functions that return a `Result` and do not say when they fail, as `path:line`.
+fn silent_errors(file: &File) -> Vec<String> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let module = lines.iter().take_while(|line| line.starts_with("//!"));
+    if module.clone().any(|line| line.contains("# Errors")) {
+        return Vec::new();
+    }
+    let mut says_errors = false;
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        if code.starts_with("///") {
+            says_errors |= code.contains("# Errors");
+        } else if code.starts_with("pub ") && declared(code, &["fn"]).is_some() {
+            let rest = lines.get(at..).unwrap_or_default().iter();
+            let body = rest.clone().position(|line| line.ends_with(['{', ';']));
+            let signature: String = rest.take(body.unwrap_or(0) + 1).copied().collect();
+            let returned = signature
+                .rsplit_once("->")
+                .map_or("", |(_, returned)| returned);
+            if returned.contains("Result<") && !says_errors {
+                found.push(format!("{}:{}", file.path, at + 1));
+            }
+            says_errors = false;
+        } else if !code.starts_with("#[") {
+            says_errors = false;
+        }
+    }
+    found
+}
+
+/// Fails if a folder of the list also covers its neighbours, or a file of the list is not covered.
+#[test]
+fn covered_paths_are_whole_names() {
+    for (path, expected) in [
+        ("testing/src/lib.rs", true),
+        ("conformance/tests/language.rs", true),
+        ("conformance/tests/main.rs", false),
+        ("archive/testing/src/lib.rs", false),
+    ] {
+        assert_eq!(is_covered(path), expected, "{path}");
+    }
+}
+
+/// Fails if one of the rules for single lines lets its own example pass, or refuses a good line.
+#[test]
+fn line_rules_tell_bad_from_good() {
+    let kept = BANNED.map(str::to_uppercase);
+    for phrase in kept {
+        assert!(has_banned_phrase(&format!("/// It {phrase}.")), "{phrase}");
+    }
+    assert!(!has_banned_phrase("/// Returns all problems, permanently."));
+    assert!(has_headless_doc("    /// What was read."));
+    assert!(!has_headless_doc("/// Whatever the reason, it fails."));
+    assert!(has_empty_name(concat!("pub(crate) enum", " Told {")));
+    assert!(has_empty_name(concat!("struct", " Left<T>(T);")));
+    assert!(!has_empty_name("struct LeftOver;"));
+    assert!(!has_empty_name("// a type Told"));
+}
+
+/// Fails if names are measured wrongly, or a helper is taken for a test.
+#[test]
+fn long_names_of_tests_are_found() {
+    let nine = "one_two_three_four_five_six_seven_eight_nine";
+    let eight = "one_two_three_four_five_six_seven_eight";
+    let file = |text: String| File {
+        path: "x.rs".to_owned(),
+        text,
+    };
+    let found = long_test_names(&file(format!("#[test]\nfn {nine}() {{}}\n")));
+    assert_eq!(found, [format!("x.rs:2 {nine}")]);
+    let good = format!("#[tokio::test]\nasync fn {eight}() {{}}\nfn {nine}() {{}}\n");
+    assert!(long_test_names(&file(good)).is_empty());
+}
+
+/// Fails if a public fallible function needs no words, or if words at the function or in the module's head do not count.
+#[test]
+fn public_errors_without_words_are_found() {
+    let silent =
+        "/// Reads.\n#[inline]\npub fn read(\n    path: &Path,\n) -> io::Result<u8> {\n}\n";
+    let file = |text: String| File {
+        path: "x.rs".to_owned(),
+        text,
+    };
+    assert_eq!(silent_errors(&file(silent.to_owned())), ["x.rs:3"]);
+    for good in [
+        format!("//! Reads.\n//!\n//! # Errors\n//! All fail alike.\n{silent}"),
+        silent.replace("Reads.\n", "Reads.\n/// # Errors\n/// Always.\n"),
+        silent.replace("pub fn", "pub(crate) fn"),
+        silent.replace("io::Result<u8>", "Vec<u8>"),
+        "pub fn each(visit: impl Fn() -> io::Result<()>) -> u8 {\n}\n".to_owned(),
+    ] {
+        assert!(silent_errors(&file(good.clone())).is_empty(), "{good}");
+    }
+}
+
+#[test]
+fn lines_use_plain_words() {
+    assert_none(
+        &places(has_banned_phrase),
+        "say it in plain engineering English: `permanently`, `all`, `every …`, `there are no …`",
+    );
+    assert_none(
+        &places(has_headless_doc),
+        "begin with a verb in the third person, or with the noun itself",
+    );
+}
+
+#[test]
+fn types_are_nouns() {
+    assert_none(
+        &places(has_empty_name),
+        "name the type for what the value holds: `FiledAnomaly`, `CopyState`, `ResumePoint`",
+    );
+}
+
+#[test]
+fn test_names_are_short() {
+    let found: Vec<String> = covered().iter().flat_map(long_test_names).collect();
+    assert_none(&found, "subject, condition, result, in at most eight words");
+}
+
+#[test]
+fn public_functions_say_their_errors() {
+    let found: Vec<String> = covered().iter().flat_map(silent_errors).collect();
+    assert_none(
+        &found,
+        "add `# Errors` to the function, or state the rule for all of them in the head of the module",
+    );
+}
