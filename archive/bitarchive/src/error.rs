@@ -146,9 +146,11 @@ pub enum NodeError {
     },
     /// The brake.
     #[error(
-        "this node lets go no more than {most} files an hour (`removals_per_hour` in its settings), whoever asks; the next at {again}"
+        "this node lets go no more than {most} files an hour (`{setting}` in its settings), whoever asks; the next at {again}"
     )]
     TooManyRemovals {
+        /// Which setting says so.
+        setting: &'static str,
         /// How many are let go within an hour.
         most: u64,
         /// When the next may be.

@@ -91,10 +91,14 @@ pub struct AtticSettings {
     /// How long what lies in the attic is kept at least, whoever asks.
     #[serde(default = "min_age")]
     pub min_age: Period,
-    /// How many copies are put aside or purged within an hour at most, whoever asks. What leaves a volume or a node that
-    /// is drained is not counted when it is put aside.
+    /// How many copies are put aside or purged within an hour at most, whoever asks, drained or not. A drain to other
+    /// nodes goes on at this pace; who drains a whole node raises it on that node for as long.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
+    /// How many copies on drained volumes are put aside within an hour at most where this node has the same content on
+    /// another of its volumes, which is not drained.
+    #[serde(default = "moved_per_hour")]
+    pub moved_per_hour: u64,
     /// How long the groups that a repair replaced are kept, as evidence; then the node removes them by itself. Not less
     /// than `min_age`. Whole files never go so.
     #[serde(default = "evidence")]
@@ -106,6 +110,7 @@ impl Default for AtticSettings {
         Self {
             min_age: min_age(),
             removals_per_hour: removals_per_hour(),
+            moved_per_hour: moved_per_hour(),
             evidence: evidence(),
         }
     }
@@ -117,6 +122,10 @@ const fn min_age() -> Period {
 
 const fn removals_per_hour() -> u64 {
     100
+}
+
+const fn moved_per_hour() -> u64 {
+    10_000
 }
 
 const fn evidence() -> Period {

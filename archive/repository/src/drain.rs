@@ -43,7 +43,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long what could not leave is left alone, where nothing leaves any more.
 const REST: Duration = Duration::from_secs(10);
 
-/// How long what is drained is left alone: a file that was on its way when the drain began may still arrive there.
+/// How long what is drained is left alone: a file that was on its way when the drain began may still arrive there. And
+/// how long old copies are which their node does not let go of within this hour.
 const LONG_REST: Duration = Duration::from_mins(10);
 
 /// The worker.
@@ -218,6 +219,7 @@ impl Worker for Drain {
 fn rest(passed: &Passed, fruitless: u32) -> Duration {
     match (passed.is_empty, passed.waits) {
         (true, _) => LONG_REST,
+        (false, _) if passed.is_braked => LONG_REST,
         (false, 0) => Duration::ZERO,
         (false, _) => {
             let rest = PAUSE.saturating_mul(2_u32.saturating_pow(fruitless));
@@ -259,6 +261,11 @@ mod tests {
         };
         assert_eq!(rest(&slow, 0).as_secs(), 70);
         assert_eq!(rest(&Passed::default(), 9), Duration::ZERO);
+        let braked = Passed {
+            is_braked: true,
+            ..slow.clone()
+        };
+        assert_eq!(rest(&braked, 0), LONG_REST);
         let empty = Passed {
             is_empty: true,
             ..slow

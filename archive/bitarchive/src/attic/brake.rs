@@ -1,16 +1,23 @@
 //! How much a node lets go within an hour, whoever asks: the brake of a repository gone mad.
 //!
-//! Each removal is remembered in `<node data>/removals.json` before it is done, so that a restart does not begin anew.
+//! Each removal is remembered in a file of the node data before it is done, so that a restart does not begin anew. A
+//! drain does not release the brake: whoever asks for removals can ask for a drain as well. Only copies that the node
+//! itself has a second time, on a volume that stays in use, have a budget of their own, as nothing leaves the node.
+//!
 //! Not promised: that an act which failed after it was counted is counted back.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use archive_durable::directory::{self, EntryKind};
 use archive_durable::{read_state, replace};
+use archive_model::{FileName, Root, VolumeId};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::Condition;
 use crate::error::NodeError;
+use crate::node::Node;
 
 const FORMAT: &str = "holdfast-removals/1";
 
@@ -28,6 +35,7 @@ struct Remembered {
 #[derive(Debug)]
 pub struct Brake {
     path: PathBuf,
+    setting: &'static str,
     most: u64,
     alone: Mutex<()>,
 }
@@ -37,8 +45,18 @@ impl Brake {
     pub fn new(data: &Path, most: u64) -> Self {
         Self {
             path: data.join("removals.json"),
+            setting: "removals_per_hour",
             most,
             alone: Mutex::default(),
+        }
+    }
+
+    /// The brake of copies that a drain has moved to another volume of the same node.
+    pub(crate) fn of_moved(data: &Path, most: u64) -> Self {
+        Self {
+            path: data.join("moved.json"),
+            setting: "attic.moved_per_hour",
+            ..Self::new(data, most)
         }
     }
 
@@ -79,6 +97,7 @@ impl Brake {
         );
         let first = at.iter().min().copied().unwrap_or(now);
         Err(NodeError::TooManyRemovals {
+            setting: self.setting,
             most: self.most,
             again: first.checked_add(HOUR).unwrap_or(Timestamp::MAX),
         })
@@ -105,6 +124,49 @@ impl Brake {
             path: self.path.clone(),
             what: what.to_string(),
         }
+    }
+}
+
+impl Node {
+    /// The brake that holds the removal of a copy: the wider one if the copy is on a drained volume and the node has the
+    /// same content on a volume that is not drained, as its catalog says and the disk confirms.
+    pub(super) fn brake_of(
+        &self,
+        name: &FileName,
+        volume: &VolumeId,
+        root: Root,
+    ) -> Result<&Brake, NodeError> {
+        if self.is_drained(volume) && self.has_elsewhere(name, volume, root)? {
+            Ok(self.brake_of_moved())
+        } else {
+            Ok(self.brake())
+        }
+    }
+
+    fn has_elsewhere(
+        &self,
+        name: &FileName,
+        volume: &VolumeId,
+        root: Root,
+    ) -> Result<bool, NodeError> {
+        let online = self.volume_set().online();
+        for entry in self.catalog().find(name)? {
+            let is_same = entry.row.condition == Condition::Present && entry.row.root == Some(root);
+            if !is_same || entry.volume == *volume || self.is_drained(&entry.volume) {
+                continue;
+            }
+            let Some((_, layout)) = online.iter().find(|(id, _)| *id == entry.volume) else {
+                continue;
+            };
+            // A disk that cannot be asked proves nothing.
+            if let Ok(Some(EntryKind::File { size, .. })) =
+                directory::kind(&layout.target(name).file)
+                && size == entry.row.size
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -208,11 +208,8 @@ impl Node {
     ) -> Result<Item, NodeError> {
         let _claim = self.claim(name, &verb("put-aside", name)?)?;
         let layout = self.layout(volume)?;
-        // What is drained leaves in whole disks, and nothing is destroyed by that: to purge it counts.
-        let is_drained = self.is_drained(volume);
-        if !is_drained {
-            self.brake().check(now)?;
-        }
+        let brake = self.brake_of(name, volume, checksum)?;
+        brake.check(now)?;
         let target = layout.target(name);
         let found = match UncachedFile::open(&target.file) {
             Err(error) if error.is_absent() => return Err(NodeError::NotFound(name.clone())),
@@ -225,9 +222,7 @@ impl Node {
                 volume: volume.clone(),
             });
         }
-        if !is_drained {
-            self.brake().count(now)?;
-        }
+        brake.count(now)?;
         let _moving = self.moving();
         self.layout(volume)?;
         let reason = Reason {

@@ -19,6 +19,7 @@ use crate::settings::AtticSettings;
 pub(super) struct Upkeep {
     attic: AtticSettings,
     brake: Brake,
+    moved: Brake,
     /// Held while names move into the attic or out of it.
     moving: Mutex<()>,
     /// Held while volumes are held against the catalog.
@@ -36,6 +37,7 @@ impl Upkeep {
         Self {
             attic: options.attic,
             brake: Brake::new(&options.data, options.attic.removals_per_hour),
+            moved: Brake::of_moved(&options.data, options.attic.moved_per_hour),
             moving: Mutex::default(),
             refreshing: Mutex::default(),
             lists: Mutex::default(),
@@ -59,6 +61,10 @@ impl Node {
 
     pub(crate) const fn brake(&self) -> &Brake {
         &self.upkeep.brake
+    }
+
+    pub(crate) const fn brake_of_moved(&self) -> &Brake {
+        &self.upkeep.moved
     }
 
     pub(crate) const fn unsettled(&self) -> &AtomicBool {

@@ -34,6 +34,8 @@ pub(super) enum Ended {
     Left,
     /// Not now.
     Waits(String),
+    /// It has moved, and its node does not let go of the old copy before the next hour.
+    Braked(String),
     /// Something of it stays there for good, on which the archive does not count.
     Stays(String),
 }
@@ -58,6 +60,9 @@ impl Hands {
                 // Its node has not yet seen the end of what went before: of a move that was cut, perhaps.
                 Err(status) if Kind::of(&status) == Kind::Busy && clock.instant() < until => {
                     clock.sleep(BUSY).await;
+                }
+                Err(status) if Kind::of(&status) == Kind::Refused => {
+                    return Ended::Braked(status.message().to_owned());
                 }
                 Err(status) => return Ended::Waits(status.message().to_owned()),
             }

@@ -38,6 +38,8 @@ pub(super) struct Passed {
     pub(super) left: u64,
     /// Files that could not leave.
     pub(super) waits: u64,
+    /// The node lets go of no more old copies within this hour, and that is all that is left to do.
+    pub(super) is_braked: bool,
     /// Behind which file the next pass begins; none: at the first.
     pub(super) cursor: Option<FileName>,
     /// How long it took to count.
@@ -81,6 +83,7 @@ struct Held<'a> {
     source: &'a Source,
     left: AtomicU64,
     waits: AtomicU64,
+    braked: AtomicU64,
     stays: AtomicU64,
 }
 
@@ -96,9 +99,16 @@ impl Held<'_> {
                 tracing::debug!(file = %name, source = %self.source, why, "a file cannot leave yet");
                 format!("{count} file(s) cannot leave yet; {name}: {why}")
             }
+            Ended::Braked(why) => {
+                let count = self.braked.fetch_add(1, Ordering::Relaxed) + 1;
+                if self.waits() > 0 {
+                    return;
+                }
+                format!("{count} or more old copies are still to go to the attic: {why}")
+            }
             Ended::Stays(why) => {
                 let count = self.stays.fetch_add(1, Ordering::Relaxed) + 1;
-                if self.waits.load(Ordering::Relaxed) > 0 {
+                if self.waits() + self.braked() > 0 {
                     return;
                 }
                 format!("{count} file(s) stay behind; {name}: {why}")
@@ -109,6 +119,10 @@ impl Held<'_> {
 
     fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
+    }
+
+    fn braked(&self) -> u64 {
+        self.braked.load(Ordering::Relaxed)
     }
 }
 
@@ -125,29 +139,33 @@ impl Hands {
             source,
             left: AtomicU64::new(0),
             waits: AtomicU64::new(0),
+            braked: AtomicU64::new(0),
             stays: AtomicU64::new(0),
         };
         if files == 0 {
             self.sweep(source, &held).await?;
-            if held.waits() == 0 && held.stays.load(Ordering::Relaxed) == 0 {
+            let waits = held.waits() + held.braked();
+            if waits + held.stays.load(Ordering::Relaxed) == 0 {
                 self.board.hold(source, String::new());
             }
             return Ok(Passed {
-                is_empty: held.waits() == 0,
+                is_empty: waits == 0,
                 left: held.left.load(Ordering::Relaxed),
-                waits: held.waits(),
+                waits,
+                is_braked: held.braked() > 0,
                 cursor: None,
                 took,
             });
         }
         let cursor = self.walk(source, &held, cursor).await?;
-        if held.waits() == 0 {
+        if held.waits() + held.braked() == 0 {
             self.board.hold(source, String::new());
         }
         Ok(Passed {
             is_empty: false,
             left: held.left.load(Ordering::Relaxed),
             waits: held.waits(),
+            is_braked: false,
             cursor,
             took,
         })
@@ -212,8 +230,14 @@ impl Hands {
                 source.holds(&source.replica, &copy.node, &copy.volume)
                     && copy.condition != CopyCondition::Missing
             });
-            let names = there.map(|found| found.name).collect();
-            self.each(source, names, held).await;
+            let names: Vec<FileName> = there.map(|found| found.name).collect();
+            // Each file is read before its old copy is asked to go: not all of them, only to hear of the brake again.
+            for some in names.chunks(AT_ONCE) {
+                self.each(source, some.to_vec(), held).await;
+                if held.braked() > 0 {
+                    return Ok(());
+                }
+            }
             let Some(end) = page.end else {
                 continue;
             };

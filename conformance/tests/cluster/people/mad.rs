@@ -60,6 +60,28 @@ where
     tasks.join_all().await.into_iter().flatten().collect()
 }
 
+/// Lets every node put no more than [`AN_HOUR`] files aside within an hour.
+async fn brake_all(cluster: &mut Cluster) {
+    cluster.node_settings = format!("[attic]\nremovals_per_hour = {AN_HOUR}\n");
+    for node in NODES {
+        cluster.stop(node).await;
+        cluster.start(node).await;
+    }
+    cluster.until_all_nodes_live().await;
+}
+
+/// Sets the node of replica one to drain.
+async fn drain(cluster: &Cluster) {
+    let request = NodeRequest {
+        node: "one-1".to_owned(),
+        order: Some(SetModeRequest {
+            mode: "draining".to_owned(),
+        }),
+    };
+    let mode = people(cluster, "operator/otto").node(request).await;
+    assert_eq!(mode.unwrap().into_inner().mode, "draining");
+}
+
 async fn store_all(cluster: &Cluster) {
     let depositor = std::sync::Arc::new(cluster.depositor());
     let stored = for_each((0..FILES).collect(), move |number| {
@@ -120,15 +142,25 @@ async fn two_persons(cluster: &Cluster, ids: Vec<String>) {
     }
 }
 
+/// Fails if who drains a node first may then remove more of its files within an hour.
+#[test]
+fn draining_first_does_not_release_the_brake() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        brake_all(cluster).await;
+        store_all(cluster).await;
+        drain(cluster).await;
+        let acts = (0..FILES).map(|n| removal(&file(n), "one", &bytes(n), false));
+        let asked = ask_all(people(cluster, "custodian/anna"), acts.collect()).await;
+        let ids = asked.into_iter().map(|one| one.unwrap().id).collect();
+        two_persons(cluster, ids).await;
+        assert_eq!(counts(cluster, "one"), (FILES - AN_HOUR, AN_HOUR));
+    });
+}
+
 #[test]
 fn ten_thousand_removals_need_a_second_person_and_two_are_braked() {
     on_a_cluster(async |cluster: &mut Cluster| {
-        cluster.node_settings = format!("[attic]\nremovals_per_hour = {AN_HOUR}\n");
-        for node in NODES {
-            cluster.stop(node).await;
-            cluster.start(node).await;
-        }
-        cluster.until_all_nodes_live().await;
+        brake_all(cluster).await;
         store_all(cluster).await;
         let anna = || people(cluster, "custodian/anna");
         let nobodys = (0..NOBODYS).map(|n| removal(&name(&format!("n-{n}")), "one", b"", true));
