@@ -268,7 +268,7 @@ impl NodeService for Door {
     ) -> Result<Response<wire::PurgeResponse>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.purge(&of.volume, &of.id, &of.cause, now)
+            node.purge(&of.volume, &of.id, of.checksum, &of.cause, now)
                 .map(|bytes| wire::PurgeResponse { bytes })
         })
         .await

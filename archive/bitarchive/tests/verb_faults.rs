@@ -183,7 +183,8 @@ fn take_back(node: &Node) -> Result<(), NodeError> {
 
 fn purge(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.purge(&volume("v1"), &id, &cause(), now()).map(drop)
+    node.purge(&volume("v1"), &id, Some(root()), &cause(), now())
+        .map(drop)
 }
 
 fn adopt(node: &Node) -> Result<(), NodeError> {

@@ -8,6 +8,7 @@
 mod accept;
 mod acts;
 mod last;
+mod purge;
 pub(crate) mod replace;
 mod retire;
 mod stranger;

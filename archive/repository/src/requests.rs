@@ -15,7 +15,7 @@ use archive_rpc::{Identity, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use act::{Accepted, Act};
+pub use act::{Accepted, Act, AtticItem, AtticPlace};
 
 /// How long a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);

@@ -376,6 +376,7 @@ fn a_removed_copy_is_withdrawn_until_it_is_restored() {
             volume: item.volume,
             id: item.id,
             reason: "the court has changed its mind".to_owned(),
+            ..proto_archive::wire::AtticsRef::default()
         };
         olga.restore(restore).await.unwrap();
         assert_eq!(

@@ -1,24 +1,30 @@
 //! Destroying what lies in the attic: only what is old enough, only so much an hour, and never without a trace.
+//!
+//! A whole file goes only by the BLAKE3 checksum of its bytes, as read from the disk now: whoever destroys it names what,
+//! not only where it lies. No error tells the checksum that it has.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
-use archive_model::VolumeId;
+use archive_durable::{DiskError, UncachedFile};
+use archive_model::{Root, VolumeId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::REASON_NAME;
 use super::item::{self, AtticId, Cause};
+use super::{Kind, REASON_NAME, kept_name};
 use crate::error::NodeError;
+use crate::layout::Layout;
 use crate::node::Node;
 
 impl Node {
-    /// Destroys one item; returns how many bytes that were. Refused for what is younger than `attic.min_age`. What a
-    /// crash leaves of it is an item still, with its reason, and can be purged again.
+    /// Destroys one item; returns how many bytes that were. Refused for what is younger than `attic.min_age`, and for a
+    /// whole file whose bytes do not have the root `checksum`. What a crash leaves of it is an item still, with its
+    /// reason, and can be purged again.
     pub fn purge(
         &self,
         volume: &VolumeId,
         id: &AtticId,
+        checksum: Option<Root>,
         cause: &Cause,
         now: Timestamp,
     ) -> Result<u64, NodeError> {
@@ -60,6 +66,10 @@ impl Node {
         if directory::list(&place)?.iter().any(is_directory) {
             return Err(refuse_odd());
         }
+        if let Err(why) = named_by(checksum, &layout, &place)? {
+            tracing::error!(%volume, item = %id, who = cause.who, why, "a purge was refused");
+            return Err(refused(why));
+        }
         let bytes = item::size(&place)?;
         let name = item::read_reason(&place).map(|reason| reason.name.to_string());
         self.brake().count(now)?;
@@ -70,6 +80,51 @@ impl Node {
             Err(refuse_odd())
         }
     }
+}
+
+/// Whether `checksum` names what lies at `place`; else why not. What a crash has left of a purged file needs none.
+fn named_by(
+    checksum: Option<Root>,
+    layout: &Layout,
+    place: &Path,
+) -> Result<Result<(), &'static str>, DiskError> {
+    let files = match item::read_reason(place) {
+        Ok(reason) if reason.kind == Kind::File => {
+            let file = layout.target(&reason.name).file;
+            let file = place.join(kept_name(file.file_name().unwrap_or_default()));
+            let is_there = directory::kind(&file)?.is_some();
+            Vec::from_iter(is_there.then_some(file))
+        }
+        Ok(_) if checksum.is_some() => {
+            return Ok(Err("it holds no whole file; ask without a checksum"));
+        }
+        Ok(_) => Vec::new(),
+        // Nothing says what it is: it may be a whole file.
+        Err(_) => rest(place)?,
+    };
+    if files.is_empty() {
+        return Ok(Ok(()));
+    }
+    let Some(checksum) = checksum else {
+        return Ok(Err(
+            "it may hold a whole file; name the BLAKE3 checksum of that file",
+        ));
+    };
+    for file in files {
+        if UncachedFile::open(&file)?.root()? == checksum {
+            return Ok(Ok(()));
+        }
+    }
+    Ok(Err(
+        "the file in it does not have that checksum; look at it on its disk",
+    ))
+}
+
+/// What lies at `place` beside the reason.
+fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
+    let entries = directory::list(place)?.into_iter();
+    let rest = entries.filter(|entry| entry.name != REASON_NAME);
+    Ok(rest.map(|entry| place.join(entry.name)).collect())
 }
 
 /// Removes an item, its reason last: what a crash leaves of it still says what it is. `false`: it holds a directory,

@@ -19,6 +19,7 @@ use crate::node::Node;
 pub(crate) struct Reference {
     pub(crate) volume: VolumeId,
     pub(crate) id: AtticId,
+    pub(crate) checksum: Option<Root>,
     pub(crate) cause: Cause,
 }
 
@@ -28,6 +29,7 @@ pub(crate) fn reference(request: &wire::AtticRef) -> Result<Reference, InvalidMe
         volume: fields::volume_id(&request.volume)?,
         id: AtticId::new(&request.id)
             .map_err(|error| InvalidMessage::invalid("id", error.to_string()))?,
+        checksum: fields::optional_root("checksum", &request.checksum)?,
         cause: cause(&request.who, &request.why)?,
     })
 }

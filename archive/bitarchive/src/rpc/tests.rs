@@ -316,6 +316,7 @@ async fn a_refused_removal_does_not_tell_the_checksum() {
         id: item.id,
         who: "custodian/c".to_owned(),
         why: "x".to_owned(),
+        checksum: Vec::new().into(),
     };
     let refused = world
         .door

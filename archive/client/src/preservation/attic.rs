@@ -97,6 +97,7 @@ impl AtticPlace {
             volume: self.volume.to_string(),
             id: self.id.clone(),
             reason: reason.to_owned(),
+            ..wire::AtticsRef::default()
         }
     }
 }

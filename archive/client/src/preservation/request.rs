@@ -63,7 +63,14 @@ pub enum Act {
         last_copies: bool,
     },
     /// Destroy what lies in an attic.
-    Purge(AtticPlace),
+    Purge {
+        /// Where it lies.
+        place: AtticPlace,
+        /// BLAKE3 of the file in it; none of groups and leftovers.
+        checksum: Option<Root>,
+        /// The caller knows that no other good copy of the file is left.
+        last_copies: bool,
+    },
     /// Take a volume out of service for good.
     RetireVolume {
         /// The volume.
@@ -133,7 +140,7 @@ impl Act {
     pub const fn word(&self) -> ActWord {
         match self {
             Self::Remove { .. } => ActWord::Remove,
-            Self::Purge(_) => ActWord::Purge,
+            Self::Purge { .. } => ActWord::Purge,
             Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
                 ActWord::Retire
             }
@@ -156,7 +163,18 @@ impl Act {
                 checksum: convert::root_bytes(checksum),
                 last_copies: *last_copies,
             }),
-            Self::Purge(place) => Asked::Purge(place.reference(reason)),
+            Self::Purge {
+                place,
+                checksum,
+                last_copies,
+            } => Asked::Purge(wire::AtticsRef {
+                checksum: checksum
+                    .as_ref()
+                    .map(convert::root_bytes)
+                    .unwrap_or_default(),
+                last_copies: *last_copies,
+                ..place.reference(reason)
+            }),
             Self::RetireVolume {
                 volume,
                 last_copies,
@@ -265,7 +283,14 @@ mod tests {
         let replica = || "one".parse().unwrap();
         let root = Root::from_bytes([7; 32]);
         let acts = [
-            (Act::Purge("one/n/v/x".parse().unwrap()), "purge"),
+            (
+                Act::Purge {
+                    place: "one/n/v/x".parse().unwrap(),
+                    checksum: None,
+                    last_copies: false,
+                },
+                "purge",
+            ),
             (
                 Act::RetireVolume {
                     volume: "v".parse().unwrap(),

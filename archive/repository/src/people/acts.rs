@@ -12,6 +12,7 @@ use tonic::Status;
 
 use super::accept::accept;
 use super::last::Part;
+use super::purge::unnamed;
 use super::{People, blocking, both};
 use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
@@ -37,7 +38,16 @@ impl People {
                     .await
                     .map(drop)
             }
-            Act::Purge { replica, .. } => self.configured(replica),
+            Act::Purge { .. } => Err(unnamed()),
+            Act::Destroy {
+                place,
+                checksum,
+                last_copies,
+                item,
+            } => {
+                let named = (checksum.as_ref(), *last_copies);
+                self.destroyable(place, named, item.as_ref()).await
+            }
             Act::RetireVolume {
                 volume,
                 last_copies,
@@ -94,18 +104,15 @@ impl People {
                 self.remove(request, &cause, (name, replica), (checksum, last))
                     .await
             }
-            Act::Purge {
-                replica,
-                node,
-                volume,
-                id,
+            Act::Purge { .. } => Err(unnamed()),
+            Act::Destroy {
+                place,
+                checksum,
+                last_copies,
+                item,
             } => {
-                let purging = self
-                    .transfers
-                    .replicas
-                    .purge(replica, (node, volume), id, &cause);
-                let bytes = self.within(0, purging).await?;
-                Ok(format!("{bytes} bytes were destroyed"))
+                let named = (checksum.as_ref(), *last_copies);
+                self.destroy(place, named, item.as_ref(), &cause).await
             }
             Act::RetireVolume {
                 volume,
@@ -214,7 +221,7 @@ impl People {
             && self.good_elsewhere(row, replica).await? == 0
         {
             return Err(changed(format!(
-                "no other replica has a good copy of {name}; say so (last copies) if it shall leave the archive"
+                "no other replica has a good copy of {name}; add `--last-copies` if it shall leave the archive"
             )));
         }
         Ok(place)
@@ -392,7 +399,7 @@ impl People {
     }
 
     /// What is recorded of a file whose content is known; none: nobody knows it.
-    async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
+    pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, Status> {
         let row = self.row(name).await?;
         Ok(row.filter(|row| row.record.content.is_some()))
     }

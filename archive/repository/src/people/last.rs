@@ -56,15 +56,27 @@ impl People {
         row: &AdminRow,
         replica: &ReplicaId,
     ) -> Result<usize, Status> {
+        self.vouched(row, |vouched| vouched.others(replica)).await
+    }
+
+    /// Whether any replica has a good copy of a file under its name.
+    pub(super) async fn is_good_anywhere(&self, row: &AdminRow) -> Result<bool, Status> {
+        self.vouched(row, |vouched| vouched.has_bytes()).await
+    }
+
+    async fn vouched<T>(
+        &self,
+        row: &AdminRow,
+        ask: impl FnOnce(&Vouched<'_>) -> T + Send,
+    ) -> Result<T, Status> {
         let (anomalies, name) = (Arc::clone(&self.anomalies), row.record.name.clone());
         let filed = blocking(move || anomalies.rows_of(&name)).await?;
         let filed = filed.map_err(|error| failed_db(&error))?;
-        let vouched = Vouched {
+        Ok(ask(&Vouched {
             record: &row.record,
             now: &self.standing.now(),
             filed: &filed,
-        };
-        Ok(vouched.others(replica))
+        }))
     }
 
     /// Whether every file on the part has a good copy elsewhere, or the caller knows that some have none.
@@ -83,7 +95,7 @@ impl People {
                     "{only} file(s) have no good copy but in {part}; bring them into another one first"
                 ),
                 Part::Volume(_) | Part::Node(..) => format!(
-                    "{only} file(s) have no good copy but on {part}; repair them first, or two custodians say so (last copies)"
+                    "{only} file(s) have no good copy but on {part}; repair them first, or add `--last-copies`, which two custodians must say"
                 ),
             })),
         }

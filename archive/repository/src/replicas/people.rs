@@ -14,6 +14,7 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::{Replicas, describe, is_given_up};
+use crate::requests::{AtticItem, AtticPlace};
 use crate::standing::Now;
 
 /// How a copy is, as far as its node has looked.
@@ -188,14 +189,42 @@ impl Replicas {
     /// Destroys what lies in an attic; how many bytes it had.
     pub(crate) async fn purge(
         &self,
-        replica: &ReplicaId,
-        (node, volume): (&NodeId, &VolumeId),
-        id: &str,
+        place: &AtticPlace,
+        checksum: Option<&Root>,
         cause: &Cause,
     ) -> Result<u64, Status> {
-        let mut client = self.client(replica, node).await?;
-        let purged = client.purge(attic_ref(volume, id, cause)).await?;
+        let mut client = self.client(&place.replica, &place.node).await?;
+        let item = wire::AtticRef {
+            checksum: checksum.map(fields::root_bytes).unwrap_or_default(),
+            ..attic_ref(&place.volume, &place.id, cause)
+        };
+        let purged = client.purge(item).await?;
         Ok(purged.into_inner().bytes)
+    }
+
+    /// What lies at a place of an attic; none: nothing does.
+    pub(crate) async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, Status> {
+        let mut messages = self.attic(&place.replica, &place.node, "").await?;
+        while let Some(message) = messages.message().await? {
+            let is_it = |item: &wire::AtticItem| {
+                item.id == place.id && item.volume == place.volume.as_str()
+            };
+            if let Some(item) = message.items.into_iter().find(is_it) {
+                let name = (!item.name.is_empty())
+                    .then(|| fields::file_name("name", &item.name))
+                    .transpose()?;
+                return Ok(Some(AtticItem {
+                    name,
+                    kind: item.kind,
+                    bytes: item.bytes,
+                }));
+            }
+            let gaps = message.end.map(|end| end.gaps).unwrap_or_default();
+            if let Some(gap) = gaps.iter().find(|gap| gap.volume == place.volume.as_str()) {
+                return Err(Kind::Unavailable.status(describe(gap)));
+            }
+        }
+        Ok(None)
     }
 
     /// Gives a file its admission.
@@ -269,6 +298,7 @@ fn attic_ref(volume: &VolumeId, id: &str, cause: &Cause) -> wire::AtticRef {
         id: id.to_owned(),
         who: cause.who.clone(),
         why: cause.why.clone(),
+        ..wire::AtticRef::default()
     }
 }
 

@@ -20,7 +20,8 @@ pub enum Act {
         /// Whether the caller knows that this leaves no copy.
         last_copies: bool,
     },
-    /// Destroys what lies in an attic.
+    /// Destroys what lies in an attic, whatever it is: as it was asked for before requests named what they destroy. It
+    /// can be read and not be done.
     Purge {
         /// The replica.
         replica: ReplicaId,
@@ -63,6 +64,41 @@ pub enum Act {
         /// Its root.
         root: Root,
     },
+    /// Destroys what lies in an attic.
+    Destroy {
+        /// Where it lies.
+        place: AtticPlace,
+        /// The root of the whole file that lies there; none of groups and leftovers.
+        checksum: Option<Root>,
+        /// Whether the caller knows that no other good copy of the file is left.
+        last_copies: bool,
+        /// What it was when it was asked for: that is destroyed, and nothing else. None before the request is taken.
+        item: Option<AtticItem>,
+    },
+}
+
+/// Where something lies in an attic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtticPlace {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The node.
+    pub node: NodeId,
+    /// The volume.
+    pub volume: VolumeId,
+    /// The directory in its attic.
+    pub id: String,
+}
+
+/// What lies in an attic, as its node says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtticItem {
+    /// The file that it belongs to; none where its reason cannot be read.
+    pub name: Option<FileName>,
+    /// `file`, `groups` or `leftover`.
+    pub kind: String,
+    /// How many bytes it has.
+    pub bytes: u64,
 }
 
 /// An anomaly as it is to be lived with.
@@ -81,7 +117,7 @@ impl Act {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Remove { .. } => "remove",
-            Self::Purge { .. } => "purge",
+            Self::Purge { .. } | Self::Destroy { .. } => "purge",
             Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
                 "retire"
             }
@@ -95,6 +131,7 @@ impl Act {
         match self {
             Self::Remove { .. }
             | Self::Purge { .. }
+            | Self::Destroy { .. }
             | Self::RetireVolume {
                 last_copies: true, ..
             }
@@ -113,6 +150,7 @@ impl Act {
         match self {
             Self::Remove { .. }
             | Self::Purge { .. }
+            | Self::Destroy { .. }
             | Self::Accept { .. }
             | Self::NewRoot { .. }
             | Self::RetireVolume {
@@ -135,10 +173,14 @@ impl Act {
             | Self::RetireVolume { .. }
             | Self::RetireNode { .. }
             | Self::RetireReplica(_)
-            | Self::Accept { of: None, .. } => None,
+            | Self::Accept { of: None, .. }
+            | Self::Destroy { item: None, .. } => None,
             Self::Accept {
                 of: Some(accepted), ..
             } => Some(&accepted.file),
+            Self::Destroy {
+                item: Some(item), ..
+            } => item.name.as_ref(),
         }
     }
 }
@@ -190,7 +232,44 @@ impl fmt::Display for Act {
                 replica,
                 root,
             } => write!(f, "let {name} mean what replica {replica} has, root {root}"),
+            Self::Destroy {
+                place,
+                checksum,
+                last_copies,
+                item,
+            } => {
+                f.write_str("destroy ")?;
+                if let Some(item) = item {
+                    write!(f, "{item}, ")?;
+                }
+                if let Some(checksum) = checksum {
+                    write!(f, "checksum {checksum}, ")?;
+                }
+                write!(f, "{place}{}", last(*last_copies))
+            }
         }
+    }
+}
+
+impl fmt::Display for AtticPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            replica,
+            node,
+            volume,
+            id,
+        } = self;
+        write!(
+            f,
+            "{id} in the attic of volume {volume} of node {node}, replica {replica}"
+        )
+    }
+}
+
+impl fmt::Display for AtticItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_ref().map_or("?", FileName::as_str);
+        write!(f, "the {} of {name}, {} bytes", self.kind, self.bytes)
     }
 }
 

@@ -24,6 +24,21 @@ fn acts() -> Vec<Act> {
             volume: volume.clone(),
             id: "x".to_owned(),
         },
+        Act::Destroy {
+            place: AtticPlace {
+                replica: replica.clone(),
+                node: node.clone(),
+                volume: volume.clone(),
+                id: "x".to_owned(),
+            },
+            checksum: Some(root),
+            last_copies: true,
+            item: Some(AtticItem {
+                name: Some(name.clone()),
+                kind: "file".to_owned(),
+                bytes: 9,
+            }),
+        },
         Act::RetireVolume {
             volume: volume.clone(),
             last_copies: false,

@@ -35,6 +35,12 @@ fn removal(name: &FileName, replica: &str, content: &[u8], last_copies: bool) ->
     })
 }
 
+/// The checksum of a file, as a purge names it.
+fn root_of(file: &str) -> bytes::Bytes {
+    let number = file.strip_prefix("f-").unwrap().parse().unwrap();
+    root(&bytes(number)).as_bytes().to_vec().into()
+}
+
 /// Does something for each, some at once; what came of each, in no order.
 async fn for_each<T, R, F>(all: Vec<T>, act: impl Fn(T) -> F + Clone + Send + 'static) -> Vec<R>
 where
@@ -208,11 +214,24 @@ fn ten_thousand_removals_need_a_second_person_and_two_are_braked() {
                     volume: item.volume,
                     id: item.id,
                     reason: String::new(),
+                    checksum: root_of(&item.name),
+                    last_copies: true,
                 }));
             }
         }
         assert_eq!(purges.len(), 2 * AN_HOUR);
         purges.truncate(10);
+        let without = |act: &Act| match act {
+            Act::Purge(purge) => Act::Purge(AtticsRef {
+                checksum: Vec::new().into(),
+                ..purge.clone()
+            }),
+            other => other.clone(),
+        };
+        for asked in ask_all(anna(), purges.iter().map(without).collect()).await {
+            let refused = asked.unwrap_err();
+            assert!(refused.message().contains("--checksum"), "{refused}");
+        }
         let asked = ask_all(anna(), purges).await;
         let ids = asked.into_iter().map(|one| one.unwrap().id).collect();
         for ended in approve_all(people(cluster, "custodian/bert"), ids).await {

@@ -103,11 +103,12 @@ fn a_full_disk_lets_go() {
 
     // Destroying needs no room, and makes some.
     let id = AtticId::new(&item.id).unwrap();
+    let root = item.name.as_ref().map(expected_root);
     let young = node
-        .purge(&volume, &id, &cause(), at(BEFORE + 1))
+        .purge(&volume, &id, root, &cause(), at(BEFORE + 1))
         .unwrap_err();
     assert!(matches!(young, NodeError::TooYoung { .. }), "{young}");
-    let freed = node.purge(&volume, &id, &cause(), at(LATER)).unwrap();
+    let freed = node.purge(&volume, &id, root, &cause(), at(LATER)).unwrap();
     assert!(freed > 1_000_000, "{freed}");
     for file in &stored {
         let reading = node.open_file(file).unwrap();

@@ -2,7 +2,7 @@
 
 use archive_client::Preservation;
 use archive_client::preservation::{Act, AtticEntry, AtticItem, AtticPlace, AtticSelection};
-use archive_model::ReplicaId;
+use archive_model::{ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ use crate::session::Session;
 #[command(after_help = "Examples:
   holdfast attic list --replica two
   holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'
-  holdfast attic purge two/two-1/v0/20260101T000000Z-1a --reason 'court order' --as custodian/custodian-1")]
+  holdfast attic purge two/two-1/v0/20260101T000000Z-file --checksum 9f0c…64-digits… --reason 'court order' --as custodian/custodian-1")]
 pub(crate) enum Attic {
     List(List),
     Restore(Restore),
@@ -67,19 +67,39 @@ pub(crate) struct Restore {
 
 /// Ask for what lies in an attic to be destroyed
 ///
-/// Nothing is destroyed yet: a second person must approve; how is printed. Then it is gone for ever. Nodes refuse to
-/// destroy what is younger than their setting `attic.min_age`, 30 days unless it says otherwise. Needs the role
-/// custodian. The exit code is 0 when the request is recorded.
+/// Nothing is destroyed yet: a second person must approve; how is printed. Then it is gone permanently. You say which
+/// file goes by its checksum, which its node holds against the bytes in the attic; groups and leftovers have none. Nodes
+/// refuse to destroy what is younger than their setting `attic.min_age`, 30 days unless it says otherwise. Where the
+/// archive knows no good copy of the file besides this one, you say so with `--last-copies`. Needs the role custodian.
+/// The exit code is 0 when the request is recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  holdfast attic purge two/two-1/v0/20260101T000000Z-1a --reason 'court order' --as custodian/custodian-1")]
+  holdfast attic purge two/two-1/v0/20260101T000000Z-file --checksum 9f0c…64-digits… --reason 'court order' --as custodian/custodian-1
+  holdfast attic purge two/two-1/v0/20260101T000000Z-mend --reason 'evidence of a repair' --as custodian/custodian-1")]
 pub(crate) struct Purge {
     /// Where it lies, as `holdfast attic list` prints it
     #[arg(value_name = "REPLICA/NODE/VOLUME/ID")]
     place: AtticPlace,
+    /// BLAKE3 of the file in it, 64 hex digits; `holdfast stat` shows that of a file of the archive
+    #[arg(long, value_name = "HEX")]
+    checksum: Option<Root>,
     /// Why; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
+    /// You know that no other good copy of the file is left
+    #[arg(long)]
+    last_copies: bool,
+}
+
+impl Purge {
+    async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let act = Act::Purge {
+            place: self.place,
+            checksum: self.checksum,
+            last_copies: self.last_copies,
+        };
+        ask(context, &act, &self.reason).await
+    }
 }
 
 /// The end of the list.
@@ -93,7 +113,7 @@ impl Attic {
         match self {
             Self::List(list) => list.run(context).await,
             Self::Restore(restore) => restore.run(context).await,
-            Self::Purge(Purge { place, reason }) => ask(context, &Act::Purge(place), &reason).await,
+            Self::Purge(purge) => purge.run(context).await,
         }
     }
 }

@@ -167,7 +167,16 @@ async fn what_destroys_is_asked_for_and_approved_by_another() {
         "--reason",
         "why",
     ];
-    let purge = ["attic", "purge", PLACE, "--reason", "why"];
+    let purge = [
+        "attic",
+        "purge",
+        PLACE,
+        "--checksum",
+        &checksum,
+        "--last-copies",
+        "--reason",
+        "why",
+    ];
     let accept = ["anomalies", "accept", "3", "--reason", "why"];
     let retire = |what: &'static str| [what, "retire", "x-1", "--reason", "why"];
     let ask = |act: &str, words: &[&str], who: &str| {
@@ -195,7 +204,9 @@ async fn what_destroys_is_asked_for_and_approved_by_another() {
                     take it back with `holdfast withdraw 17`\n";
     assert_eq!(ran.out, expected);
     assert!(matches!(act, Act::Remove(asked) if asked.last_copies && asked.replica == "two"));
-    assert!(matches!(ask("purge", &purge, "custodian").1, Act::Purge(asked) if asked.id == "x-1"));
+    assert!(
+        matches!(ask("purge", &purge, "custodian").1, Act::Purge(asked) if asked.id == "x-1" && asked.checksum.len() == 32 && asked.last_copies)
+    );
     assert!(
         matches!(ask("accept", &accept, "custodian").1, Act::Accept(asked) if asked.anomaly == "3")
     );

@@ -57,13 +57,57 @@ impl Machine {
     }
 }
 
+/// The root of the whole file in an item.
+fn checksum_in(node: &Node, item: &Item) -> Option<Root> {
+    let name = item.name.as_ref().filter(|_| item.kind == Kind::File)?;
+    let layout = node.layout(&item.volume).ok()?;
+    let place = layout.attic().join(&item.id);
+    let file = place.join(layout.target(name).file.file_name().unwrap());
+    std::fs::read(file).ok().map(|bytes| root(&bytes))
+}
+
 fn purge(node: &Node, item: &Item, now: Timestamp) -> Result<u64, NodeError> {
-    node.purge(
-        &item.volume,
-        &AtticId::new(&item.id).unwrap(),
-        &cause(),
-        now,
-    )
+    let checksum = checksum_in(node, item);
+    purge_named(node, item, checksum, now)
+}
+
+fn purge_named(
+    node: &Node,
+    item: &Item,
+    checksum: Option<Root>,
+    now: Timestamp,
+) -> Result<u64, NodeError> {
+    let id = AtticId::new(&item.id).unwrap();
+    node.purge(&item.volume, &id, checksum, &cause(), now)
+}
+
+/// Fails if a node destroys a whole file by its place, or tells the checksum of what it has.
+#[test]
+fn purge_of_file_names_its_checksum() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for file in ["a", "b"] {
+        machine.store(&node, file, b"x").unwrap();
+    }
+    let item = put_aside(&node, "a", b"x").unwrap();
+    let old = later(31 * DAY);
+    for checksum in [None, Some(root(b"y"))] {
+        let refused = purge_named(&node, &item, checksum, old).unwrap_err();
+        assert!(matches!(refused, NodeError::Attic { .. }), "{refused}");
+        assert!(!refused.to_string().contains(&root(b"x").to_string()));
+        assert!(checksum_in(&node, &item).is_some());
+    }
+    // What says that it is a file is gone: it may be one still.
+    let reason = machine.place(&item).join("why.json");
+    let text = std::fs::read(&reason).unwrap();
+    std::fs::write(&reason, "{").unwrap();
+    purge_named(&node, &item, None, old).unwrap_err();
+    std::fs::write(&reason, &text).unwrap();
+    purge_named(&node, &item, Some(root(b"x")), old).unwrap();
+    assert!(items(&node).is_empty());
+    let item = put_aside(&node, "b", b"x").unwrap();
+    std::fs::write(machine.place(&item).join("why.json"), "{").unwrap();
+    purge_named(&node, &item, Some(root(b"x")), old).unwrap();
 }
 
 #[test]

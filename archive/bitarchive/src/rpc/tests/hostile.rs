@@ -23,6 +23,7 @@ async fn hostile_ids_are_refused_before_any_path_is_built() {
             id: "20260101T000000Z-x".to_owned(),
             who: "officer/o".to_owned(),
             why: "x".to_owned(),
+            checksum: Vec::new().into(),
         };
         let bad = bad.to_owned();
         let bad_id = wire::AtticRef {

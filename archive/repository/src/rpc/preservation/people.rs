@@ -12,7 +12,7 @@ use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
 use crate::replicas::Cause;
-use crate::requests::{Act, NotAllowed, Person, Request as Asked, State, plain_reason};
+use crate::requests::{Act, AtticPlace, NotAllowed, Person, Request as Asked, State, plain_reason};
 use crate::standing::ReplicaRow;
 use crate::store::Event;
 
@@ -84,11 +84,17 @@ fn act(asked: AskedFor) -> Result<Act, Status> {
             checksum: fields::root("checksum", &remove.checksum)?,
             last_copies: remove.last_copies,
         },
-        AskedFor::Purge(purge) => Act::Purge {
-            replica: fields::replica_id(&purge.replica)?,
-            node: fields::node_id(&purge.node)?,
-            volume: fields::volume_id(&purge.volume)?,
-            id: item_id(purge.id)?,
+        AskedFor::Purge(purge) => Act::Destroy {
+            place: AtticPlace {
+                replica: fields::replica_id(&purge.replica)?,
+                node: fields::node_id(&purge.node)?,
+                volume: fields::volume_id(&purge.volume)?,
+                id: item_id(purge.id)?,
+            },
+            checksum: fields::optional_root("checksum", &purge.checksum)?,
+            last_copies: purge.last_copies,
+            // Looked up once it is known that the caller may ask.
+            item: None,
         },
         AskedFor::RetireVolume(retire) => Act::RetireVolume {
             volume: fields::volume_id(&retire.volume)?,

@@ -66,10 +66,9 @@ fn moved_copies_have_their_own_hourly_budget() {
         aside("c", "v1", b"x")
     ));
     let later = now() + Duration::from_mins(30);
-    let purged = items(&node).into_iter().map(|item| {
-        let id = AtticId::new(&item.id).unwrap();
-        node.purge(&item.volume, &id, &cause(), later)
-    });
+    let purged = items(&node)
+        .into_iter()
+        .map(|item| purge_named(&node, &item, Some(root(b"x")), later));
     let purged: Vec<_> = purged.collect();
     assert!(purged[0].is_ok(), "{purged:?}");
     assert!(

@@ -1,0 +1,153 @@
+//! Destroying what lies in an attic, named by what it is: a whole file by its checksum, and never the last good copy of
+//! a file by mistake.
+//!
+//! Owns the rule; the node holds the item against the checksum before it destroys it, and keeps `attic.min_age` and its
+//! brake.
+
+use archive_model::Root;
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::People;
+use super::acts::{changed, content};
+use crate::replicas::Cause;
+use crate::requests::{AtticItem, AtticPlace};
+
+/// A request that was asked for before requests named what they destroy.
+pub(super) fn unnamed() -> Status {
+    changed(
+        "the request does not name what it would destroy; ask again, with the checksum of the file"
+            .to_owned(),
+    )
+}
+
+impl People {
+    /// What lies there.
+    pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, Status> {
+        self.configured(&place.replica)?;
+        let looking = self.transfers.replicas.attic_item(place);
+        let item = self.within(0, looking).await?;
+        item.ok_or_else(|| {
+            Kind::NotFound.status(format!("there is no {place}; list what lies there"))
+        })
+    }
+
+    /// Whether an item may be destroyed as it is asked for.
+    pub(super) async fn destroyable(
+        &self,
+        place: &AtticPlace,
+        named: (Option<&Root>, bool),
+        asked_for: Option<&AtticItem>,
+    ) -> Result<(), Status> {
+        let item = self.attic_item(place).await?;
+        if asked_for.is_some_and(|asked_for| *asked_for != item) {
+            return Err(changed(format!(
+                "it is not what was asked for, but {item}; look at it, and ask again"
+            )));
+        }
+        let meant = self.meant_by(&item).await?;
+        decide(&item, named, meant).map_err(changed)
+    }
+
+    /// What the archive means by the file that an item belongs to, and whether it has a good copy under its name.
+    async fn meant_by(&self, item: &AtticItem) -> Result<Option<(Root, bool)>, Status> {
+        let Some(name) = &item.name else {
+            return Ok(None);
+        };
+        let Some(row) = self.row_of(name).await? else {
+            return Ok(None);
+        };
+        let root = content(&row.record)?.root;
+        Ok(Some((root, self.is_good_anywhere(&row).await?)))
+    }
+
+    /// Destroys an item.
+    pub(super) async fn destroy(
+        &self,
+        place: &AtticPlace,
+        named: (Option<&Root>, bool),
+        asked_for: Option<&AtticItem>,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        let asked_for = asked_for.ok_or_else(unnamed)?;
+        self.destroyable(place, named, Some(asked_for)).await?;
+        let replicas = &self.transfers.replicas;
+        let purging = replicas.purge(place, named.0, cause);
+        let bytes = self.within(asked_for.bytes, purging).await?;
+        Ok(format!("{bytes} bytes of {asked_for} were destroyed"))
+    }
+}
+
+/// Whether an item may be destroyed; else why not. `meant` is the root that the archive means by its name, and whether
+/// there is a good copy of that.
+fn decide(
+    item: &AtticItem,
+    (checksum, last_copies): (Option<&Root>, bool),
+    meant: Option<(Root, bool)>,
+) -> Result<(), String> {
+    let is_part = item.name.is_some() && item.kind != "file";
+    match (is_part, checksum) {
+        (true, None) => Ok(()),
+        (true, Some(_)) => Err(format!("{item} is no whole file; ask without a checksum")),
+        (false, None) => Err(format!(
+            "{item} may be a whole file: name its BLAKE3 checksum (`--checksum`)"
+        )),
+        (false, Some(named)) => {
+            // What the archive does not know may be the last of it; a wrong copy of what it knows is not.
+            let is_last = meant.is_none_or(|(root, is_good)| root == *named && !is_good);
+            if is_last && !last_copies {
+                return Err(format!(
+                    "the archive knows no good copy besides {item}; add `--last-copies` if it shall be lost"
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::FileName;
+
+    use super::*;
+
+    fn item(name: Option<&str>, kind: &str) -> AtticItem {
+        AtticItem {
+            name: name.map(|name| FileName::new(name).unwrap()),
+            kind: kind.to_owned(),
+            bytes: 7,
+        }
+    }
+
+    /// Fails if a whole file is destroyed by its place alone, or the last good copy without saying so.
+    #[test]
+    fn destroying_names_content_and_last_copies() {
+        let (right, other) = (Root::from_bytes([1; 32]), Root::from_bytes([2; 32]));
+        let file = item(Some("a"), "file");
+        let decide = |item: &AtticItem, checksum: Option<&Root>, last, meant| {
+            decide(item, (checksum, last), meant).map_err(|why| {
+                let words = ["--checksum", "--last-copies", "without a checksum"];
+                words.into_iter().find(|word| why.contains(word)).unwrap()
+            })
+        };
+        let good = Some((right, true));
+        assert_eq!(decide(&file, None, true, good), Err("--checksum"));
+        assert_eq!(decide(&file, Some(&right), false, good), Ok(()));
+        for meant in [None, Some((right, false))] {
+            let refused = decide(&file, Some(&right), false, meant);
+            assert_eq!(refused, Err("--last-copies"), "{meant:?}");
+            assert_eq!(decide(&file, Some(&right), true, meant), Ok(()));
+        }
+        // A wrong copy is nobody's last one.
+        let wrong = decide(&file, Some(&other), false, Some((right, false)));
+        assert_eq!(wrong, Ok(()));
+        for kind in ["groups", "leftover"] {
+            let part = item(Some("a"), kind);
+            assert_eq!(decide(&part, None, false, None), Ok(()));
+            let named = decide(&part, Some(&right), true, None);
+            assert_eq!(named, Err("without a checksum"));
+        }
+        let unreadable = item(None, "leftover");
+        assert_eq!(decide(&unreadable, None, true, None), Err("--checksum"));
+    }
+}
