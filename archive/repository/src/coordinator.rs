@@ -168,7 +168,7 @@ impl Coordinator {
 
     fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
         let now = self.clock.now();
-        let (name, event, by) = match wake {
+        let (name, mut event, by) = match wake {
             Wake::Letter(Letter::Ask {
                 name,
                 claim,
@@ -230,8 +230,11 @@ impl Coordinator {
             self.timers.remove(&(at, name.clone()));
         }
         if let Event::Asked {
-            upload, requester, ..
-        } = &event
+            upload,
+            requester,
+            resumes,
+            ..
+        } = &mut event
             && let Some(who) = self
                 .depositors
                 .get(requester)
@@ -244,6 +247,7 @@ impl Coordinator {
                 .as_ref()
                 .map(|upload| upload.id.clone());
             let asked = upload.clone();
+            *resumes = active.depositor == who;
             let effects = active.state.apply(event, now, &self.limits);
             let after = active
                 .state
@@ -254,6 +258,9 @@ impl Coordinator {
             if after == Some(&asked) && before.as_ref() != after {
                 active.depositor = who;
                 active.admission = None;
+                if let Some(abandoned) = before {
+                    self.transfers.left.forget(&abandoned);
+                }
             }
             all.push(Decided { name, by, effects });
             return Ok(());
@@ -280,7 +287,15 @@ impl Coordinator {
         };
         let is_readmission = matches!(event, Event::Readmitted { .. });
         let back = doubt::Back::of(active.state.record(), &event);
+        let was_fixed = active.state.record().content.is_some();
         let effects = active.state.apply(event, now, &self.limits);
+        if !was_fixed
+            && active.state.record().content.is_some()
+            && let Some(who) = &by
+        {
+            // Whose bytes are admitted is the depositor, whoever announced them first.
+            active.depositor.clone_from(who);
+        }
         self.back
             .extend(back.filter(|back| back.is_so(active.state.record())));
         let is_persisted = effects.first() == Some(&Effect::Persist);
@@ -368,10 +383,15 @@ impl Coordinator {
                 requester,
                 upload,
                 claim,
+                // Known once the file is.
+                resumes: false,
             },
         ))
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// What woke the coordinator.
 enum Wake {

@@ -6,7 +6,9 @@
 //!
 //! Two depositors, one name: the same content (by a strong digest) *waits* for the running upload, and its stream takes
 //! over if the first one breaks; other content, or content that only its bytes could tell, is told *busy* until the name
-//! is bound, then refused or compared. Nothing of the running upload is disturbed.
+//! is bound, then refused or compared. Nothing of the running upload is disturbed. What a depositor has left behind before
+//! its content was fixed, only the same one goes on with: another begins anew, so that nobody holds a name by asking for
+//! it and going away.
 //!
 //! Not promised: that an effect was carried out. What is lost is found out by a probe, after a timer or a restart.
 
@@ -143,7 +145,13 @@ impl FileState {
                 requester,
                 upload,
                 claim,
-            } => self.asked(requester, upload, claim, turn),
+                resumes,
+            } => {
+                if !resumes && self.is_abandoned() {
+                    self.forget();
+                }
+                self.asked(requester, upload, claim, turn);
+            }
             Event::Received { requester, content } => self.received(requester, content, turn),
             Event::SourceGone { requester } => self.source_gone(requester, turn),
             Event::Tick => self.tick(turn),
@@ -330,6 +338,13 @@ impl FileState {
                 self.rest(&id, turn);
             }
         }
+    }
+
+    /// Whether a depositor went away before its content was fixed: no replica can have committed anything.
+    fn is_abandoned(&self) -> bool {
+        matches!(self.record.phase, Phase::Intent { .. })
+            && self.record.content.is_none()
+            && self.waiting.is_empty()
     }
 
     fn renew(&mut self, turn: &mut Turn<'_>) {

@@ -146,4 +146,4 @@ fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -49,8 +49,9 @@ impl FileState {
                 }
             },
             (Phase::Intent { .. } | Phase::Bound | Phase::Complete, _) => {
-                // Before the content is fixed and with nobody there, bytes that only *may* be the same may go on:
-                // the transfer compares the prefix, and everything said so far must hold of what arrives.
+                // Before the content is fixed and with nobody there, the same depositor may go on with bytes that only
+                // *may* be the same: the transfer compares the prefix, and everything said so far must hold of what
+                // arrives.
                 let resumes = self.record.content.is_none() && self.waiting.is_empty();
                 if agreement == Agreement::Different
                     || (agreement == Agreement::Unknown && !resumes)

@@ -22,6 +22,8 @@ pub enum Event {
         upload: UploadId,
         /// What it says of the bytes.
         claim: Claim,
+        /// Whether it is the depositor that began the upload on its way: nobody else goes on with what it left.
+        resumes: bool,
     },
     /// The depositor's stream ended whole; this is what was computed while it passed.
     Received {

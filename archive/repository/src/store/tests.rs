@@ -6,6 +6,7 @@ use archive_model::{FileName, ReplicaKind, StoreFailure};
 
 use super::*;
 
+mod abandoned;
 mod endings;
 mod promises;
 mod world;

@@ -182,6 +182,7 @@ impl World {
             requester: Requester(self.asked),
             upload,
             claim,
+            resumes: true,
         }
     }
 

@@ -1,0 +1,48 @@
+//! Uploads that their depositors have left before the content was fixed.
+
+use super::super::*;
+use super::after;
+use super::world::{ADMITTED, BARE, OTHER, Step, World, claim};
+
+/// Fails if somebody goes on with bytes that another depositor has left, or a name is held by asking for it and leaving.
+#[test]
+fn another_depositor_begins_an_abandoned_upload_anew() {
+    for said in [BARE, claim(OTHER), claim(ADMITTED)] {
+        let stranger = |world: &mut World| {
+            let asked = world.ask(said.clone());
+            let Event::Asked {
+                requester,
+                upload,
+                claim,
+                ..
+            } = asked
+            else {
+                panic!("{asked:?}");
+            };
+            world.apply(Event::Asked {
+                requester,
+                upload,
+                claim,
+                resumes: false,
+            });
+            requester
+        };
+        let upload = |world: &World| world.state.record.upload.clone().unwrap();
+        let mut world = after("BB", &[Step::AskBare, Step::SourceGone]);
+        assert_eq!(upload(&world).id.as_str(), "up-1");
+        let second = stranger(&mut world);
+        let begun = upload(&world);
+        assert_eq!((begun.id.as_str(), &begun.claim), ("up-2", &said));
+        assert_eq!(world.state.source, Some(second));
+        // Nobody is disturbed who is still there.
+        let mut world = after("BB", &[Step::AskBare]);
+        stranger(&mut world);
+        assert_eq!(upload(&world).id.as_str(), "up-1");
+        assert_eq!(world.state.source, Some(Requester(1)));
+        // What was admitted stays what it is.
+        let steps = [Step::AskSame, Step::ReceivedSame, Step::SourceGone];
+        let mut world = after("B", &steps);
+        stranger(&mut world);
+        assert_eq!(upload(&world).id.as_str(), "up-1");
+    }
+}
