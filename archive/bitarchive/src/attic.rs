@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, directory, replace};
-use archive_model::FileName;
+use archive_model::{Approval, FileName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,9 @@ pub struct Reason {
     /// What it is; absent in old ones, which are leftovers.
     #[serde(default)]
     pub kind: Kind,
+    /// Who decided it, where two persons did; absent in old ones, whose `who` names both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 }
 
 /// What was put aside.
@@ -100,6 +103,7 @@ pub fn put_aside_as(
         who: who.to_owned(),
         why: why.to_owned(),
         kind,
+        approval: None,
     };
     let place = make_place(layout, "", id, &reason)?;
     for path in paths {

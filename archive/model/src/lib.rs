@@ -13,6 +13,7 @@
 //! ```
 
 pub mod anomaly;
+pub mod approval;
 pub mod batch;
 pub mod checksum;
 pub mod error;
@@ -22,6 +23,7 @@ pub mod replica;
 pub mod store_state;
 
 pub use anomaly::{Anomaly, AnomalyKind};
+pub use approval::Approval;
 pub use batch::{FailureKind, FileFailure, FileOutcome, JobId, JobLimits, JobSpec, Program};
 pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
 pub use error::ArchiveError;

@@ -48,19 +48,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How often requests that nobody approved are looked for.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// In whose name an act is done.
-fn both(asked_by: &str, approved_by: &str) -> String {
-    format!("{asked_by}{APPROVED}{approved_by}")
-}
-
-/// Whether what a node remembers of who did something was an act of two persons.
-pub(crate) fn is_by_two(who: &str) -> bool {
-    who.contains(APPROVED)
-}
-
-/// Between who asked for an act and who approved it.
-const APPROVED: &str = ", approved by ";
-
 /// What people need of the repository.
 #[derive(Debug)]
 pub(crate) struct People {

@@ -3,13 +3,17 @@
 //! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
 
 use archive_model::{
-    ArchiveError, FileName, Groups, NodeId, ReplicaId, ReplicaKind, Root, UploadId, VolumeId,
+    Approval, ArchiveError, FileName, Groups, NodeId, ReplicaId, ReplicaKind, Root, UploadId,
+    VolumeId,
 };
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::wire;
+
+/// The longest `role/name` in an approval, in bytes.
+const MAX_PERSON: usize = 100;
 
 /// Reads a field that parses from text.
 fn text<T: std::str::FromStr<Err: std::fmt::Display>>(
@@ -89,6 +93,36 @@ pub fn optional_root(field: &'static str, value: &[u8]) -> Result<Option<Root>, 
         Ok(None)
     } else {
         root(field, value).map(Some)
+    }
+}
+
+/// Reads who decided an act of two persons; none where it was none.
+pub fn approval(value: Option<wire::Approval>) -> Result<Option<Approval>, InvalidMessage> {
+    let field = |name, text: String| match text.len() {
+        0 => Err(InvalidMessage::missing(name)),
+        1..=MAX_PERSON if !text.contains(char::is_control) => Ok(text),
+        _ => Err(InvalidMessage::invalid(
+            name,
+            format!("has control characters, or more than {MAX_PERSON} bytes"),
+        )),
+    };
+    value
+        .map(|value| {
+            Ok(Approval {
+                request: field("approval.request", value.request)?,
+                asked_by: field("approval.asked_by", value.asked_by)?,
+                approved_by: field("approval.approved_by", value.approved_by)?,
+            })
+        })
+        .transpose()
+}
+
+/// Writes who decided an act.
+pub fn approval_message(approval: Approval) -> wire::Approval {
+    wire::Approval {
+        request: approval.request,
+        asked_by: approval.asked_by,
+        approved_by: approval.approved_by,
     }
 }
 

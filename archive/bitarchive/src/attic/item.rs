@@ -8,7 +8,7 @@ use std::path::Path;
 
 use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
-use archive_model::{FileName, VolumeId};
+use archive_model::{Approval, FileName, VolumeId};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -66,6 +66,7 @@ impl fmt::Display for AtticId {
 pub struct Cause {
     pub(crate) who: String,
     pub(crate) why: String,
+    pub(crate) approval: Option<Approval>,
 }
 
 /// Which half of a cause is wrong, and what is wrong with it.
@@ -97,7 +98,13 @@ impl Cause {
         Ok(Self {
             who: check("who", who, 200, false)?,
             why: check("why", why, 4000, true)?,
+            approval: None,
         })
+    }
+
+    /// The same, decided by two persons.
+    pub(crate) fn approved(self, approval: Option<Approval>) -> Self {
+        Self { approval, ..self }
     }
 }
 
@@ -130,6 +137,8 @@ pub struct Item {
     pub why: String,
     /// How many bytes lie there, without the reason.
     pub bytes: u64,
+    /// Who decided it, where two persons did, as its reason says.
+    pub approval: Option<Approval>,
     /// What is wrong with it.
     pub damaged: Option<String>,
 }
@@ -155,15 +164,21 @@ pub fn item(layout: &Layout, listed: &Listed) -> Item {
         (Ok(_), Err(error)) => Some(error.to_string()),
         (Ok(_), Ok(_)) => None,
     };
-    let (kind, name, at, who, why) = match reason {
-        Ok(reason) => (
-            reason.kind,
-            Some(reason.name),
-            reason.at,
-            reason.who,
-            reason.why,
-        ),
-        Err(why) => (Kind::default(), None, listed.at, String::new(), why),
+    let (kind, name, at, who, why, approval) = match reason {
+        Ok(reason) => {
+            let old = || Approval::from_old_text(&reason.who, &reason.why);
+            let approval = reason.approval.or_else(old);
+            let name = Some(reason.name);
+            (
+                reason.kind,
+                name,
+                reason.at,
+                reason.who,
+                reason.why,
+                approval,
+            )
+        }
+        Err(why) => (Kind::default(), None, listed.at, String::new(), why, None),
     };
     Item {
         id: listed.name.to_string_lossy().into_owned(),
@@ -174,6 +189,7 @@ pub fn item(layout: &Layout, listed: &Listed) -> Item {
         who,
         why,
         bytes: bytes.unwrap_or_default(),
+        approval,
         damaged,
     }
 }

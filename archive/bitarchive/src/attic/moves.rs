@@ -232,6 +232,7 @@ impl Node {
             at: now,
             who: cause.who.clone(),
             why: cause.why.clone(),
+            approval: cause.approval.clone(),
         };
         let place =
             make_place(&layout, ".", "file", &reason).map_err(|error| self.blame(volume, error))?;

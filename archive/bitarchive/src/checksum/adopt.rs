@@ -53,6 +53,7 @@ impl ChecksumReplica {
                 admitted.root
             ),
             admission: self.record.admission(name)?,
+            approval: None,
         };
         append(&removed(self.data()), &line)?;
         let recorded = Recorded {

@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use archive_durable::{AppendFile, DiskError};
-use archive_model::{FileName, Root};
+use archive_model::{Approval, FileName, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ChecksumReplica;
 use super::record::{RecordError, removed};
+use crate::attic::Cause;
 use crate::error::NodeError;
 use crate::node::{Claim, verb};
 
@@ -38,6 +39,9 @@ pub struct Removed {
     pub why: String,
     /// Its signed admission: with it, nothing is lost.
     pub admission: Option<String>,
+    /// Who decided it, where two persons did; absent in old lines, whose `who` names both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 }
 
 /// Why a row stays.
@@ -60,7 +64,7 @@ impl ChecksumReplica {
         &self,
         name: &FileName,
         root: &Root,
-        (who, why): (&str, &str),
+        cause: &Cause,
         now: Timestamp,
     ) -> Result<Removed, PutAsideError> {
         let by = verb("put-aside", name)?;
@@ -77,13 +81,14 @@ impl ChecksumReplica {
             size: found.size,
             root: found.root,
             stored: found.stored,
-            who: who.to_owned(),
-            why: why.to_owned(),
+            who: cause.who.clone(),
+            why: cause.why.clone(),
+            approval: cause.approval.clone(),
             admission: self.record.admission(name).map_err(NodeError::from)?,
         };
         append(&removed(self.data()), &line).map_err(NodeError::from)?;
         self.record.remove(name).map_err(NodeError::from)?;
-        tracing::warn!(file = %name, who, why, "a row was removed; removed.jsonl has its admission");
+        tracing::warn!(file = %name, who = cause.who, why = cause.why, "a row was removed; removed.jsonl has its admission");
         Ok(line)
     }
 }

@@ -133,6 +133,7 @@ fn a_torn_line_stays_apart_from_the_next() {
         who: "officer/a".to_owned(),
         why: "why\nnot".to_owned(),
         admission: None,
+        approval: None,
     };
     append(&path, &line).unwrap();
     let whole = std::fs::read(&path).unwrap();
@@ -186,7 +187,8 @@ fn the_limit_on_removals_holds_over_a_restart() {
         let replica = start();
         let now = Timestamp::from_second(1_800_000_000 + minute * 60).unwrap();
         let root = recorded(number).root;
-        let removed = replica.put_aside(&name(number), &root, ("officer/a", "why"), now);
+        let cause = crate::attic::Cause::new("officer/a", "why").unwrap();
+        let removed = replica.put_aside(&name(number), &root, &cause, now);
         let is_there = replica.record().file(&name(number)).unwrap().is_some();
         assert_eq!(is_there, removed.is_err());
         removed

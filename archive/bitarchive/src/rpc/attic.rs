@@ -48,7 +48,8 @@ pub(crate) fn removal(request: &wire::PutAsideRequest) -> Result<Removal, Invali
         name: fields::file_name("name", &request.name)?,
         volume: fields::volume_id(&request.volume)?,
         checksum: fields::root("checksum", &request.checksum)?,
-        cause: cause(&request.who, &request.why)?,
+        cause: cause(&request.who, &request.why)?
+            .approved(fields::approval(request.approval.clone())?),
     })
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn only(name: &str) -> Result<Option<FileName>, InvalidMessage> {
         .transpose()
 }
 
-fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
+pub(crate) fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
     Cause::new(who, why).map_err(|error| InvalidMessage::invalid(error.field, error.reason))
 }
 
@@ -93,6 +94,7 @@ pub(crate) fn item(node: &Node, item: Item) -> wire::AtticItem {
         kind: item.kind.as_str().to_owned(),
         bytes: item.bytes,
         admission: String::new(),
+        approval: item.approval.map(fields::approval_message),
     }
 }
 

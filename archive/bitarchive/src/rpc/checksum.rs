@@ -11,7 +11,7 @@ use std::time::Duration;
 use archive_daemon::{Clock, Tasks};
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
-use archive_rpc::{InvalidMessage, Kind, Services};
+use archive_rpc::{Kind, Services};
 use jiff::Timestamp;
 use proto_archive::wire;
 use proto_archive::wire::node_server::NodeServer;
@@ -134,13 +134,6 @@ fn stays(error: &PutAsideError) -> Status {
         PutAsideError::Node(error) => return convert::status(error),
     };
     kind.status(error.to_string())
-}
-
-fn required(field: &'static str, value: String) -> Result<String, InvalidMessage> {
-    if value.is_empty() {
-        return Err(InvalidMessage::missing(field));
-    }
-    Ok(value)
 }
 
 impl Intake for ChecksumReplica {

@@ -186,6 +186,7 @@ impl World {
             checksum: fields::root_bytes(&root(bytes)),
             who: "officer/o-1".to_owned(),
             why: "a test".to_owned(),
+            approval: None,
         }
     }
 }

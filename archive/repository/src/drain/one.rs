@@ -362,6 +362,7 @@ impl Hands {
         kept: &Place,
     ) -> Result<(), Status> {
         let cause = Cause {
+            approval: None,
             who: self.own.own.to_string(),
             why: format!(
                 "{source} is drained; a whole copy is on {}",

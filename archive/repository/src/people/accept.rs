@@ -158,6 +158,7 @@ mod tests {
     fn what_is_accepted_is_what_was_asked_for_and_no_more() {
         let cause = Cause {
             who: "officer/olga, approved by custodian/c".to_owned(),
+            approval: None,
             why: "r1: old paper".to_owned(),
         };
         for (at_approval, is_accepted) in [

@@ -6,14 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, Root, UploadId, VolumeId};
+use archive_model::{
+    Approval, Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root, UploadId,
+    VolumeId,
+};
 use archive_rpc::Kind;
 use tonic::Status;
 
 use super::accept::accept;
 use super::last::Part;
 use super::purge::unnamed;
-use super::{People, blocking, both};
+use super::{People, blocking};
 use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
 use crate::requests::{Act, Request, State};
@@ -89,9 +92,15 @@ impl People {
         let State::Approved { by, .. } = &request.state else {
             return Err(Kind::Internal.status("the request is not approved"));
         };
+        let approval = Approval {
+            request: request.id(),
+            asked_by: request.asked_by.clone(),
+            approved_by: by.clone(),
+        };
         let cause = Cause {
-            who: both(&request.asked_by, by),
+            who: approval.to_string(),
             why: format!("{}: {}", request.id(), request.reason),
+            approval: Some(approval),
         };
         match &request.act {
             Act::Remove {
@@ -147,12 +156,10 @@ impl People {
         (checksum, last_copies): (&Root, bool),
     ) -> Result<String, Status> {
         let row = self.row_of(name).await?;
-        let mine = format!("{}:", request.id());
+        let mine = request.id();
         let copy = row.as_ref();
         let copy = copy.and_then(|row| row.record.replicas.get(replica));
-        if copy
-            .is_some_and(|copy| copy.state.to_string().contains(&mine) && copy.state.is_withdrawn())
-        {
+        if copy.is_some_and(|copy| copy.state == ReplicaState::Withdrawn(cause.why.clone())) {
             return Ok("it is withdrawn".to_owned());
         }
         let of = (name, replica);
@@ -227,7 +234,7 @@ impl People {
         Ok(place)
     }
 
-    /// What an earlier try of the same request put aside.
+    /// What an earlier try of the request `mine` put aside.
     pub(super) async fn set_aside_before(
         &self,
         replica: &ReplicaId,
@@ -244,7 +251,7 @@ impl People {
             if let Some(item) = message
                 .items
                 .into_iter()
-                .find(|item| item.why.starts_with(mine))
+                .find(|item| item.approval.as_ref().is_some_and(|by| by.request == mine))
             {
                 return Ok(Some(item.id));
             }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
@@ -65,6 +65,8 @@ impl Found {
 pub(crate) struct Cause {
     pub(crate) who: String,
     pub(crate) why: String,
+    /// Where two persons decided it.
+    pub(crate) approval: Option<Approval>,
 }
 
 /// Shows what is out of service as that.
@@ -167,6 +169,7 @@ impl Replicas {
             checksum: fields::root_bytes(checksum),
             who: cause.who.clone(),
             why: cause.why.clone(),
+            approval: cause.approval.clone().map(fields::approval_message),
         };
         let mut client = self.client(replica, node).await?;
         let item = client.put_aside(request).await?.into_inner();

@@ -1,12 +1,13 @@
-//! What two persons have had removed from a replica, as its nodes remember it: whole files in their attics, rows that a
-//! checksum replica does not have any more.
+//! What two persons have had removed from a replica, as its nodes say: whole files in their attics, rows that a checksum
+//! replica does not have any more.
+//!
+//! Not promised: that two persons did. Nobody has signed what lies in an attic.
 
 use archive_model::{NodeId, ReplicaId};
 use proto_archive::{convert as fields, wire};
 use tonic::{Status, Streaming};
 
 use super::{Replicas, describe};
-use crate::people::is_by_two;
 use crate::restore::combine::Removal;
 
 /// A node's answer, page by page.
@@ -52,7 +53,7 @@ impl Removals {
     }
 }
 
-/// What an item says; none: it was not removed by two persons. One without a name cannot be read, and may be anything.
+/// What an item says; none: it does not say that two persons had it removed. One without a name cannot be read, and may be anything.
 fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, String>> {
     if item.name.is_empty() {
         let (id, why) = (&item.id, &item.why);
@@ -61,7 +62,11 @@ fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, St
         )));
     }
     let is_whole = matches!(item.kind.as_str(), "file" | "row");
-    (is_whole && is_by_two(&item.who)).then(|| {
+    let approval = match fields::approval(item.approval) {
+        Ok(approval) => approval?,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    is_whole.then(|| {
         let name = fields::file_name("name", &item.name).map_err(|error| error.to_string())?;
         let node = fields::node_id(&item.node).map_err(|error| error.to_string())?;
         let volume = fields::volume_id(&item.volume).map_err(|error| error.to_string())?;
@@ -72,7 +77,7 @@ fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, St
             volume,
             name,
             at,
-            who: item.who,
+            approval,
             why: item.why,
             admission: item.admission,
         })
@@ -85,13 +90,22 @@ mod tests {
 
     use super::*;
 
-    fn item(name: &str, kind: &str, who: &str) -> wire::AtticItem {
+    fn item(name: &str, kind: &str, persons: &[&str]) -> wire::AtticItem {
+        let approval = match persons {
+            [asked_by, approved_by] => Some(wire::Approval {
+                request: "r1".to_owned(),
+                asked_by: (*asked_by).to_owned(),
+                approved_by: (*approved_by).to_owned(),
+            }),
+            _ => None,
+        };
         wire::AtticItem {
+            approval,
             node: "n-1".to_owned(),
             volume: "v-1".to_owned(),
             name: name.to_owned(),
             kind: kind.to_owned(),
-            who: who.to_owned(),
+            who: persons.join(", approved by "),
             why: "r1: law".to_owned(),
             at: Timestamp::UNIX_EPOCH.to_string(),
             ..wire::AtticItem::default()
@@ -104,19 +118,26 @@ mod tests {
     fn only_two_persons_remove_and_what_cannot_be_read_is_said() {
         let replica = ReplicaId::new("one").unwrap();
         let read = |item| read(&replica, item);
-        let two = "custodian/anna, approved by custodian/bert";
+        let two: &[&str] = &["custodian/anna", "custodian/bert"];
         for kind in ["file", "row"] {
             let removal = read(item("a", kind, two)).unwrap().unwrap();
             assert_eq!(
                 (removal.name.as_str(), removal.why.as_str()),
                 ("a", "r1: law")
             );
-            assert!(read(item("a", kind, "officer/olga")).is_none());
+            assert!(read(item("a", kind, &["officer/olga"])).is_none());
         }
         for kind in ["groups", "leftover"] {
             assert!(read(item("a", kind, two)).is_none());
         }
-        assert!(read(item("", "leftover", "")).unwrap().is_err());
+        assert!(read(item("", "leftover", &[])).unwrap().is_err());
         assert!(read(item("a/b", "file", two)).unwrap().is_err());
+        let nobody = read(item("a", "file", &["custodian/anna", ""]));
+        assert!(nobody.unwrap().is_err(), "half an approval is none");
+        let text = wire::AtticItem {
+            approval: None,
+            ..item("a", "file", two)
+        };
+        assert!(read(text).is_none(), "decided by a field, not by text");
     }
 }

@@ -3,12 +3,14 @@
 //! Only what a trusted key signed counts. Two valid admissions of different content under one name are for people to
 //! decide; a name without any valid admission is for a vote of re-hashed bytes. Both are left out, and named.
 //!
-//! A replica that has no copy, and remembers that two persons had it removed, has none from then on too. A name that is
-//! nowhere but in such memories stays taken, and removed everywhere.
+//! A replica that has no copy, and says that two persons had it removed, has none from then on too: what a court had
+//! taken away is not brought back by a restore. But nobody has signed what an attic says, and the admin data that knew
+//! the request are gone; so such a removal is called *unproven*, in the report and in the state of the copy, until people
+//! have looked at it. A name that is nowhere but in such attics stays taken, and removed everywhere.
 
 use std::collections::BTreeMap;
 
-use archive_model::{FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
+use archive_model::{Approval, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 use archive_proof::{Admission, Envelope, TrustFile};
 use jiff::Timestamp;
 
@@ -32,7 +34,7 @@ pub struct Sighting {
     pub admission: String,
 }
 
-/// A copy that two persons had removed, as its replica remembers it.
+/// A copy that two persons had removed, as its replica says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The replica.
@@ -46,7 +48,7 @@ pub struct Removal {
     /// When.
     pub at: Timestamp,
     /// Who asked and who approved.
-    pub who: String,
+    pub approval: Approval,
     /// The request and its reason.
     pub why: String,
     /// The admission, verbatim; empty where none can be read.
@@ -205,13 +207,13 @@ impl Rule<'_> {
                 ..started
             },
             (None, Some(removal)) => ReplicaRecord {
-                state: ReplicaState::Withdrawn(removal.why.clone()),
+                state: ReplicaState::Withdrawn(removal.unproven()),
                 since: removal.at,
                 ..started
             },
             (None, None) if world.sightings.is_empty() => ReplicaRecord {
                 state: ReplicaState::Withdrawn(
-                    "it was removed from every replica that remembers it".to_owned(),
+                    "unproven: every replica that knows it says that it was removed".to_owned(),
                 ),
                 ..started
             },
@@ -236,6 +238,20 @@ struct World<'a> {
 }
 
 impl Removal {
+    /// What is said of it, by whom, and that nobody else vouches for that.
+    pub(super) fn unproven(&self) -> String {
+        let Self {
+            node,
+            volume,
+            approval,
+            why,
+            ..
+        } = self;
+        format!(
+            "unproven, only volume {volume} of node {node} says so: {why} (by {approval}); if it is not so, `holdfast attic restore`"
+        )
+    }
+
     /// Where its admission was found, as if it were a copy.
     fn sighting(&self) -> Sighting {
         Sighting {

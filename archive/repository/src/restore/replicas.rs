@@ -40,7 +40,7 @@ pub struct FromReplicas {
     pub files: u64,
     /// How many of them are not in every replica that shall have them.
     pub incomplete: u64,
-    /// Copies that two persons had removed: they stay so.
+    /// Copies that two persons had removed, as their nodes say and nobody vouches for: they stay so.
     pub removed: Findings,
     /// Names under which valid admissions contradict each other.
     pub contradicting: Findings,
@@ -169,7 +169,7 @@ impl Work {
         }
         let what = format!(
             "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
-             without a valid admission; {} copies stay removed",
+             without a valid admission; {} copies stay removed, unproven",
             report.nodes.len(),
             report.files,
             report.contradicting.count,
@@ -303,10 +303,8 @@ impl Work {
                     for removal in &removals {
                         let copy = row.record.replicas.get(&removal.replica);
                         if copy.is_some_and(|copy| copy.state.is_withdrawn()) {
-                            let Removal {
-                                replica, who, why, ..
-                            } = removal;
-                            let what = format!("from replica {replica}, by {who}: {why}");
+                            let what =
+                                format!("from replica {}: {}", removal.replica, removal.unproven());
                             report.removed.add(name.as_str(), what);
                         }
                     }

@@ -201,6 +201,7 @@ fn removed(text: &[u8]) {
             who: "officer/b".to_owned(),
             why: "\n\0".to_owned(),
             admission: None,
+            approval: None,
         };
         append(path, &line).unwrap();
         let after = lines(directory);

@@ -1,6 +1,6 @@
 //! The service `Node` of a checksum replica: it takes files as a node does, and has none to give.
 
-use archive_model::FileName;
+use archive_model::{Approval, FileName};
 use archive_proof::Envelope;
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::wire::node_server::Node;
@@ -8,8 +8,9 @@ use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::super::{AnswerStream, Answers, convert, listing, send, upload};
-use super::{ChecksumReplica, Door, failed, has_none, replica, required, stays, table};
+use super::{ChecksumReplica, Door, failed, has_none, replica, stays, table};
 use crate::checksum::{Removed, VOLUME, removed_lines};
+use crate::rpc::attic::cause;
 use crate::rpc::upload::Intake;
 
 /// How many items one message has, and how many bytes of admissions.
@@ -62,6 +63,11 @@ fn item(replica: &ChecksumReplica, line: Result<Removed, String>) -> wire::Attic
         kind: "row".to_owned(),
         ..wire::AtticItem::default()
     };
+    let old = |line: &Removed| Approval::from_old_text(&line.who, &line.why);
+    let approval = line
+        .as_ref()
+        .ok()
+        .and_then(|line| line.approval.clone().or_else(|| old(line)));
     match line {
         Ok(line) => wire::AtticItem {
             name: line.name.to_string(),
@@ -69,6 +75,7 @@ fn item(replica: &ChecksumReplica, line: Result<Removed, String>) -> wire::Attic
             who: line.who,
             why: line.why,
             admission: line.admission.unwrap_or_default(),
+            approval: approval.map(fields::approval_message),
             ..place
         },
         Err(why) => wire::AtticItem { why, ..place },
@@ -179,10 +186,11 @@ impl Node for Door {
         let name = fields::file_name("name", &request.name)?;
         table(&request.name, &request.volume)?;
         let root = fields::root("checksum", &request.checksum)?;
-        let (who, why) = (required("who", request.who)?, required("why", request.why)?);
+        let cause =
+            cause(&request.who, &request.why)?.approved(fields::approval(request.approval)?);
         let now = self.clock.now();
         self.ask(move |replica| {
-            let removed = replica.put_aside(&name, &root, (&who, &why), now);
+            let removed = replica.put_aside(&name, &root, &cause, now);
             let removed = removed.map_err(|error| stays(&error))?;
             Ok(wire::AtticItem {
                 node: replica.node().to_string(),
@@ -195,6 +203,7 @@ impl Node for Door {
                 kind: "row".to_owned(),
                 bytes: 0,
                 admission: String::new(),
+                approval: removed.approval.map(fields::approval_message),
             })
         })
         .await

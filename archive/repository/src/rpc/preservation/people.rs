@@ -193,6 +193,7 @@ pub(super) async fn restore(
     let volume = fields::volume_id(&request.volume)?;
     let id = item_id(request.id)?;
     let cause = Cause {
+        approval: None,
         who: who.clone(),
         why: reason(&request.reason)?,
     };

@@ -28,6 +28,7 @@ pub(super) async fn replace(
         replica: fields::replica_id(&open.replica)?,
         checksum: fields::root("checksum", &open.checksum)?,
         cause: Cause {
+            approval: None,
             who,
             why: reason(&open.reason)?,
         },

@@ -18,8 +18,9 @@ use crate::exit::{Exit, Failure};
 ///
 /// An export does not know what was admitted after it was made. With --from-replicas as well, what the replicas know
 /// beyond it is added, and of a file that the export has, the export decides; else those files are found by the next
-/// check as unexpected. Without an export, what people had removed stays removed as far as the replicas remember it: not
-/// where its copy was destroyed in the attic since.
+/// check as unexpected. Without an export, what people had removed stays removed as far as the attics tell of it: not
+/// where its copy was destroyed there since. Nobody has signed what an attic tells, so each such removal is listed, and
+/// shown by `holdfast stat`, as unproven.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast admin restore --settings repository.toml --from admin.jsonl
@@ -247,7 +248,7 @@ fn show_replicas(context: &Context, report: &FromReplicas) -> Result<Exit, Failu
     lines(context, "did not answer, or not wholly", silent)?;
     lines(
         context,
-        "removed by two persons before, and still so",
+        "still removed, unproven: only an attic says that two persons decided it",
         removed,
     )?;
     lines(
