@@ -46,6 +46,24 @@ pub struct ReplicaStatus {
     /// When it was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<Timestamp>,
+    /// Whether the copy counts; none where it is not completed, or was not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<CopyCondition>,
+    /// What is wrong with a copy that does not count, in a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+}
+
+/// Whether a completed copy counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyCondition {
+    /// It is in service, and nothing is filed of it.
+    Good,
+    /// It is damaged, missing, or out of service.
+    Bad,
+    /// It does not count, and people have decided to live with that.
+    Accepted,
 }
 
 /// How far a file has come into one replica.
@@ -74,6 +92,22 @@ impl Progress {
             Self::UploadFailed => "failed",
             Self::Withdrawn => "withdrawn",
         }
+    }
+}
+
+impl FileStatus {
+    /// Whether each copy is there and counts, as far as people have not decided otherwise, and one is good where any
+    /// shall be.
+    pub fn is_whole(&self) -> bool {
+        let is_settled = |one: &ReplicaStatus| match one.progress {
+            Progress::Withdrawn => true,
+            Progress::UploadCompleted => one.condition != Some(CopyCondition::Bad),
+            Progress::UploadStarted | Progress::DataUploaded | Progress::UploadFailed => false,
+        };
+        let is_accepted = |one: &ReplicaStatus| one.condition == Some(CopyCondition::Accepted);
+        let is_good = |one: &ReplicaStatus| one.condition == Some(CopyCondition::Good);
+        self.replicas.iter().all(is_settled)
+            && (!self.replicas.iter().any(is_accepted) || self.replicas.iter().any(is_good))
     }
 }
 
@@ -117,9 +151,18 @@ impl TryFrom<wire::ReplicaStatus> for ReplicaStatus {
                 return Err(unknown("progress", message.progress));
             }
         };
+        let condition = match wire::CopyCondition::try_from(message.condition) {
+            Ok(wire::CopyCondition::Unspecified) => None,
+            Ok(wire::CopyCondition::Good) => Some(CopyCondition::Good),
+            Ok(wire::CopyCondition::Bad) => Some(CopyCondition::Bad),
+            Ok(wire::CopyCondition::Accepted) => Some(CopyCondition::Accepted),
+            Err(_) => return Err(unknown("condition", message.condition)),
+        };
         Ok(Self {
             replica: convert::replica_id(&message.replica)?,
             progress,
+            condition,
+            doubt: text(&message.doubt),
             reason: text(&message.reason),
             node: some(&message.node, convert::node_id)?,
             volume: some(&message.volume, convert::volume_id)?,
@@ -182,10 +225,37 @@ mod tests {
         );
     }
 
+    /// Fails if a file is called whole whose copies are recorded and known to be bad.
+    #[test]
+    fn bad_copy_makes_file_not_whole() {
+        use wire::CopyCondition::{Accepted, Bad, Good, Unspecified};
+        let copy = |condition: &wire::CopyCondition| wire::ReplicaStatus {
+            replica: "one".into(),
+            progress: wire::ReplicaProgress::UploadCompleted.into(),
+            condition: (*condition).into(),
+            ..wire::ReplicaStatus::default()
+        };
+        for (conditions, is_whole) in [
+            (&[Good, Good][..], true),
+            (&[Good, Bad], false),
+            (&[Bad, Bad], false),
+            (&[Good, Accepted], true),
+            (&[Accepted, Accepted], false),
+            (&[Unspecified, Unspecified], true),
+        ] {
+            let status = FileStatus::try_from(wire::StatResponse {
+                replicas: conditions.iter().map(copy).collect(),
+                ..message()
+            });
+            assert_eq!(status.unwrap().is_whole(), is_whole, "{conditions:?}");
+        }
+    }
+
     #[test]
     fn a_field_that_breaks_a_rule_is_named() {
         type Break = fn(&mut wire::StatResponse);
-        let cases: [(Break, &str); 7] = [
+        let cases: [(Break, &str); 8] = [
+            (|m| m.replicas[0].condition = 99, "`condition`"),
             (|m| m.name = "../a".into(), "`name`"),
             (|m| m.root = vec![1; 31].into(), "`root`"),
             (|m| m.sha256 = vec![1; 16].into(), "`sha256`"),

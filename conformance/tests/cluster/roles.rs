@@ -11,7 +11,10 @@ use archive_rpc::Role::{
 /// Every RPC, with every role that may call it. Researchers and officers are readers too.
 const TABLE: &[(&str, &[Role])] = &[
     ("Ingest/Store", &[Harvester]),
-    ("Ingest/Stat", &[Harvester, Reader, Researcher, Officer]),
+    (
+        "Ingest/Stat",
+        &[Harvester, Reader, Researcher, Officer, Custodian],
+    ),
     ("Access/Get", &[Reader, Researcher, Officer, Index, Viewer]),
     ("Access/List", &[Reader, Researcher, Officer, Index, Viewer]),
     (

@@ -12,7 +12,7 @@ pub fn rules() -> Rules {
         .allow("/holdfast.archive.v1.Ingest/Store", &[Role::Harvester])
         .allow(
             "/holdfast.archive.v1.Ingest/Stat",
-            &[Role::Harvester, Role::Reader],
+            &[Role::Harvester, Role::Reader, Role::Custodian],
         )
         .allow(
             "/holdfast.archive.v1.Access/Get",

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::access::{Condition, Found};
 use crate::archive_status::{NodeStatus, ReplicaOverview, VolumeStatus};
-use crate::file_status::{Progress, ReplicaStatus};
+use crate::file_status::{CopyCondition, Progress, ReplicaStatus};
 
 /// How much each volume can take, in bytes.
 const TOTAL: u64 = 1 << 40;
@@ -58,6 +58,8 @@ impl Replica {
             node: Some(self.node.clone()),
             volume: Some(self.volume.clone()),
             completed: Some(completed),
+            condition: Some(CopyCondition::Good),
+            doubt: None,
         }
     }
 

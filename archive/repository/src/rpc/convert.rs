@@ -1,16 +1,19 @@
 //! Between the repository's own types and the wire.
 
-use archive_model::ReplicaState;
+use archive_model::{ReplicaId, ReplicaState};
 use bytes::Bytes;
 use proto_archive::convert as fields;
 use proto_archive::wire;
 
 use crate::admin::AdminRow;
-use crate::store::FileRecord;
+use crate::anomalies::AnomalyRow;
+use crate::custody::{Doubt, Vouched};
+use crate::standing::Now;
+use crate::store::{FileRecord, ReplicaRecord};
 
 /// How a file stands in each replica.
 pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
-    let status = |(id, copy): (&archive_model::ReplicaId, &crate::store::ReplicaRecord)| {
+    let status = |(id, copy): (&ReplicaId, &ReplicaRecord)| {
         let (progress, reason) = match &copy.state {
             ReplicaState::UploadStarted => (wire::ReplicaProgress::UploadStarted, String::new()),
             ReplicaState::DataUploaded => (wire::ReplicaProgress::DataUploaded, String::new()),
@@ -36,13 +39,53 @@ pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
             } else {
                 String::new()
             },
+            ..wire::ReplicaStatus::default()
         }
     };
     record.replicas.iter().map(status).collect()
 }
 
+/// How a file stands in each replica, and which of its copies count.
+fn vouched(vouched: &Vouched<'_>) -> Vec<wire::ReplicaStatus> {
+    let of = |(status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
+        let (condition, doubt, reason) = match vouched.doubt(id, copy) {
+            None => (wire::CopyCondition::Good, "", String::new()),
+            Some(Doubt::State(_)) => return status,
+            Some(doubt @ Doubt::Retired) if vouched.now.is_retired(id) => {
+                (wire::CopyCondition::Accepted, "retired", doubt.to_string())
+            }
+            Some(doubt @ Doubt::Retired) => {
+                (wire::CopyCondition::Bad, "retired", doubt.to_string())
+            }
+            Some(doubt @ Doubt::Filed(filed)) => {
+                let condition = match filed.accepted {
+                    Some(_) => wire::CopyCondition::Accepted,
+                    None => wire::CopyCondition::Bad,
+                };
+                (condition, filed.kind.word(), doubt.to_string())
+            }
+        };
+        wire::ReplicaStatus {
+            condition: condition.into(),
+            doubt: doubt.to_owned(),
+            reason,
+            ..status
+        }
+    };
+    let copies = vouched.record.replicas.iter();
+    replicas(vouched.record)
+        .into_iter()
+        .zip(copies)
+        .map(of)
+        .collect()
+}
+
 /// What is known of a file.
-pub(super) fn stat(row: &AdminRow, admitted: String) -> wire::StatResponse {
+pub(super) fn stat(
+    row: &AdminRow,
+    admitted: String,
+    (now, filed): (&Now, &[AnomalyRow]),
+) -> wire::StatResponse {
     let content = row.record.content.as_ref();
     let digest = |bytes: Option<&[u8]>| bytes.map(Bytes::copy_from_slice).unwrap_or_default();
     wire::StatResponse {
@@ -63,6 +106,10 @@ pub(super) fn stat(row: &AdminRow, admitted: String) -> wire::StatResponse {
         ),
         depositor: row.depositor.clone(),
         admitted,
-        replicas: replicas(&row.record),
+        replicas: vouched(&Vouched {
+            record: &row.record,
+            now,
+            filed,
+        }),
     }
 }

@@ -76,7 +76,10 @@ impl Ingest for Door {
                 .admitted(text)
                 .map(|admission| admission.admitted.to_string())?,
         };
-        Ok(Response::new(convert::stat(&row, admitted)))
+        let filed = self.preserver.anomalies.rows_of(&name);
+        let filed = filed.map_err(|error| admin_failed(&error))?;
+        let now = self.people.standing.now();
+        Ok(Response::new(convert::stat(&row, admitted, (&now, &filed))))
     }
 }
 
@@ -91,10 +94,12 @@ impl Door {
     }
 }
 
-/// Whether the caller may know of a file of this depositor: readers of all, harvesters of their own.
+/// Whether the caller may know of a file of this depositor: readers and custodians of all, harvesters of their own.
 pub(super) fn may_know(identity: &Identity, depositor: &str) -> bool {
     let is_own = |grant: &archive_rpc::Grant| grant.to_string() == depositor;
-    identity.has(Role::Reader) || identity.grants().iter().any(is_own)
+    identity.has(Role::Reader)
+        || identity.has(Role::Custodian)
+        || identity.grants().iter().any(is_own)
 }
 
 /// In whose name the caller deposits.

@@ -2,7 +2,7 @@
 
 mod history;
 
-use archive_client::{FileStatus, Ingest, Progress};
+use archive_client::{CopyCondition, FileStatus, Ingest, ReplicaStatus};
 use clap::Args;
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use super::Context;
 use super::get::name;
 use crate::exit::{Exit, Failure};
 use crate::output::{Column, Output, Table, or_dash, size, tell};
+use crate::said;
 use crate::session::Session;
 
 /// Show how files stand in each replica
@@ -18,7 +19,11 @@ use crate::session::Session;
 /// With `--history` also what was done to each and what was found of it, oldest first: the audit trail and the
 /// anomalies, open and ended. That needs the role officer.
 ///
-/// The exit code is 1 if a file is not in the archive, or neither completed nor withdrawn in some replica.
+/// The condition says which copies count: `good`, or what is filed of it (`corrupt`, `missing`, `lost`, …) or `retired`.
+/// Needs one of the roles reader, officer, custodian; a harvester sees its own files.
+///
+/// The exit code is 1 if a file is not in the archive, or a copy is neither completed nor withdrawn, or is damaged, missing
+/// or lost, unless people have accepted that.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast stat 12-34-20260101-00001.warc.gz
@@ -53,13 +58,7 @@ enum Answer {
 impl Answer {
     fn exit(&self) -> Exit {
         match self {
-            Self::Known(known)
-                if known.status.replicas.iter().all(|one| {
-                    one.progress == Progress::UploadCompleted || one.progress == Progress::Withdrawn
-                }) =>
-            {
-                Exit::Done
-            }
+            Self::Known(known) if known.status.is_whole() => Exit::Done,
             Self::Known(_) => Exit::Failed,
             Self::Failed { error, .. } => error.exit,
         }
@@ -113,6 +112,7 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
     let FileStatus {
         name,
         root,
+        digests,
         depositor,
         admitted,
         ..
@@ -122,10 +122,18 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
         status.size,
         size(status.size)
     ))?;
+    if let Some(sha256) = &digests.sha256 {
+        output.line(&format!("  sha256 {}", hex::encode(sha256)))?;
+    }
+    if let Some(md5) = &digests.md5 {
+        output.line(&format!("  md5 {}", hex::encode(md5)))?;
+    }
+    let admitted = said::time(*admitted);
     output.line(&format!("  admitted {admitted} from {depositor}"))?;
     let mut table = Table::new(&[
         Column::Left("  REPLICA"),
         Column::Left("STATE"),
+        Column::Left("CONDITION"),
         Column::Left("COMPLETED"),
         Column::Left("NODE"),
         Column::Left("VOLUME"),
@@ -135,11 +143,23 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
         table.push([
             format!("  {}", replica.replica),
             replica.progress.words().to_owned(),
-            or_dash(replica.completed.as_ref()),
+            condition(replica),
+            said::time_or_dash(replica.completed),
             or_dash(replica.node.as_ref()),
             or_dash(replica.volume.as_ref()),
             replica.reason.clone().unwrap_or_default(),
         ]);
     }
     output.table(&table)
+}
+
+/// Whether a copy counts, in a word or two.
+fn condition(replica: &ReplicaStatus) -> String {
+    let doubt = replica.doubt.as_deref().unwrap_or("bad");
+    match replica.condition {
+        None => "-".to_owned(),
+        Some(CopyCondition::Good) => "good".to_owned(),
+        Some(CopyCondition::Bad) => doubt.to_owned(),
+        Some(CopyCondition::Accepted) => format!("{doubt}, accepted"),
+    }
 }

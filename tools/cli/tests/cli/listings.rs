@@ -5,9 +5,9 @@ use std::process::Stdio;
 use proto_archive::wire::list_response::End;
 use proto_archive::wire::status_response::ReplicaState;
 use proto_archive::wire::{
-    AnomaliesResponse, AnomalyState, AuditLineState, AuditResponse, Condition, FileEntry, Gap,
-    ListEntry, ListResponse, NodeStatus, ReplicaKind, ReplicaProgress, ReplicaStatus, StatResponse,
-    StatusResponse, VolumeStatus,
+    AnomaliesResponse, AnomalyState, AuditLineState, AuditResponse, Condition, CopyCondition,
+    FileEntry, Gap, ListEntry, ListResponse, NodeStatus, ReplicaKind, ReplicaProgress,
+    ReplicaStatus, StatResponse, StatusResponse, VolumeStatus,
 };
 
 use crate::holdfast::{Place, Ran, executable};
@@ -173,6 +173,12 @@ async fn a_stat_shows_every_replica() {
         ran.out.contains("two") && ran.out.contains("from anna"),
         "{ran:?}"
     );
+    let mut bad = stat(ReplicaProgress::UploadCompleted);
+    bad.replicas[1].condition = CopyCondition::Bad.into();
+    bad.replicas[1].doubt = "corrupt".into();
+    place.world.archive.state().stat = bad;
+    let ran = place.holdfast(&["stat", "a"]).expect(1);
+    assert!(ran.out.contains("corrupt"), "{ran:?}");
     place.world.archive.state().stat = stat(ReplicaProgress::UploadFailed);
     let ran = place
         .holdfast(&["stat", "a", "../b", "--json"])
