@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use archive_model::{ArchiveError, FileName, Groups, ReplicaKind};
-use archive_rpc::InvalidMessage;
+use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
+use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -17,6 +17,8 @@ pub(super) struct Job {
     admission: String,
     asked: Range<u64>,
     donors: Vec<Donor>,
+    /// The only replica that is read.
+    only: Option<ReplicaId>,
 }
 
 impl Job {
@@ -65,6 +67,7 @@ impl Job {
             admission: admission.clone(),
             asked: request.start..end,
             donors,
+            only: wanted,
         })
     }
 
@@ -82,6 +85,7 @@ impl Job {
         )
         .await?;
         let name = self.wanted.name.clone();
+        let only = self.only.clone();
         let preserver = door.preserver.clone();
         let mut reading = self.open(door);
         let mut ended = Ok(());
@@ -91,7 +95,7 @@ impl Job {
                     let step = Some(wire::get_response::Step::Segment(segment(proven)));
                     send(answers, wire::GetResponse { step }).await
                 }
-                Part::Hole(hole) => Err(nowhere(&name, &hole)),
+                Part::Hole(hole) => Err(nowhere(&name, only.as_ref(), &hole)),
             };
             if sent.is_err() {
                 ended = sent;
@@ -147,14 +151,52 @@ pub(super) fn segment(proven: Proven) -> wire::Segment {
     }
 }
 
-fn nowhere(name: &FileName, hole: &Hole) -> Status {
+/// Why a hole ends the answer. Of one replica alone nothing is said about the others.
+fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
     let Range { start, end } = hole.range;
-    let name = name.clone();
-    if hole.unknown.is_empty() {
-        return fields::to_status(&ArchiveError::Damaged { name, start, end });
+    match only {
+        Some(replica) if hole.unknown.is_empty() => {
+            let last = end.saturating_sub(1);
+            return Kind::Damaged.status(format!(
+                "{name}: bytes {start}-{last} are damaged in replica {replica}; without --replica they come from any \
+                 other one that has them"
+            ));
+        }
+        None if hole.unknown.is_empty() => {
+            let name = name.clone();
+            return fields::to_status(&ArchiveError::Damaged { name, start, end });
+        }
+        Some(_) | None => {}
     }
     fields::to_status(&ArchiveError::Unavailable(format!(
         "{name} from byte {start} on: {}",
         hole.said
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if damage in the one replica that was read is told as damage everywhere.
+    #[test]
+    fn damage_in_one_replica_names_that_replica() {
+        let name = FileName::new("a").unwrap();
+        let hole = Hole {
+            range: 491_520..507_904,
+            unknown: Vec::new(),
+            is_silence: false,
+            said: String::new(),
+        };
+        let two = ReplicaId::new("two").unwrap();
+        let one = nowhere(&name, Some(&two), &hole);
+        let all = nowhere(&name, None, &hole);
+        for status in [&one, &all] {
+            assert_eq!(Kind::of(status), Kind::Damaged);
+            assert!(status.message().contains("bytes 491520-507903"), "{status}");
+        }
+        assert!(one.message().contains("damaged in replica two"), "{one}");
+        assert!(!one.message().contains("no replica"), "{one}");
+        assert!(all.message().contains("intact in no replica"), "{all}");
+    }
 }
