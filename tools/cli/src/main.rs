@@ -15,6 +15,7 @@ mod reason;
 mod said;
 mod save;
 mod session;
+mod shown_path;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

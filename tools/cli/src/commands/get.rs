@@ -64,6 +64,7 @@ struct Report<'a> {
     start: u64,
     /// One past the last.
     end: u64,
+    #[serde(serialize_with = "crate::shown_path::one")]
     path: &'a Path,
 }
 

@@ -97,8 +97,11 @@ pub(crate) struct Revoke {
 #[derive(Debug, Serialize)]
 struct Made<'a> {
     environment: &'a str,
+    #[serde(serialize_with = "crate::shown_path::one")]
     authority: PathBuf,
+    #[serde(serialize_with = "crate::shown_path::one")]
     key: PathBuf,
+    #[serde(serialize_with = "crate::shown_path::one")]
     revoked: PathBuf,
     until: Timestamp,
 }
@@ -108,6 +111,7 @@ struct Made<'a> {
 struct Given<'a> {
     #[serde(flatten)]
     record: &'a Record,
+    #[serde(serialize_with = "crate::shown_path::list")]
     files: [PathBuf; 3],
 }
 
@@ -289,7 +293,7 @@ impl Revoke {
                 "revoked": revoked,
                 "new": fresh.len(),
                 "total": total,
-                "list": path,
+                "list": path.display().to_string(),
             }))?;
             return Ok(Exit::Done);
         }

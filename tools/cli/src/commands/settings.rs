@@ -170,6 +170,7 @@ fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String,
 /// What was found in one file.
 #[derive(Debug, Serialize)]
 struct Verdict<'a> {
+    #[serde(serialize_with = "crate::shown_path::one")]
     file: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<Kind>,

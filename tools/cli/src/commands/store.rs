@@ -57,6 +57,7 @@ pub(crate) struct Store {
 /// What became of one path.
 #[derive(Debug, Serialize)]
 struct Outcome {
+    #[serde(serialize_with = "crate::shown_path::one")]
     path: PathBuf,
     #[serde(flatten)]
     done: Option<Done>,

@@ -60,6 +60,7 @@ pub(crate) struct VerifyReceipt {
 /// What a receipt says.
 #[derive(Debug, Serialize)]
 struct Said {
+    #[serde(serialize_with = "crate::shown_path::one")]
     file: PathBuf,
     valid: bool,
     archive: String,
@@ -76,6 +77,7 @@ struct Said {
 /// Why one says nothing.
 #[derive(Debug, Serialize)]
 struct Refused {
+    #[serde(serialize_with = "crate::shown_path::one")]
     file: PathBuf,
     valid: bool,
     error: Failure,

@@ -15,6 +15,29 @@ fn with<'a>(words: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     [words, more].concat()
 }
 
+/// Fails if a name that is no UTF-8 ends the whole command, and what was stored is told to nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn non_utf8_name_fails_alone_in_json() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new().await;
+    std::fs::create_dir(place.path("odd")).unwrap();
+    place.write("odd/good.warc", b"good");
+    let bad = std::ffi::OsStr::from_bytes(b"bad\xff.warc");
+    std::fs::File::create_new(place.path("odd").join(bad)).unwrap();
+    let ran = place.holdfast(&["store", "-r", "odd", "--json"]);
+    assert_ne!(ran.code, 70, "{ran:?}");
+    let document = ran.json();
+    assert_eq!(document["stored"], 1);
+    assert_eq!(document["failed"], 1);
+    let files = document["files"].as_array().unwrap();
+    assert!(
+        files
+            .iter()
+            .any(|file| file["path"] == "odd/bad\u{fffd}.warc"),
+        "{document}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_go_in_with_receipts_and_come_out_the_same() {
     let place = Place::new().await;

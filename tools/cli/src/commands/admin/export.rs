@@ -79,7 +79,7 @@ impl Export {
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "path": path, "lines": lines, "bytes": bytes }))?;
+                .document(&serde_json::json!({ "path": path.display().to_string(), "lines": lines, "bytes": bytes }))?;
         } else {
             let (path, size) = (path.display(), size(bytes));
             context

@@ -44,13 +44,17 @@ struct Report<'a> {
     start: u64,
     /// One past the last.
     end: u64,
+    #[serde(serialize_with = "crate::shown_path::one")]
     path: &'a Path,
     /// How many bytes are good in no replica; zeros stand in their place.
     lost: u64,
     /// How many of them may be good where nobody could look.
     unknown: u64,
     holes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::shown_path::optional"
+    )]
     map: Option<&'a Path>,
     /// The records in the holes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -35,7 +35,10 @@ pub(super) struct Done {
     /// Those that the receipt names.
     pub(super) replicas: Vec<ReplicaId>,
     /// Where the receipt is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::shown_path::optional"
+    )]
     receipt: Option<PathBuf>,
     /// Another file, whose name differs only in case.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -36,6 +36,7 @@ pub(crate) struct VerifyAudit {
 /// What the log says.
 #[derive(Debug, Serialize)]
 struct Said {
+    #[serde(serialize_with = "crate::shown_path::list")]
     files: Vec<PathBuf>,
     valid: bool,
     lines: u64,
@@ -54,9 +55,13 @@ struct Said {
 /// Where it is broken.
 #[derive(Debug, Serialize)]
 struct Broken {
+    #[serde(serialize_with = "crate::shown_path::list")]
     files: Vec<PathBuf>,
     valid: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::shown_path::optional"
+    )]
     file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,

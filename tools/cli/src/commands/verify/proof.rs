@@ -46,6 +46,7 @@ pub(crate) struct VerifyProof {
 /// What a proof proves.
 #[derive(Debug, Serialize)]
 struct Said {
+    #[serde(serialize_with = "crate::shown_path::one")]
     file: PathBuf,
     valid: bool,
     archive: String,
