@@ -3,6 +3,7 @@
 //! Two bitarchive replicas of one node each, their monitors, a checksum replica and the repository, with mutual TLS on
 //! loopback, all below one data directory. It reads the same settings files as the parts do when they run alone.
 
+mod client_file;
 mod demonstration;
 mod ports;
 mod prepare;

@@ -1,7 +1,7 @@
 //! The data directory of `holdfast up`: certificates, settings files, volumes, the client file.
 //!
-//! Made once; the settings files are the operator's from then on and are never written again. Certificates are issued
-//! anew at every start. A directory that holds something else is refused.
+//! Made once; the settings files and the client file are the operator's from then on and are never written again.
+//! Certificates are issued anew at every start. A directory that holds something else is refused.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_rpc::{Authority, Grant, Validity};
 use jiff::Timestamp;
 
+use super::client_file::keep_client_file;
 use super::ports::free_addresses;
 use crate::exit::{Exit, Failure};
 
@@ -115,8 +116,7 @@ pub(crate) fn prepare(data: &Path, now: Timestamp) -> Result<Prepared, Failure> 
     }
     let repository: archive_repository::Settings =
         crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
-    let client = client_file(data, &repository.rpc.listen);
-    replace(&data.join("client.toml"), client.as_bytes()).map_err(|error| disk(&error))?;
+    keep_client_file(data, &repository.rpc.listen)?;
     Ok(Prepared {
         data: data.clone(),
         repository: repository.rpc.listen,
@@ -386,23 +386,6 @@ fn checksum_replica(data: &Path) -> Result<(), Failure> {
     let id = ReplicaId::new(CHECKSUM_REPLICA).map_err(invalid)?;
     Record::init(&data.join(CHECKSUM_REPLICA), &node, &id)
         .map_err(|error| Failure::failed(error.to_string()))
-}
-
-fn client_file(data: &Path, repository: &str) -> String {
-    let pki = data.join("pki");
-    let pki = pki.display();
-    let mut text = vec![format!(
-        "# How to reach the archive. Written by `holdfast up` at every start.\n\nauthorities = \"{pki}/authority.pem\"\n\
-         trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
-         [endpoints]\nrepository = \"{repository}\"\n",
-        data.display()
-    )];
-    for name in ["custodian-1", "custodian-2"] {
-        text.push(format!(
-            "\n[[identity]]\nrole = \"custodian\"\nname = \"{name}\"\ncertificate = \"{pki}/{name}.pem\"\nkey = \"{pki}/{name}.key\"\n"
-        ));
-    }
-    text.concat()
 }
 
 fn make(path: &Path) -> Result<(), Failure> {

@@ -1,10 +1,14 @@
 //! Each part as a child process, so that one of them can be stopped or killed while the others go on.
 //!
 //! The id of each is in `<data>/run/<part>.pid`. A part that ends is reported and not started again: whoever ended it
-//! may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again.
+//! may want it so. `holdfast <part> --settings <data>/settings/<part>.toml` starts it again. Where a part of these settings
+//! runs already, nothing is started, and its id stays where it is.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use archive_daemon::Daemon;
@@ -62,6 +66,9 @@ impl Processes {
         };
         directory::make(&processes.run).map_err(|error| error.to_string())?;
         for part in &processes.parts {
+            processes.refuse_running(part)?;
+        }
+        for part in &processes.parts {
             processes.begin(part)?;
         }
         Ok(processes)
@@ -83,15 +90,34 @@ impl Processes {
         self.begin(part.ok_or_else(|| format!("there is no part {name}"))?)
     }
 
+    /// Refuses if the process that was last begun as this part runs still.
+    fn refuse_running(&self, part: &Part) -> Result<(), String> {
+        let pid = self.pid_file(&part.name);
+        let text = read_state(&pid).map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        match text.trim().parse::<u32>() {
+            Ok(id) if is_part(id, &part.settings) => Err(format!(
+                "{} runs already, as process {id}; end it first (its `holdfast up` with Ctrl-C, or `kill {id}`)",
+                part.name
+            )),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     fn begin(&self, part: &Part) -> Result<(), String> {
         let child = spawn(part)?;
-        let Part { verb, name, .. } = part.clone();
+        let Part {
+            verb,
+            name,
+            settings,
+            ..
+        } = part.clone();
         let id = child.id().ok_or_else(|| format!("{name} ended at once"))?;
         replace(&self.pid_file(&name), format!("{id}\n").as_bytes())
             .map_err(|error| error.to_string())?;
         let stop = self.daemon.tasks.stop();
         self.daemon.tasks.spawn_once(&name.clone(), async move {
-            watch(verb, &name, child, &stop).await;
+            watch(verb, (&name, &settings), child, &stop).await;
             Ok::<(), std::convert::Infallible>(())
         });
         Ok(())
@@ -100,6 +126,18 @@ impl Processes {
     fn pid_file(&self, name: &str) -> PathBuf {
         self.run.join(format!("{name}.pid"))
     }
+}
+
+/// Whether a process runs that was started with these settings: an id alone may be another's by now.
+fn is_part(id: u32, settings: &Path) -> bool {
+    let Ok(mut file) = File::open(format!("/proc/{id}/cmdline")) else {
+        return false;
+    };
+    let mut words = Vec::new();
+    file.read_to_end(&mut words).is_ok()
+        && words
+            .split(|byte| *byte == 0)
+            .any(|word| word == settings.as_os_str().as_bytes())
 }
 
 fn spawn(part: &Part) -> Result<Child, String> {
@@ -122,7 +160,12 @@ fn spawn(part: &Part) -> Result<Child, String> {
 }
 
 /// Waits for the child's end; asks it to end at the stop.
-async fn watch(verb: &str, part: &str, mut child: Child, stop: &CancellationToken) {
+async fn watch(
+    verb: &str,
+    (part, settings): (&str, &Path),
+    mut child: Child,
+    stop: &CancellationToken,
+) {
     let ended = tokio::select! {
         ended = child.wait() => ended,
         () = stop.cancelled() => {
@@ -136,8 +179,23 @@ async fn watch(verb: &str, part: &str, mut child: Child, stop: &CancellationToke
     };
     match ended {
         Ok(status) => tell(&format!(
-            "{part} ended ({status}); start it again with `holdfast {verb} --settings …/settings/{part}.toml`"
+            "{part} ended ({status}) and stays so; start it again with `holdfast {verb} --settings {}`",
+            settings.display()
         )),
         Err(error) => tell(&format!("{part} cannot be watched: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a part that runs is taken for one that ended, or another process for a part.
+    #[test]
+    fn running_part_is_known_by_its_settings() {
+        let own = std::env::args_os().next().unwrap();
+        assert!(is_part(std::process::id(), Path::new(&own)));
+        assert!(!is_part(std::process::id(), Path::new("/none.toml")));
+        assert!(!is_part(u32::MAX, Path::new(&own)));
     }
 }

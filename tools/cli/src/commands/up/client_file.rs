@@ -1,0 +1,73 @@
+//! The client file of `holdfast up`: written where there is none, and people's from then on.
+
+use std::path::Path;
+
+use archive_durable::{DiskError, read_state, replace};
+
+use crate::exit::Failure;
+use crate::output::tell;
+
+/// Writes the client file where there is none. What people wrote into it stays; where the archive is at another place
+/// by now, that is said.
+pub(super) fn keep_client_file(data: &Path, repository: &str) -> Result<(), Failure> {
+    let path = data.join("client.toml");
+    let fresh = client_file(data, repository);
+    let failed = |error: DiskError| Failure::failed(error.to_string());
+    let Some(kept) = read_state(&path).map_err(failed)? else {
+        return replace(&path, fresh.as_bytes()).map_err(failed);
+    };
+    // The first line is a remark; what `up` writes ends with the first identity.
+    let own = |text: &str| {
+        let (_, rest) = text.split_once('\n').unwrap_or_default();
+        let (own, _) = rest.split_once("[[identity]]").unwrap_or((rest, ""));
+        own.trim().to_owned()
+    };
+    if own(&String::from_utf8_lossy(&kept)) != own(&fresh) {
+        tell(&format!(
+            "{} stays as it is, and differs from what this archive would write (its addresses and certificates); delete it \
+             to have it written anew",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+fn client_file(data: &Path, repository: &str) -> String {
+    let pki = data.join("pki");
+    let pki = pki.display();
+    let mut text = vec![format!(
+        "# How to reach the archive. Written by `holdfast up` where it is absent; add to it what you like.\n\nauthorities = \"{pki}/authority.pem\"\n\
+         trust = \"{}/trust.json\"\ncertificate = \"{pki}/default.pem\"\nkey = \"{pki}/default.key\"\n\n\
+         [endpoints]\nrepository = \"{repository}\"\n",
+        data.display()
+    )];
+    for name in ["custodian-1", "custodian-2"] {
+        text.push(format!(
+            "\n[[identity]]\nrole = \"custodian\"\nname = \"{name}\"\ncertificate = \"{pki}/{name}.pem\"\nkey = \"{pki}/{name}.key\"\n"
+        ));
+    }
+    text.concat()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests edit files")]
+mod tests {
+    use super::super::prepare::prepare;
+
+    /// Fails if a start throws away what people wrote into the client file.
+    #[test]
+    fn second_start_keeps_client_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = archive_daemon::Clock::system().now();
+        let client = prepare(directory.path(), now).unwrap().client_file();
+        let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
+        let written = std::fs::read_to_string(&client).unwrap();
+        std::fs::write(&client, format!("{written}{own}")).unwrap();
+        prepare(directory.path(), now).unwrap();
+        let kept = std::fs::read_to_string(&client).unwrap();
+        assert_eq!(kept, format!("{written}{own}"));
+        std::fs::remove_file(&client).unwrap();
+        prepare(directory.path(), now).unwrap();
+        assert_eq!(std::fs::read_to_string(&client).unwrap(), written);
+    }
+}
