@@ -27,7 +27,7 @@ enum Admitted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The identity carries none of the roles.
-    #[error("{path} is for {}; this certificate is {caller}", list(.roles))]
+    #[error("`{}` is for {}; this certificate is {caller}", verb(.path), list(.roles))]
     Role {
         /// The RPC.
         path: String,
@@ -134,6 +134,19 @@ pub fn rpc_paths(descriptors: &[u8]) -> Result<Vec<String>, InvalidDescriptors> 
     Ok(paths)
 }
 
+/// The verb of an RPC, as people type it: `/holdfast.archive.v1.Preservation/NotifyTest` is `notify test`.
+fn verb(path: &str) -> String {
+    let (_, method) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut verb = String::new();
+    for letter in method.chars() {
+        if letter.is_ascii_uppercase() && !verb.is_empty() {
+            verb.push(' ');
+        }
+        verb.push(letter.to_ascii_lowercase());
+    }
+    verb
+}
+
 fn list(roles: &[Role]) -> String {
     match roles {
         [] => "nobody".to_owned(),
@@ -202,7 +215,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "/a.B/C is for custodian, operator; this certificate is reader/ben"
+            "`c` is for custodian, operator; this certificate is reader/ben"
         );
     }
 

@@ -50,7 +50,7 @@ async fn a_role_that_may_not_is_refused_before_the_handler_and_told_who_may() {
     let told = refused(call(&channel, "Who").await, Code::PermissionDenied);
     assert_eq!(
         told,
-        "/test.Echo/Who is for reader, operator; this certificate is custodian/carl"
+        "`who` is for reader, operator; this certificate is custodian/carl"
     );
     refused(call(&channel, "Wait").await, Code::PermissionDenied);
     assert_eq!(server.echo.begun.available_permits(), 0, "no handler ran");

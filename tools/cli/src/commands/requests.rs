@@ -129,7 +129,6 @@ fn show(output: &Output, request: &Request) -> Result<(), Failure> {
 fn text(request: &Request) -> Vec<String> {
     let Request {
         id,
-        act,
         what,
         reason,
         asked_by,
@@ -140,7 +139,7 @@ fn text(request: &Request) -> Vec<String> {
         ..
     } = request;
     let mut lines = vec![
-        format!("request {id} ({state}): {act} {what}"),
+        format!("request {id} ({state}): {what}"),
         format!("  asked by {asked_by}, {}: {reason}", said::time(*asked)),
     ];
     if let Some(by) = &request.ended_by {
@@ -180,7 +179,7 @@ mod tests {
         let request = Request {
             id: "r17".into(),
             act: ActWord::Remove,
-            what: "a.warc.gz from replica two".into(),
+            what: "remove a.warc.gz from replica two".into(),
             reason: "taken down by court order".into(),
             asked_by: "custodian/custodian-1".into(),
             asked: "2026-01-02T03:04:05Z".parse().unwrap(),

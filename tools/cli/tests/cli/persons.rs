@@ -48,7 +48,7 @@ fn request(act: &str, state: &str) -> RequestState {
     RequestState {
         id: "17".into(),
         act: act.into(),
-        what: "a in two".into(),
+        what: format!("{act} a in two"),
         reason: "why".into(),
         asked_by: "custodian/cus-1".into(),
         asked: "2026-01-02T03:04:05Z".into(),
