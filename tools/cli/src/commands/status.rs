@@ -185,7 +185,7 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
                 if let Some(problem) = &volume.problem {
                     let (path, node) = (&volume.path, &node.node);
                     problems.push(format!(
-                        "volume {path} of node {node} is offline: {problem}; look at that disk"
+                        "volume {path} of node {node} is offline, for reading too: {problem}; look at that disk"
                     ));
                 }
             }

@@ -19,7 +19,7 @@ use self::sources::Source;
 use super::Context;
 use crate::checksums::Checksums;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, size};
+use crate::output::{Output, size, tell};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -122,6 +122,8 @@ impl Store {
             let document =
                 serde_json::json!({ "files": outcomes, "stored": stored, "failed": failed });
             context.output.document(&document)?;
+        } else if outcomes.is_empty() {
+            tell("there is no file in what was named; nothing was stored");
         } else if outcomes.len() > 1 {
             context
                 .output

@@ -15,6 +15,18 @@ fn with<'a>(words: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     [words, more].concat()
 }
 
+/// Fails if a folder without files is stored in silence, or plain text is written under the name of a compressed file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_done_is_said() {
+    let place = Place::new().await;
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let ran = place.holdfast(&["store", "-r", "empty"]).expect(0);
+    assert!(ran.err.contains("nothing was stored"), "{ran:?}");
+    let words = ["admin", "export", "-o", "x.jsonl.gz", "--as", "operator"];
+    let ran = place.holdfast(&words).expect(2);
+    assert!(ran.err.contains("not compressed"), "{ran:?}");
+}
+
 /// Fails if a name that is no UTF-8 ends the whole command, and what was stored is told to nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn non_utf8_name_fails_alone_in_json() {

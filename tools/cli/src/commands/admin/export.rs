@@ -63,6 +63,15 @@ impl Export {
                 "the export on stdout is lines of JSON, not one document; leave --json out, or name a file with -o",
             ));
         }
+        if let Some(path) = path
+            .as_ref()
+            .filter(|path| path.extension().is_some_and(|kind| kind == "gz"))
+        {
+            return Err(Failure::usage(format!(
+                "{}: the export is not compressed; leave out .gz, and compress it afterwards",
+                path.display()
+            )));
+        }
         let session = Session::open(&context.global)?;
         let keeper = session.keeper();
         let steps = keeper.export().await;
