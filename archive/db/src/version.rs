@@ -40,6 +40,13 @@ pub(crate) fn read(inner: &Inner, options: &Options) -> Result<u32, DbError> {
         None
     };
     let Some(Meta::Format { name, version }) = format else {
+        // The caller had a database here, which said what it is from its first commit on.
+        if options.at_least > 0 {
+            return Err(DbError::Damaged {
+                path: inner.path().to_path_buf(),
+                what: "it no longer says what it is".to_owned(),
+            });
+        }
         return Err(refuse("a database that does not say what it is".to_owned()));
     };
     if name != options.name || !(options.oldest()..=options.version).contains(&version) {

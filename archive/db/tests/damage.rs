@@ -70,6 +70,28 @@ fn a_log_that_was_cut_or_vanished_is_behind_its_stamp() {
     assert!(left.len() < 100);
 }
 
+/// Fails if a database that was ours and lost its own table of contents is taken for somebody else's.
+#[test]
+fn manifest_without_its_tail_is_damage_where_stamped() {
+    let (_directory, path, database, sequence) = committed(10);
+    drop(database);
+    let length = size(&files(&path, "MANIFEST", "")[0]);
+    let mut nameless = 0;
+    for keep in 0..length {
+        let image = crash_image(&path, &format!("cut {keep}"));
+        truncate(&files(&image, "MANIFEST", "")[0], keep);
+        let again = || Database::open(&image, &options().at_least(sequence));
+        let Err(error) = again() else {
+            assert_eq!(rows(&again().unwrap()).unwrap().len(), 10, "{keep} bytes");
+            continue;
+        };
+        assert!(error.is_damage(), "{keep} of {length} bytes: {error}");
+        nameless += u64::from(error.to_string().contains("no longer says what it is"));
+        fs::remove_dir_all(image).unwrap();
+    }
+    assert!(nameless > 0);
+}
+
 #[test]
 fn a_flipped_bit_within_the_log_is_damage_even_without_a_stamp() {
     let (_directory, path, _database, _) = committed(100);
