@@ -9,6 +9,7 @@ use archive_rpc::Credentials;
 use jiff::SignedDuration;
 use tokio::task::spawn_blocking;
 
+use crate::error::NodeError;
 use crate::node::Node;
 use crate::rpc::Herald;
 
@@ -66,6 +67,7 @@ impl Worker for Look {
         let before = now.checked_sub(keep)?.as_second();
         spawn_blocking(move || {
             node.refresh(now)?;
+            node.volume_set().raise_changed().map_err(NodeError::from)?;
             node.catalog().stamp();
             node.reap(before)
         })

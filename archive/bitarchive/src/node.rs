@@ -17,8 +17,7 @@ use crate::layout::Layout;
 use crate::reconcile::{self, Reconciled};
 use crate::settings::AtticSettings;
 use crate::standing::Standing;
-use crate::upload::Upload;
-use crate::volumes::{Volume, Volumes};
+use crate::volumes::{Volume, Volumes, VolumesError};
 use crate::work::{Hold, Work, Works};
 
 mod answered;
@@ -155,7 +154,11 @@ impl Node {
         };
         let found = settled
             .and_then(|()| crate::mend::finish_cut(self, id, layout, now))
-            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now));
+            .and_then(|()| reconcile::volume(&self.catalog, &self.options.trust, id, layout, now))
+            .and_then(|found| match self.volumes.raise(id, layout) {
+                Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
+                raised => Ok(raised.map(|()| found)?),
+            });
         match found {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
@@ -374,7 +377,7 @@ impl Node {
         let volume = self
             .volumes
             .find(id)
-            .ok_or_else(|| crate::volumes::VolumesError::Unknown(id.clone()))?;
+            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
         match volume.problem {
             None => Ok(Layout::new(&volume.path)),
             Some(problem) => Err(NodeError::Offline {

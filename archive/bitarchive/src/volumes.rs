@@ -4,6 +4,7 @@
 //! empty or older disk is told from the right one at any start, and a volume that is gone stays known. A volume that
 //! failed a write is *poisoned* there until people clear it.
 
+mod generation;
 mod memory;
 mod verbs;
 
@@ -385,6 +386,7 @@ impl Volumes {
             remembered,
             volumes,
             accepted,
+            ..
         } = &mut *state;
         let Some(memory) = remembered.get_mut(id).filter(|memory| !memory.retired) else {
             return Ok(());

@@ -53,6 +53,11 @@ impl DiskError {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Whether the file system is mounted for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
+    }
+
     /// Whether the process or the machine had no more of something (open files, memory): that says nothing about the disk
     /// or the file, and may be over in a moment.
     pub fn is_exhausted(&self) -> bool {

@@ -21,16 +21,30 @@ pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o600)
 }
 
+/// The same, written first in another directory of the same file system. Where a disk was unmounted meanwhile, that
+/// directory is gone with it, and nothing is left under `path` on what lies below.
+pub(crate) fn replace_by_way_of(
+    directory: &Path,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), DiskError> {
+    let new = unfinished(&directory.join(path.file_name().unwrap_or_default()));
+    replace_from(&new, path, bytes, 0o644)
+}
+
 fn replace_with(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
-    let new = unfinished(path);
-    match call::unlink(&new) {
+    replace_from(&unfinished(path), path, bytes, mode)
+}
+
+fn replace_from(new: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
+    match call::unlink(new) {
         Err(error) if !error.is_absent() => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let mut file = call::create_with(&new, mode)?;
-    call::write_all(&mut file, &new, bytes)?;
-    call::sync(&file, &new)?;
-    call::move_over(&new, path)?;
+    let mut file = call::create_with(new, mode)?;
+    call::write_all(&mut file, new, bytes)?;
+    call::sync(&file, new)?;
+    call::move_over(new, path)?;
     path.parent().map_or(Ok(()), call::sync_directory)
 }
 

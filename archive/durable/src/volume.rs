@@ -1,7 +1,8 @@
 //! Which disk is this: the label of a volume, and every way in which a path is not the volume that was expected.
 //!
-//! A label is written once by [`label`] and again only by [`relabel`], when people move a disk. A path without the
-//! expected label is never written to: an empty mount point must not look like mass loss.
+//! A label is written once by [`label`], again by [`relabel`] when people move a disk, and its generation goes up by
+//! [`raise`] as the volume changes: an older copy of the disk bears a lower one. A path without the expected label is
+//! never written to: an empty mount point must not look like mass loss.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DiskError;
-use crate::replace::{read_state, replace};
+use crate::replace::{read_state, replace, replace_by_way_of};
 
 /// The file that bears the label.
 pub const LABEL_NAME: &str = "holdfast-volume.json";
@@ -25,7 +26,8 @@ pub struct Identity {
     pub node: NodeId,
     /// The replica of that node.
     pub replica: ReplicaId,
-    /// Raised each time the volume is moved: an older copy of the disk bears a lower one.
+    /// Raised when the volume is taken into use or moved, and after it has changed: an older copy of the disk bears a
+    /// lower one.
     pub generation: u64,
 }
 
@@ -86,7 +88,8 @@ pub enum VolumeProblem {
     },
     /// An older copy of the disk.
     #[error(
-        "this is generation {found} of the volume, and generation {seen} was seen here; mount the newer disk"
+        "this is an older copy of the disk: generation {found} of the volume, and generation {seen} was seen here; mount \
+         the newer disk, or, where that is lost, take this one over with `holdfast volume adopt`"
     )]
     OlderGeneration {
         /// What is there.
@@ -133,6 +136,16 @@ pub fn label(path: &Path, identity: &Identity) -> Result<(), DiskError> {
 
 /// Writes the label of a volume that people move to another node or path.
 pub fn relabel(path: &Path, identity: &Identity) -> Result<(), DiskError> {
+    replace(&path.join(LABEL_NAME), &text(path, identity)?)
+}
+
+/// Writes the label of a volume in use with a higher generation. `within` is a directory of the volume: without it,
+/// because the disk was unmounted in this moment, nothing is written.
+pub fn raise(path: &Path, within: &Path, identity: &Identity) -> Result<(), DiskError> {
+    replace_by_way_of(within, &path.join(LABEL_NAME), &text(path, identity)?)
+}
+
+fn text(path: &Path, identity: &Identity) -> Result<Vec<u8>, DiskError> {
     let label = Label {
         format: FORMAT.to_owned(),
         identity: identity.clone(),
@@ -140,7 +153,7 @@ pub fn relabel(path: &Path, identity: &Identity) -> Result<(), DiskError> {
     let mut text = serde_json::to_vec_pretty(&label)
         .map_err(|error| DiskError::new("label", path, std::io::Error::other(error)))?;
     text.push(b'\n');
-    replace(&path.join(LABEL_NAME), &text)
+    Ok(text)
 }
 
 /// Reads the label at `path`.
@@ -239,6 +252,20 @@ mod tests {
                 .unwrap_err()
                 .is_taken()
         );
+    }
+
+    /// Fails if the label is written beside itself: on an empty mount point it would make the volume look emptied.
+    #[test]
+    fn generation_is_not_raised_on_empty_mount_point() {
+        let disk = tempfile::tempdir().unwrap();
+        let (path, within) = (disk.path(), disk.path().join("incoming"));
+        let error = raise(path, &within, &identity("v1", 2)).unwrap_err();
+        assert!(error.is_absent(), "{error}");
+        assert_eq!(identify(path), Err(VolumeProblem::Unlabelled));
+        crate::directory::make(&within).unwrap();
+        raise(path, &within, &identity("v1", 2)).unwrap();
+        assert_eq!(identify(path), Ok(identity("v1", 2)));
+        assert_eq!(crate::directory::list(&within).unwrap(), []);
     }
 
     #[test]

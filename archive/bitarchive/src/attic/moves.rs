@@ -243,6 +243,7 @@ impl Node {
             return Err(NodeError::NotFound(name.clone()));
         };
         self.unlist(volume, &layout, name);
+        self.volume_set().note_change(volume);
         tracing::info!(file = %name, %volume, place = ?place.file_name(), who = cause.who, why = cause.why, "put aside");
         let listed = Listed {
             at: now,

@@ -108,6 +108,7 @@ impl Node {
     /// A file was stored, and its row written. Rows of other volumes that say it is missing have done their duty; and if
     /// its own volume was retired in that moment, it is missing itself.
     pub(crate) fn after_store(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
+        self.volume_set().note_change(&stored.volume);
         let retired = self.volume_set().retired();
         if retired.contains(&stored.volume) {
             self.catalog.put(&[as_missing(stored.clone(), now)])?;

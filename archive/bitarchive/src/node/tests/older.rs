@@ -1,4 +1,7 @@
-//! An older copy of the catalog, put back: it is noticed, and built again.
+//! An older copy of the catalog, put back: it is noticed, and built again. An older copy of a volume is offline.
+
+use archive_durable::VolumeProblem;
+use archive_durable::volume::identify;
 
 use super::attic::{cause, root};
 use super::broken::verify;
@@ -66,4 +69,110 @@ fn an_older_catalog_is_noticed_and_what_was_done_since_is_known() {
     let (node, found) = machine.start();
     assert_eq!((found.unchanged, found.added), (2, 0), "{found:?}");
     drop(node);
+}
+
+/// Fails if a catalog whose MANIFEST lost its tail needs a person.
+#[test]
+fn catalog_with_cut_manifest_is_built_again() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"bytes").unwrap();
+    node.catalog().stamp();
+    drop(node);
+    let catalog = machine.path("data/catalog");
+    let is_manifest = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("MANIFEST")
+    };
+    for percent in [10, 50, 70, 90, 99] {
+        let paths = std::fs::read_dir(&catalog).unwrap();
+        let mut paths = paths.map(|entry| entry.unwrap().path());
+        let manifest = paths.find(is_manifest).unwrap();
+        let bytes = std::fs::read(&manifest).unwrap();
+        std::fs::write(&manifest, &bytes[..bytes.len() * percent / 100]).unwrap();
+        let (node, found) = machine.start();
+        assert_eq!(found.added + found.unchanged, 1, "{percent} %: {found:?}");
+        assert_eq!(listing(&node).len(), 1);
+    }
+}
+
+fn disk(node: &Node) -> Option<VolumeProblem> {
+    let volume = VolumeId::new("v1").unwrap();
+    node.volume_set().find(&volume).unwrap().problem
+}
+
+/// Puts the copy `old` of the disk in the place of the disk.
+fn put_back(machine: &Machine, old: &Path) {
+    std::fs::remove_dir_all(machine.path("disk")).unwrap();
+    copy(old, &machine.path("disk"));
+}
+
+fn is_older(problem: Option<VolumeProblem>) -> bool {
+    matches!(problem, Some(VolumeProblem::OlderGeneration { .. }))
+}
+
+/// Fails if the generation of a volume does not go up when the node starts.
+#[test]
+fn older_copy_of_volume_is_offline() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"before").unwrap();
+    drop(node);
+    let old = machine.path("old");
+    copy(&machine.path("disk"), &old);
+    let (node, _) = machine.start();
+    machine.store(&node, "b", b"after").unwrap();
+    drop(node);
+
+    put_back(&machine, &old);
+    let (node, found) = machine.start();
+    assert!(is_older(disk(&node)), "{:?}", disk(&node));
+    assert_eq!(found, Reconciled::default(), "nothing is missing");
+    assert!(machine.store(&node, "c", b"more").is_err());
+    // Where the newer disk is lost, people take the older one, and what it lacks is missing.
+    let found = node
+        .adopt_volume(&machine.path("disk"), None, now())
+        .unwrap();
+    assert_eq!((found.unchanged, found.missing), (1, 1));
+    assert_eq!(disk(&node), None);
+}
+
+/// Fails if the generation does not go up after files were stored, or goes up when nothing has changed.
+#[test]
+fn copy_made_before_the_last_store_is_offline() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"before").unwrap();
+    node.volume_set().raise_changed().unwrap();
+    let generation = || identify(&machine.path("disk")).unwrap().generation;
+    let before = generation();
+    node.volume_set().raise_changed().unwrap();
+    assert_eq!(generation(), before, "nothing has changed");
+    let old = machine.path("old");
+    copy(&machine.path("disk"), &old);
+    machine.store(&node, "b", b"after").unwrap();
+    node.volume_set().raise_changed().unwrap();
+    drop(node);
+
+    put_back(&machine, &old);
+    let (node, _) = machine.start();
+    assert!(is_older(disk(&node)), "{:?}", disk(&node));
+}
+
+/// Fails if `volumes.json` is written before the label: the disk itself would pass for an older copy.
+#[test]
+fn crash_between_label_and_memory_is_no_fault() {
+    let machine = Machine::new();
+    drop(machine.start());
+    let memory = machine.path("data/volumes.json");
+    let before = std::fs::read(&memory).unwrap();
+    let generation = || identify(&machine.path("disk")).unwrap().generation;
+    for _ in 0..3 {
+        let seen = generation();
+        let (node, _) = machine.start();
+        assert_eq!(disk(&node), None);
+        assert_eq!(generation(), seen + 1);
+        drop(node);
+        std::fs::write(&memory, &before).unwrap();
+    }
 }

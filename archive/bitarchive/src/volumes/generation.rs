@@ -1,0 +1,76 @@
+//! How an older copy of a disk is told from the disk: by the generation in its label.
+//!
+//! It goes up each time a volume comes online, and within one look at the disks ([`Volumes::raise_changed`]) after files
+//! came to it or left it. The label is written before `volumes.json`: a crash between the two leaves a label that is
+//! newer than what is remembered, which is no fault; the other order would take the disk itself for an older copy.
+//!
+//! Not promised: to tell a copy that was made later than the last change but one look, because such a copy lacks next
+//! to nothing; nor one that was put back together with the node's data directory.
+
+use std::sync::PoisonError;
+
+use archive_durable::{Severity, volume};
+use archive_model::VolumeId;
+
+use super::memory::write;
+use super::{Volumes, VolumesError};
+use crate::layout::Layout;
+
+impl Volumes {
+    /// Notes that files came to a volume, or left it.
+    pub fn note_change(&self, id: &VolumeId) {
+        self.change_state().changed.insert(id.clone());
+    }
+
+    /// Raises the generation of every online volume that has changed since this was done last. A disk that fails is
+    /// taken offline.
+    pub fn raise_changed(&self) -> Result<(), VolumesError> {
+        let changed = std::mem::take(&mut self.change_state().changed);
+        for (id, layout) in self.online() {
+            if changed.contains(&id)
+                && let Err(error) = self.raise(&id, &layout)
+            {
+                self.note_change(&id);
+                match error {
+                    VolumesError::Disk(error) => self.blame(&id, &error)?,
+                    other => return Err(other),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Raises the generation of a volume that is there, durably. A disk that is full or mounted for reading only keeps the
+    /// one it has.
+    pub fn raise(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumesError> {
+        let _alone = self
+            .labelling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let seen = match self.change_state().remembered.get(id) {
+            Some(memory) => memory.generation,
+            None => return Ok(()),
+        };
+        let mut identity = match volume::identify(layout.root()) {
+            Ok(identity) if identity.volume == *id => identity,
+            // It went away, or was exchanged; the next look says so.
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        identity.generation = identity.generation.max(seen).saturating_add(1);
+        match volume::raise(layout.root(), &layout.incoming(), &identity) {
+            Err(error) if error.severity() == Severity::NoSpace || error.is_read_only() => {
+                tracing::warn!(volume = %id, %error, "its generation was not raised; until it is, an older copy of this disk passes for it");
+                return Ok(());
+            }
+            other => other?,
+        }
+        let mut state = self.change_state();
+        let mut remembered = state.remembered.clone();
+        if let Some(memory) = remembered.get_mut(id) {
+            memory.generation = identity.generation;
+            write(&self.memory_path, state.mode, &remembered)?;
+            state.remembered = remembered;
+        }
+        Ok(())
+    }
+}
