@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use archive_durable::{DiskError, Stage, UncachedFile, directory};
+use archive_durable::{DiskError, UncachedFile, directory};
 use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
@@ -24,6 +24,7 @@ mod answered;
 mod claims;
 mod disks;
 mod leftovers;
+mod receive;
 mod upkeep;
 
 pub(crate) use claims::{Claim, Claims};
@@ -183,67 +184,6 @@ impl Node {
         reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now)
     }
 
-    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
-    pub fn begin(
-        &self,
-        upload: &UploadId,
-        name: &FileName,
-        size: u64,
-    ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume(None))
-    }
-
-    /// The same, for a sender that can go on at each of `points` only, ascending.
-    pub fn begin_at(
-        &self,
-        upload: &UploadId,
-        name: &FileName,
-        size: u64,
-        points: &[u64],
-    ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Resume(Some(points)))
-    }
-
-    /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
-    pub fn begin_anew(
-        &self,
-        upload: &UploadId,
-        name: &FileName,
-        size: u64,
-    ) -> Result<Upload<'_>, NodeError> {
-        self.receive(upload, name, size, Earlier::Forget)
-    }
-
-    fn receive(
-        &self,
-        upload: &UploadId,
-        name: &FileName,
-        size: u64,
-        earlier: Earlier<'_>,
-    ) -> Result<Upload<'_>, NodeError> {
-        self.refuse_unless_open()?;
-        let claim = self.claim(name, upload)?;
-        self.refuse_taken(name, Some(Second::Any))?;
-        let mut unfinished = self.volumes.writable().into_iter().find(|(_, layout)| {
-            matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
-        });
-        if let (Earlier::Forget, Some((volume, layout))) = (earlier, &unfinished) {
-            Stage::forget(&layout.incoming(), upload.as_str())
-                .map_err(|error| self.blame(volume, error))?;
-            unfinished = None;
-        }
-        let (volume, layout) = match unfinished {
-            Some(place) => place,
-            None => self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?,
-        };
-        let points = match earlier {
-            Earlier::Resume(points) => points,
-            Earlier::Forget => None,
-        };
-        let place = (volume, layout);
-        Upload::open(self, claim, upload.clone(), place, size, points)
-    }
-
     /// Where a file is on this node, the best copy first. Several are for people to look at, unless a volume is being
     /// drained.
     pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
@@ -391,14 +331,6 @@ impl Node {
 /// Where the stamps of findings begin: another number at each start.
 fn stamp(now: Timestamp) -> u64 {
     u64::try_from(now.as_microsecond()).unwrap_or_default()
-}
-
-/// What becomes of what an earlier stream of an upload left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Earlier<'a> {
-    /// It goes on: at one of these points, where some are named.
-    Resume(Option<&'a [u64]>),
-    Forget,
 }
 
 /// A file of this node, open.

@@ -4,17 +4,20 @@
 //! Names and sizes only: bytes are for the scrub. Nothing is deleted, and no row goes because its file has gone. What
 //! cannot be read here (a sidecar, an inode, a manifest) is damage of one file, and keeps no other from being served.
 
+mod incoming;
 mod sidecar;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, Severity, replace};
+use archive_durable::{DiskError, replace};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
+pub(crate) use incoming::tidied;
+use incoming::tidy_incoming;
 pub(crate) use sidecar::{read_sidecar, sidecar_text};
 
 use crate::catalog::{Catalog, Condition, Entry, Row};
@@ -80,32 +83,6 @@ pub(crate) fn volume(
     }
     whole.note_missing()?;
     Ok(whole.found)
-}
-
-/// What lies in `incoming/` with two names is published: a crash came before the first name was taken away.
-fn take_away_second_names(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
-    let incoming = layout.incoming();
-    for (name, kind) in directory::look(&incoming)? {
-        if matches!(kind, Ok(EntryKind::File { links, .. }) if links > 1) {
-            tidied(id, directory::remove_name(&incoming.join(name)))?;
-        }
-    }
-    Ok(())
-}
-
-/// What only tidies, and cannot be done now (the disk is full, something odd lies in the way), is done at a later start.
-/// A disk that fails is told.
-pub(crate) fn tidied<T>(
-    id: &VolumeId,
-    tidied: Result<T, DiskError>,
-) -> Result<Option<T>, DiskError> {
-    match tidied {
-        Err(error) if error.severity() != Severity::Disk => {
-            tracing::warn!(volume = %id, %error, "not tidied; it is tried at the next start");
-            Ok(None)
-        }
-        other => other.map(Some),
-    }
 }
 
 /// Holds one file that is on disk against the catalog, and gives its root.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use archive_durable::{DiskError, PublishError, Sidecar, SidecarError, Stage};
+use archive_durable::{DiskError, PublishError, Reservation, Sidecar, SidecarError, Stage};
 use archive_model::{FileName, GROUP_SIZE, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
@@ -18,7 +18,8 @@ use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::{Claim, Node, Second, put_leftovers_aside};
 
-/// An upload in progress. Dropping it leaves what was received, to be resumed or reaped.
+/// An upload in progress. Dropping it leaves what was received, to be resumed or reaped, and gives back the room that was
+/// reserved for the rest.
 #[derive(Debug)]
 pub struct Upload<'a> {
     node: &'a Node,
@@ -27,6 +28,31 @@ pub struct Upload<'a> {
     volume: VolumeId,
     layout: Layout,
     stage: Stage,
+    room: Room<'a>,
+}
+
+/// The room that is reserved for an upload; what its bytes did not take is given back when this is dropped.
+#[derive(Debug)]
+struct Room<'a> {
+    node: &'a Node,
+    volume: VolumeId,
+    reserved: Option<Reservation>,
+}
+
+impl Room<'_> {
+    /// All bytes are there and durable: nothing is given back.
+    fn fill(mut self) {
+        self.reserved = None;
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.reserved.take().map(Reservation::give_back) {
+            let error = self.node.blame(&self.volume, error);
+            tracing::warn!(volume = %self.volume, %error, "what was reserved for an upload is given back at the next start");
+        }
+    }
 }
 
 impl<'a> Upload<'a> {
@@ -58,7 +84,15 @@ impl<'a> Upload<'a> {
             stage.discard()?;
             return Err(error);
         }
+        let reserved = stage
+            .reservation()
+            .map_err(|error| node.blame(&volume, error))?;
         Ok(Self {
+            room: Room {
+                node,
+                volume: volume.clone(),
+                reserved: Some(reserved),
+            },
             node,
             claim,
             id,
@@ -129,6 +163,7 @@ impl<'a> Upload<'a> {
             volume,
             layout,
             stage,
+            room,
         } = self;
         let name = claim.name.clone();
         let blame = |error: DiskError| node.blame(&volume, error);
@@ -179,6 +214,7 @@ impl<'a> Upload<'a> {
                     },
                 })?;
         node.layout(&volume)?;
+        room.fill();
         put_leftovers_aside(&layout, &name, id.as_str(), now, node.id()).map_err(blame)?;
         verified
             .publish(&layout.target(&name))

@@ -39,6 +39,6 @@ pub use journal::{Change, Journal, JournalWriter};
 pub use replace::{read_small, read_state, replace, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
-pub use stage::{PublishError, Received, Sealed, Stage, Survey, Target, Verified};
+pub use stage::{PublishError, Received, Reservation, Sealed, Stage, Survey, Target, Verified};
 pub use verify::UncachedFile;
 pub use volume::{Expected, Identity, VolumeProblem};

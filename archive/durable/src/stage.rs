@@ -17,8 +17,10 @@ use crate::error::DiskError;
 use crate::sidecar::OutboardRecord;
 use crate::verify::UncachedFile;
 
+mod reservation;
 mod survey;
 
+pub use reservation::Reservation;
 pub use survey::Survey;
 
 /// The three names of one upload in `incoming/`.

@@ -24,6 +24,8 @@ pub(super) struct Upkeep {
     moving: Mutex<()>,
     /// Held while volumes are held against the catalog.
     pub(super) refreshing: Mutex<()>,
+    /// Held while a volume is chosen for a file and its room is reserved: two would choose the same room.
+    pub(super) placing: Mutex<()>,
     /// Held while a manifest is changed.
     lists: Mutex<()>,
     /// A move into or out of the attic could not be ended.
@@ -40,6 +42,7 @@ impl Upkeep {
             moved: Brake::of_moved(&options.data, options.attic.moved_per_hour),
             moving: Mutex::default(),
             refreshing: Mutex::default(),
+            placing: Mutex::default(),
             lists: Mutex::default(),
             unsettled: AtomicBool::new(false),
             looked: AtomicU64::new(0),

@@ -70,3 +70,61 @@ fn what_has_rotted_meanwhile_has_another_root() {
     let signed = machine.sign(&admission("a", &content, "u"));
     receiving.commit(&signed, now()).unwrap();
 }
+
+fn blocks(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    path.metadata().unwrap().blocks() * 512
+}
+
+/// Fails if an upload that was cut keeps its announced size reserved, dropped or left by a process that died.
+#[test]
+fn cut_upload_reserves_nothing() {
+    const SIZE: u64 = 16 << 20;
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let path = machine.path("disk/incoming/u");
+    let id = UploadId::new("u").unwrap();
+    let mut receiving = node.begin(&id, &name("a"), SIZE).unwrap();
+    receiving.write_all(&bytes(100_000)).unwrap();
+    assert!(blocks(&path) >= SIZE, "it is reserved while it comes");
+    drop(receiving);
+    assert!(blocks(&path) < SIZE / 16, "{}", blocks(&path));
+    let receiving = node.begin(&id, &name("a"), SIZE).unwrap();
+    assert_eq!(receiving.received(), 6 * GROUP_SIZE, "its bytes stay");
+    assert!(blocks(&path) >= SIZE, "it is reserved again");
+    drop(receiving);
+    drop(node);
+
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    let keep = rustix::fs::FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&file, keep, 0, SIZE).unwrap();
+    drop(file);
+    let before = path.metadata().unwrap().len();
+    let (node, _) = machine.start();
+    assert!(blocks(&path) < SIZE / 16, "{}", blocks(&path));
+    assert_eq!(path.metadata().unwrap().len(), before);
+    drop(node);
+}
+
+/// Fails if two uploads can choose the room of one volume before either has reserved it.
+#[test]
+fn volume_is_chosen_and_reserved_at_once() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    let placing = node.upkeep.placing.lock().unwrap();
+    let (sender, begun) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let id = UploadId::new("u").unwrap();
+            let receiving = node.begin(&id, &name("a"), 1).unwrap();
+            sender.send(receiving.received()).unwrap();
+        });
+        while node.receiving(&name("a")).is_none() {
+            std::thread::yield_now();
+        }
+        assert!(begun.try_recv().is_err(), "another one chooses");
+        assert_eq!(machine.incoming(), 0);
+        drop(placing);
+        assert_eq!(begun.recv().unwrap(), 0);
+    });
+}

@@ -1,0 +1,108 @@
+//! Where an incoming file is received: where an earlier stream of it was cut, else on the volume with most room.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::PoisonError;
+
+use archive_durable::{DiskError, Stage};
+use archive_model::{FileName, UploadId, VolumeId};
+
+use super::{Node, Second};
+use crate::error::NodeError;
+use crate::layout::Layout;
+use crate::upload::Upload;
+
+impl Node {
+    /// Begins to receive a file, or goes on where an earlier stream of the same upload was cut.
+    pub fn begin(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, Earlier::Resume(None))
+    }
+
+    /// The same, for a sender that can go on at each of `points` only, ascending.
+    pub fn begin_at(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        points: &[u64],
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, Earlier::Resume(Some(points)))
+    }
+
+    /// Begins to receive a file from its first byte: what an earlier stream of the same upload left is forgotten.
+    pub fn begin_anew(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, Earlier::Forget)
+    }
+
+    fn receive(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        earlier: Earlier<'_>,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.refuse_unless_open()?;
+        let claim = self.claim(name, upload)?;
+        self.refuse_taken(name, Some(Second::Any))?;
+        if let Some((volume, layout)) = self.unfinished(upload) {
+            if let Earlier::Resume(points) = earlier {
+                if self.has_room_for_rest(upload, &layout, size)? {
+                    let place = (volume, layout);
+                    return Upload::open(self, claim, upload.clone(), place, size, points);
+                }
+                // It begins anew on another volume, if one has room for all of it.
+                self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
+            }
+            Stage::forget(&layout.incoming(), upload.as_str())
+                .map_err(|error| self.blame(&volume, error))?;
+        }
+        let _alone = self
+            .upkeep
+            .placing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let place = self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
+        Upload::open(self, claim, upload.clone(), place, size, None)
+    }
+
+    /// Where an earlier stream of an upload was cut.
+    fn unfinished(&self, upload: &UploadId) -> Option<(VolumeId, Layout)> {
+        self.volumes.writable().into_iter().find(|(_, layout)| {
+            matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
+        })
+    }
+
+    /// Whether an upload that was cut can end where it began: what was reserved for it was given back.
+    fn has_room_for_rest(
+        &self,
+        upload: &UploadId,
+        layout: &Layout,
+        size: u64,
+    ) -> Result<bool, NodeError> {
+        let path = layout.upload(upload);
+        let found = path
+            .symlink_metadata()
+            .map_err(|error| DiskError::new("lstat", &path, error))?;
+        // A crash leaves what was reserved.
+        let held = found.len().max(found.blocks().saturating_mul(512));
+        let rest = size.saturating_sub(held);
+        Ok(self.volumes.room_on(layout)? >= rest)
+    }
+}
+
+/// What becomes of what an earlier stream of an upload left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Earlier<'a> {
+    /// It goes on: at one of these points, where some are named.
+    Resume(Option<&'a [u64]>),
+    Forget,
+}

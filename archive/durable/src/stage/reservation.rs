@@ -1,0 +1,89 @@
+//! The room that is reserved for an unfinished file, and how it is given back when the bytes do not all come.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::Stage;
+use crate::call;
+use crate::error::DiskError;
+
+/// So many bytes more than it has may a file take on the disk without anything being reserved for it.
+const MOST_ROUNDED: u64 = 256 * 1024;
+
+/// The room that is reserved for an unfinished file.
+#[derive(Debug)]
+pub struct Reservation {
+    file: File,
+    path: PathBuf,
+}
+
+impl Reservation {
+    /// What a process that died left reserved in `incoming` for the upload `id`; none: nothing, or it is sealed.
+    pub fn left(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
+        let path = incoming.join(id);
+        let found = call::look(&path)?;
+        // What is rounded up to blocks, or indexes them, is no reservation.
+        let is_reserved = found.blocks().saturating_mul(512) > found.len() + MOST_ROUNDED;
+        if !is_reserved || found.permissions().readonly() {
+            return Ok(None);
+        }
+        let file = call::reopen(&path)?;
+        Ok(Some(Self { file, path }))
+    }
+
+    /// Gives back what lies past the bytes that are here.
+    pub fn give_back(self) -> Result<(), DiskError> {
+        let found = self.file.metadata();
+        let found = found.map_err(|error| DiskError::new("fstat", &self.path, error))?;
+        call::truncate(&self.file, &self.path, found.len())
+    }
+}
+
+impl Stage {
+    /// What was reserved, to be given back where the bytes do not all come.
+    pub fn reservation(&self) -> Result<Reservation, DiskError> {
+        let path = self.paths.data.clone();
+        match self.file.try_clone() {
+            Ok(file) => Ok(Reservation { file, path }),
+            Err(error) => Err(DiskError::new("dup", &path, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(path: &Path) -> u64 {
+        std::fs::metadata(path).unwrap().blocks() * 512
+    }
+
+    /// Fails if room stays reserved past the bytes that came, or bytes are cut.
+    #[test]
+    fn reserved_room_is_given_back_beyond_the_bytes() {
+        const SIZE: u64 = 8 << 20;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("u1");
+        let mut stage = Stage::create(directory.path(), "u1").unwrap();
+        if !stage.reserve(SIZE).unwrap() {
+            return; // This file system reserves nothing.
+        }
+        stage.write_all(&[7; 100_000]).unwrap();
+        assert!(blocks(&path) >= SIZE);
+        let reserved = stage.reservation().unwrap();
+        drop(stage);
+        reserved.give_back().unwrap();
+        assert!(blocks(&path) < 200_000, "{}", blocks(&path));
+        assert_eq!(std::fs::read(&path).unwrap(), [7; 100_000]);
+        assert!(Reservation::left(directory.path(), "u1").unwrap().is_none());
+
+        // A process that dies gives nothing back.
+        let stage = Stage::resume(directory.path(), "u1").unwrap();
+        stage.reserve(SIZE).unwrap();
+        drop(stage);
+        let left = Reservation::left(directory.path(), "u1").unwrap().unwrap();
+        left.give_back().unwrap();
+        assert!(blocks(&path) < 200_000, "{}", blocks(&path));
+    }
+}
