@@ -115,8 +115,9 @@ struct Heard {
     left: Option<(String, Instant)>,
     /// When it last went back to where it had been.
     contested: Option<Instant>,
-    /// Bytes of the files that were sent there since the last sign of life: its report does not show them yet.
-    promised: u64,
+    /// The room on each of its volumes, without what was sent there since the last sign of life: its report does not
+    /// show that yet.
+    rooms: Vec<u64>,
 }
 
 impl Nodes {
@@ -135,11 +136,11 @@ impl Nodes {
         let limit = self.silent_after;
         let Some(heard) = self.heard.get_mut(node) else {
             let heard = Heard {
+                rooms: report.rooms(),
                 report,
                 last: now,
                 left: None,
                 contested: None,
-                promised: 0,
             };
             self.heard.insert(node.clone(), heard);
             return Arrival::New;
@@ -147,8 +148,8 @@ impl Nodes {
         let was_contested = heard.is_contested(now.instant, limit);
         let was_alive = is_recent(heard.last.instant, now.instant, limit);
         let last = std::mem::replace(&mut heard.last, now).time;
+        heard.rooms = report.rooms();
         let from = std::mem::replace(&mut heard.report, report).endpoint;
-        heard.promised = 0;
         if !was_alive {
             heard.left = None;
             return Arrival::Back { last };
@@ -247,7 +248,7 @@ impl Nodes {
             node: node.clone(),
             endpoint: heard.report.endpoint.clone(),
             takes_files: heard.report.takes_files(),
-            room: heard.report.usable.saturating_sub(heard.promised),
+            room: heard.rooms.iter().copied().max().unwrap_or(0),
         };
         alive.map(candidate).collect()
     }
@@ -260,10 +261,12 @@ impl Nodes {
         }
     }
 
-    /// A file of so many bytes is on its way there. Until the next sign of life that room counts as taken.
+    /// A file of so many bytes is on its way there. Until the next sign of life that room counts as taken, on the volume
+    /// with most room: that is where the node puts it.
     pub fn promise(&mut self, node: &NodeId, bytes: u64) {
-        if let Some(heard) = self.heard.get_mut(node) {
-            heard.promised = heard.promised.saturating_add(bytes);
+        let rooms = self.heard.get_mut(node).map(|heard| &mut heard.rooms);
+        if let Some(most) = rooms.into_iter().flatten().max() {
+            *most = most.saturating_sub(bytes);
         }
     }
 }

@@ -14,6 +14,8 @@ pub struct Report {
     pub volumes: Vec<Volume>,
     /// The room for new files on its best volume, in bytes, above the reserve.
     pub usable: u64,
+    /// The same of its other volumes.
+    pub usable_elsewhere: Vec<u64>,
     /// Whether it takes new files, on any volume.
     pub mode: Mode,
     /// Copies that are not as they should be.
@@ -57,6 +59,12 @@ pub enum Mode {
 }
 
 impl Report {
+    /// The room for new files on each of its volumes.
+    pub fn rooms(&self) -> Vec<u64> {
+        let elsewhere = self.usable_elsewhere.iter().copied();
+        std::iter::once(self.usable).chain(elsewhere).collect()
+    }
+
     /// Whether it and any volume takes new files, be there room or not.
     pub fn takes_files(&self) -> bool {
         let takes = |v: &Volume| v.problem.is_none() && !v.retired && v.mode == Mode::ReadWrite;
@@ -105,6 +113,7 @@ pub(crate) mod tests {
             endpoint: endpoint.to_owned(),
             volumes: vec![volume(Mode::ReadWrite)],
             usable,
+            usable_elsewhere: Vec::new(),
             mode: Mode::ReadWrite,
             findings: 0,
             findings_stamp: 0,

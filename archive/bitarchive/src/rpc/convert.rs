@@ -142,18 +142,18 @@ pub(crate) fn gaps(node: &Node) -> Vec<wire::Gap> {
 pub(crate) fn report(node: &Node) -> wire::NodeStatus {
     let volumes = node.volumes();
     let mode = node.mode();
-    let usable = volumes
-        .iter()
-        .filter(|_| mode == Mode::ReadWrite)
-        .map(|volume| usable(node, volume))
-        .max()
-        .unwrap_or_default();
+    let open = volumes.iter().filter(|_| mode == Mode::ReadWrite);
+    let mut rooms: Vec<u64> = open.map(|volume| usable(node, volume)).collect();
+    rooms.sort_unstable();
+    let usable = rooms.pop().unwrap_or_default();
+    rooms.retain(|room| *room > 0);
     let tally = node.tally();
     wire::NodeStatus {
         node: node.id().to_string(),
         endpoint: String::new(),
         volumes: volumes.into_iter().map(volume_status).collect(),
         usable,
+        usable_elsewhere: rooms,
         seen: String::new(),
         alive: true,
         findings: tally.total(),

@@ -219,3 +219,24 @@ fn room_that_was_promised_is_not_promised_again() {
     world.beat("a", "h:1", 0);
     assert_eq!(room(&world), 100, "its own report counts again");
 }
+
+/// Fails if what was sent to one volume counts as taken from all volumes of its node.
+#[test]
+fn promise_takes_room_of_one_volume_only() {
+    let mut world = World::new();
+    let report = Report {
+        usable_elsewhere: vec![90, 20],
+        ..report("h:1", 100)
+    };
+    let now = Moment {
+        instant: world.start,
+        time: Timestamp::UNIX_EPOCH,
+    };
+    world.nodes.heartbeat(&id("a"), report, now);
+    let mut rooms = Vec::new();
+    for bytes in [60, 60, 10] {
+        world.nodes.promise(&id("a"), bytes);
+        rooms.push(world.nodes.candidates(world.start)[0].room);
+    }
+    assert_eq!(rooms, [90, 40, 30]);
+}

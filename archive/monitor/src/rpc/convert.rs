@@ -55,6 +55,7 @@ pub(super) fn report(status: wire::NodeStatus) -> Result<Report, InvalidMessage>
         endpoint: status.endpoint,
         volumes,
         usable: status.usable,
+        usable_elsewhere: status.usable_elsewhere,
         mode,
         findings: status.findings,
         findings_stamp: status.findings_stamp,
@@ -110,6 +111,7 @@ pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
         status.seen = seen.to_string();
         status.endpoint.clone_from(&report.endpoint);
         status.usable = report.usable;
+        status.usable_elsewhere.clone_from(&report.usable_elsewhere);
         status.mode = report.mode.to_string();
         status.findings = report.findings;
         status.findings_stamp = report.findings_stamp;

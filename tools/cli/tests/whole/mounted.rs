@@ -163,6 +163,23 @@ fn a_disk_that_turns_read_only_serves_what_it_has_and_takes_nothing_until_it_is_
     archive.stop();
 }
 
+/// Fails if what is sent to one disk counts as taken from all of them, or both go to the one with most room.
+#[test]
+fn two_stores_at_once_fill_two_disks() {
+    if !has_own_mounts("mounted::two_stores_at_once_fill_two_disks") {
+        return;
+    }
+    let archive = with_disks(&["left", "right"]);
+    let files = ["a.warc", "b.warc"].map(|name| archive.make(name, 20_000_000));
+    archive
+        .run(&["store", "-j", "2", text(&files[0]), text(&files[1])])
+        .expect(0);
+    for disk in ["left", "right"] {
+        assert_eq!(files_below(&behind(&archive, disk)).len(), 1, "{disk}");
+    }
+    archive.stop();
+}
+
 #[test]
 fn a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing() {
     if !has_own_mounts("mounted::a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing")
