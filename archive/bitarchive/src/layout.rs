@@ -51,6 +51,12 @@ impl Shelf {
         (Self::of(&name) == self).then_some(name)
     }
 
+    /// The file that is called so, where its place is another shelf than this one.
+    pub fn stray(self, called: &OsStr) -> Option<FileName> {
+        let name = FileName::new(called.to_str()?).ok()?;
+        (Self::of(&name) != self).then_some(name)
+    }
+
     fn name(self) -> String {
         format!("{:02x}", self.0)
     }

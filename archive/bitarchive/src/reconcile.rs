@@ -6,6 +6,7 @@
 
 mod incoming;
 mod sidecar;
+mod stray;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 pub(crate) use incoming::tidied;
 use incoming::tidy_incoming;
 pub(crate) use sidecar::{read_sidecar, sidecar_text};
+pub(crate) use stray::bring_one_home;
 
 use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::cores::on_all_cores;
@@ -69,7 +71,8 @@ pub(crate) fn volume(
     layout: &Layout,
     now: Timestamp,
 ) -> Result<Reconciled, NodeError> {
-    take_away_second_names(id, layout)?;
+    tidy_incoming(id, layout)?;
+    stray::bring_home(id, layout)?;
     let passes = on_all_cores(
         Shelf::all(),
         || Pass::new(catalog, trust, id, now),

@@ -1,0 +1,52 @@
+//! Files that lie in another directory of `files/` than their names belong in: whoever put them there did not know how
+//! files are spread.
+//!
+//! Each is moved to its place, if nothing is there, and is then a file like any: with its sidecar it is what that admits,
+//! without one it is *unexpected*, which a check names and `holdfast adopt` takes. Where something has its place, it
+//! stays and is said.
+
+use std::ffi::OsStr;
+
+use archive_durable::DiskError;
+use archive_durable::directory::{self, EntryKind};
+use archive_model::{FileName, VolumeId};
+
+use crate::layout::{Layout, Shelf};
+
+/// Moves every stray file of a volume to its place.
+pub(super) fn bring_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
+    for shelf in Shelf::all() {
+        for called in directory::names(&layout.files(shelf))? {
+            if let Some(name) = shelf.stray(&called) {
+                super::tidied(id, bring_one_home(id, layout, (shelf, &called), &name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Moves one stray file to its place, durably. `false`: it is no file, or its place is taken.
+pub(crate) fn bring_one_home(
+    id: &VolumeId,
+    layout: &Layout,
+    (shelf, called): (Shelf, &OsStr),
+    name: &FileName,
+) -> Result<bool, DiskError> {
+    let found = layout.files(shelf).join(called);
+    let home = layout.target(name).file;
+    match directory::kind(&found)? {
+        Some(EntryKind::File { .. }) => {}
+        Some(EntryKind::Directory | EntryKind::Other) | None => return Ok(false),
+    }
+    match directory::move_new(&found, &home) {
+        Err(error) if error.is_taken() => {
+            tracing::warn!(volume = %id, found = %found.display(), home = %home.display(), "a file lies in the wrong directory, and its place is taken; look at both, and take one away");
+            Ok(false)
+        }
+        Err(error) => Err(error),
+        Ok(()) => {
+            tracing::warn!(volume = %id, file = %name, found = %found.display(), home = %home.display(), "a file lay in the wrong directory; it was moved to its place");
+            Ok(true)
+        }
+    }
+}
