@@ -26,6 +26,7 @@ mod disks;
 mod leftovers;
 mod receive;
 mod upkeep;
+mod walk;
 
 pub(crate) use claims::{Claim, Claims};
 pub(crate) use disks::Second;

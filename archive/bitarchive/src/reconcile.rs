@@ -389,7 +389,8 @@ fn is_unexpected(row: &Row) -> bool {
     matches!(row.condition, Condition::Unexpected { .. })
 }
 
-fn fingerprint(name: &FileName) -> u64 {
+/// Eight bytes that stand for a name.
+pub(crate) fn fingerprint(name: &FileName) -> u64 {
     let hash = blake3::hash(name.as_str().as_bytes());
     hash.as_bytes()
         .first_chunk()

@@ -175,15 +175,10 @@ impl NodeService for Door {
         &self,
         request: Request<wire::FindRequest>,
     ) -> Result<Response<wire::FindResponse>, Status> {
-        let name = fields::file_name("name", &request.into_inner().name)?;
-        let node = Arc::clone(&self.node);
-        let found = tokio::task::spawn_blocking(move || convert::found(&node, &name));
-        let found = found
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        self.act(move |node, now| convert::found(node, &name, request.on_disk.then_some(now)))
             .await
-            .map_err(|error| Kind::Internal.status(error.to_string()))?;
-        found
-            .map(Response::new)
-            .map_err(|error| convert::status(&error))
     }
 
     async fn files(
@@ -192,8 +187,12 @@ impl NodeService for Door {
     ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
         let request = request.into_inner();
         let after = fields::after(&request.after)?;
+        let clock = self.clock.clone();
         Ok(self.answer("files", move |node, answers| {
             let failed = |error: NodeError| convert::status(&error);
+            if request.on_disk {
+                walk(node, &clock, answers)?;
+            }
             if request.only_findings {
                 let entries = node.list_findings(after.as_ref()).map_err(failed)?;
                 files(node, entries, answers)
@@ -343,6 +342,16 @@ impl NodeService for Door {
     ) -> Result<Response<AnswerStream<wire::BatchRunResponse>>, Status> {
         Ok(batch::run(&self.batch, self.idle, request.into_inner()))
     }
+}
+
+/// Has the names on the disks held against the catalog; the caller hears that it goes on.
+fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
+    let mut news = verify::News::new(clock);
+    let walked = node.walk(clock.now(), &mut |names| {
+        news.tell(names, |looked| send(answers, listing::looking(looked)))
+    });
+    news.end(walked.map_err(|error| convert::status(&error)))?;
+    Ok(())
 }
 
 fn files(

@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use archive_durable::{DiskError, UncachedFile, VolumeProblem, directory, exchange, volume};
+use archive_durable::{DiskError, UncachedFile, directory, exchange};
 use archive_model::{FileName, Groups, Root, VolumeId, groups};
 use archive_proof::{OutboardState, ReadAt, Walk, walk};
 use jiff::Timestamp;
@@ -138,15 +138,8 @@ impl Node {
     /// Whether the volume is online, and the disk that is there now is still that volume.
     pub(crate) fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
         self.layout(id)?;
-        let problem = match volume::identify(layout.root()) {
-            Ok(identity) if identity.volume == *id => return Ok(()),
-            Ok(identity) => VolumeProblem::Swapped {
-                found: identity.volume,
-                expected: id.clone(),
-            },
-            Err(problem) => problem,
-        };
-        Err(NodeError::Offline {
+        let found = self.volume_set().recognise(id, layout);
+        found.map_err(|problem| NodeError::Offline {
             volume: id.clone(),
             problem,
         })

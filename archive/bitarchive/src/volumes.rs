@@ -6,6 +6,7 @@
 
 mod generation;
 mod memory;
+mod unready;
 mod verbs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -220,17 +221,6 @@ impl Volumes {
                 volume.problem = None;
                 accepted.insert(id.clone());
             }
-        }
-    }
-
-    /// Says of a volume why it could not be held against the catalog. It waits on, and is tried again.
-    pub fn cannot_accept(&self, id: &VolumeId, error: &DiskError) {
-        let mut state = self.change_state();
-        let mut volumes = state.volumes.iter_mut();
-        if let Some(volume) = volumes.find(|volume| volume.id.as_ref() == Some(id))
-            && volume.is_waiting()
-        {
-            volume.problem = Some(VolumeProblem::Unready(error.to_string()));
         }
     }
 

@@ -119,9 +119,9 @@ impl Door {
         Ok(())
     }
 
-    async fn find(&self, name: &FileName) -> Found<wire::FileEntry> {
+    async fn find(&self, name: &FileName, on_disk: bool) -> Found<wire::FileEntry> {
         let survey = lock(&self.nodes).survey(self.clock.instant());
-        let ask = async |address: Address| self.client.find(&address, name).await;
+        let ask = async |address: Address| self.client.find(&address, name, on_disk).await;
         let found = locate(survey, self.settings.find.duration(), &self.clock, ask).await;
         if found.is_complete() {
             self.instruments.locates_complete.inc();
@@ -160,7 +160,7 @@ impl Replica for Door {
         let name = fields::file_name("name", &request.name)?;
         let upload = fields::upload_id(&request.upload)?;
         let mut avoid = convert::node_ids("avoid", &request.avoid)?;
-        let found = self.find(&name).await;
+        let found = self.find(&name, false).await;
         let mut homes = homes(&found.entries)?;
         for gap in found.gaps {
             match (gap.node, gap.volume) {
@@ -199,8 +199,9 @@ impl Replica for Door {
     }
 
     async fn locate(&self, request: Request<wire::FindRequest>) -> Answer<wire::FindResponse> {
-        let name = fields::file_name("name", &request.into_inner().name)?;
-        let found = self.find(&name).await;
+        let request = request.into_inner();
+        let name = fields::file_name("name", &request.name)?;
+        let found = self.find(&name, request.on_disk).await;
         let gaps = convert::gaps(&self.settings.replica, &found.gaps);
         Ok(Response::new(wire::FindResponse {
             entries: found.entries,
@@ -227,12 +228,8 @@ impl Replica for Door {
         let mut merge = Merge::new(nodes, after.clone(), survey.gaps);
         let mut sources = Vec::new();
         for (index, address) in survey.ask.into_iter().enumerate() {
-            let messages = self.client.files(
-                &address,
-                after.as_ref(),
-                request.only_findings,
-                self.settings.idle.duration(),
-            );
+            let idle = self.settings.idle.duration();
+            let messages = self.client.files(&address, request.clone(), idle);
             if let Err(error) = &messages {
                 merge.fail(index, error);
             }
@@ -241,10 +238,11 @@ impl Replica for Door {
         let listing = Listing {
             replica: self.settings.replica.clone(),
             merge,
-            sources,
             instruments: self.instruments.clone(),
             stop: self.stop.clone(),
             held_back: None,
+            looked: vec![0; sources.len()],
+            sources,
             _permit: permit,
         };
         let messages = stream::unfold(Some(listing), async |listing| Some(listing?.next().await));

@@ -128,7 +128,13 @@ pub async fn a_file_is_located_where_it_is(foreman: &Foreman<'_>) -> Result<()> 
 pub async fn an_unknown_file_is_nowhere(foreman: &Foreman<'_>) -> Result<()> {
     let name = "replica-never.warc".to_owned();
     let mut client = foreman.repository.clone();
-    let found = client.locate(FindRequest { name }).await?.into_inner();
+    let found = client
+        .locate(FindRequest {
+            name,
+            on_disk: false,
+        })
+        .await?
+        .into_inner();
     ensure!(
         found.entries.is_empty() && found.gaps.is_empty(),
         "{found:?}"
@@ -195,10 +201,19 @@ pub async fn a_field_that_cannot_be_is_named(foreman: &Foreman<'_>) -> Result<()
     };
     is_named("avoid", client.place(avoid).await)?;
     let name = bad.clone();
-    is_named("name", client.locate(FindRequest { name }).await)?;
+    is_named(
+        "name",
+        client
+            .locate(FindRequest {
+                name,
+                on_disk: false,
+            })
+            .await,
+    )?;
     let after = FilesRequest {
         after: bad,
         only_findings: false,
+        on_disk: false,
     };
     let listing = client.listing(after).await;
     let first = match listing {
@@ -264,7 +279,13 @@ impl Foreman<'_> {
     async fn only(&self, file: &Admission) -> Result<FileEntry> {
         let name = file.name.to_string();
         let mut client = self.repository.clone();
-        let mut found = client.locate(FindRequest { name }).await?.into_inner();
+        let mut found = client
+            .locate(FindRequest {
+                name,
+                on_disk: false,
+            })
+            .await?
+            .into_inner();
         ensure!(found.gaps.is_empty(), "{found:?}");
         let entry = found.entries.pop().context("it is nowhere")?;
         ensure!(found.entries.is_empty(), "it is also at {found:?}");
@@ -276,6 +297,7 @@ impl Foreman<'_> {
         let request = FilesRequest {
             after: after.to_owned(),
             only_findings,
+            on_disk: false,
         };
         let answer = self.repository.clone().listing(request).await?;
         let (mut messages, mut entries) = (answer.into_inner(), Vec::new());

@@ -26,6 +26,7 @@ mod shelves;
 mod strangers;
 mod verify;
 mod versions;
+mod walk;
 
 /// A node's machine: its disks and data directory survive the node.
 struct Machine {

@@ -3,6 +3,7 @@
 use archive_durable::{Space, VolumeProblem};
 use archive_model::{FileName, Groups, NodeId, ReplicaId, UploadId};
 use archive_rpc::Kind;
+use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -89,7 +90,12 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
 }
 
 /// Writes where a file is, and who could not be asked. While a file is being received, nobody can say that it is not here.
-pub(crate) fn found(node: &Node, name: &FileName) -> Result<wire::FindResponse, NodeError> {
+/// With `on_disk`, the time at which the disks are asked too.
+pub(crate) fn found(
+    node: &Node,
+    name: &FileName,
+    on_disk: Option<Timestamp>,
+) -> Result<wire::FindResponse, NodeError> {
     // First: what is received from now on is among the entries, or still being received when somebody asks again.
     let receiving = node.receiving(name);
     let mut gaps = gaps(node);
@@ -98,7 +104,11 @@ pub(crate) fn found(node: &Node, name: &FileName) -> Result<wire::FindResponse, 
         node.id(),
         receiving.as_ref(),
     ));
-    let entries = node.find(name)?.into_iter();
+    let entries = match on_disk {
+        Some(now) => node.find_on_disk(name, now)?,
+        None => node.find(name)?,
+    }
+    .into_iter();
     Ok(wire::FindResponse {
         entries: entries.map(|found| entry(node, found)).collect(),
         gaps,

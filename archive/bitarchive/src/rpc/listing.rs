@@ -58,7 +58,7 @@ pub(super) fn send_all(
     for entry in all {
         count += 1;
         if let Some(entries) = page.push(entry?) {
-            send(answers, wire::FilesResponse { entries, end: None })?;
+            send(answers, files(entries, None))?;
         }
     }
     let end = wire::files_response::End {
@@ -66,7 +66,26 @@ pub(super) fn send_all(
         gaps: gaps(),
     };
     let (entries, end) = (page.rest(), Some(end));
-    send(answers, wire::FilesResponse { entries, end })
+    send(answers, files(entries, end))
+}
+
+/// Says that nothing is listed yet, and how many names were looked at.
+pub(super) fn looking(looked: u64) -> wire::FilesResponse {
+    wire::FilesResponse {
+        looked: looked.max(1),
+        ..wire::FilesResponse::default()
+    }
+}
+
+const fn files(
+    entries: Vec<wire::FileEntry>,
+    end: Option<wire::files_response::End>,
+) -> wire::FilesResponse {
+    wire::FilesResponse {
+        entries,
+        end,
+        looked: 0,
+    }
 }
 
 /// Sends every admission, then the end.

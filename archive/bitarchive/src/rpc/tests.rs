@@ -162,6 +162,7 @@ impl World {
         let request = wire::FilesRequest {
             after: after.to_owned(),
             only_findings,
+            on_disk: false,
         };
         let answers = self
             .door

@@ -9,7 +9,7 @@
 
 use std::sync::PoisonError;
 
-use archive_durable::{Severity, volume};
+use archive_durable::{Expected, Severity, VolumeProblem, volume};
 use archive_model::VolumeId;
 
 use super::memory::write;
@@ -17,6 +17,21 @@ use super::{Volumes, VolumesError};
 use crate::layout::Layout;
 
 impl Volumes {
+    /// Whether the disk that is there now is this volume, and no older copy of it.
+    pub fn recognise(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
+        let generation = self
+            .change_state()
+            .remembered
+            .get(id)
+            .map(|one| one.generation);
+        let expected = Expected {
+            node: self.node.clone(),
+            replica: self.replica.clone(),
+            seen: Some((id.clone(), generation.unwrap_or_default())),
+        };
+        volume::recognise(layout.root(), &expected).map(drop)
+    }
+
     /// Notes that files came to a volume, or left it.
     pub fn note_change(&self, id: &VolumeId) {
         self.change_state().changed.insert(id.clone());
@@ -31,10 +46,10 @@ impl Volumes {
                 && let Err(error) = self.raise(&id, &layout)
             {
                 self.note_change(&id);
-                match error {
-                    VolumesError::Disk(error) => self.blame(&id, &error)?,
-                    other => return Err(other),
-                }
+                let VolumesError::Disk(error) = error else {
+                    return Err(error);
+                };
+                self.blame(&id, &error)?;
             }
         }
         Ok(())

@@ -27,6 +27,7 @@ async fn a_listing_is_sorted_paged_and_says_its_end() {
     let request = FilesRequest {
         after: String::new(),
         only_findings: true,
+        on_disk: false,
     };
     let mut findings = running
         .node
@@ -219,6 +220,7 @@ async fn a_row_goes_only_against_its_checksum_and_leaves_a_line() {
     world.store(&running, "a", &bytes).await.unwrap();
     let find = FindRequest {
         name: "a".to_owned(),
+        on_disk: false,
     };
     let found = node.find(find).await.unwrap().into_inner();
     assert_eq!(found.entries.len(), 1);

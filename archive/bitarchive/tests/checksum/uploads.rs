@@ -111,6 +111,7 @@ async fn a_stream_that_is_cut_leaves_nothing_and_gives_the_name_back() {
     assert_eq!(Kind::of(&busy), Kind::Busy, "{busy}");
     let find = FindRequest {
         name: "a".to_owned(),
+        on_disk: false,
     };
     let found = running.replica.clone().locate(find.clone()).await.unwrap();
     let found = found.into_inner();

@@ -278,6 +278,7 @@ impl Running {
         let request = FilesRequest {
             after: after.to_owned(),
             only_findings: false,
+            on_disk: false,
         };
         let mut replica = self.replica.clone();
         let mut stream = replica

@@ -38,6 +38,8 @@ pub(super) struct Listing {
     pub(super) instruments: Instruments,
     pub(super) stop: CancellationToken,
     pub(super) held_back: Option<wire::FileEntry>,
+    /// How many names the nodes have held against their disks, each as it said last.
+    pub(super) looked: Vec<u64>,
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
@@ -73,6 +75,14 @@ impl Listing {
                 return (Ok(message), None);
             }
             match self.wait(message.entries.is_empty()).await {
+                Event::Message(index, Some(Ok(said))) if is_looking(&said) => {
+                    // Whoever waits hears of it, or would take a long look for a stall.
+                    if let Some(looked) = self.looked.get_mut(index) {
+                        *looked = said.looked;
+                    }
+                    message.looked = self.looked.iter().sum();
+                    return (Ok(message), Some(self));
+                }
                 Event::Message(index, message) => self.take(index, message),
                 Event::NotYet => return (Ok(message), Some(self)),
                 Event::Stopped => {
@@ -116,7 +126,7 @@ impl Listing {
         };
         let node = &address.node;
         match message {
-            Some(Ok(wire::FilesResponse { entries, end })) => {
+            Some(Ok(wire::FilesResponse { entries, end, .. })) => {
                 if !entries.is_empty() || end.is_none() {
                     self.merge.feed(
                         index,
@@ -159,4 +169,9 @@ impl Listing {
             gaps: convert::gaps(&self.replica, gaps),
         }
     }
+}
+
+/// Whether a node says no more than that it still looks at its disks.
+const fn is_looking(said: &wire::FilesResponse) -> bool {
+    said.looked > 0 && said.entries.is_empty() && said.end.is_none()
 }

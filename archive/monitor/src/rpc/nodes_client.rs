@@ -111,11 +111,13 @@ impl Nodes {
         &self,
         at: &Address,
         name: &FileName,
+        on_disk: bool,
     ) -> Result<Found<wire::FileEntry>, AskError> {
         let mut client = NodeClient::new(self.shared_channel(at)?);
         let answer = client
             .find(wire::FindRequest {
                 name: name.to_string(),
+                on_disk,
             })
             .await?
             .into_inner();
@@ -147,15 +149,10 @@ impl Nodes {
     pub(super) fn files(
         &self,
         at: &Address,
-        after: Option<&FileName>,
-        only_findings: bool,
+        request: wire::FilesRequest,
         idle: Duration,
     ) -> Result<Messages, AskError> {
         let mut client = NodeClient::new(self.channel(at)?);
-        let request = wire::FilesRequest {
-            after: after.map(ToString::to_string).unwrap_or_default(),
-            only_findings,
-        };
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();
         Ok(Idle::new(Box::pin(messages), idle))

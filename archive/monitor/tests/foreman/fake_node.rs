@@ -176,7 +176,10 @@ pub(crate) fn entry(node: &str, name: &str) -> FileEntry {
 type Messages = Pin<Box<dyn Stream<Item = Result<FilesResponse, Status>> + Send>>;
 
 fn entries(entries: Vec<FileEntry>) -> Messages {
-    Box::pin(stream::iter([Ok(FilesResponse { entries, end: None })]))
+    Box::pin(stream::iter([Ok(FilesResponse {
+        entries,
+        ..FilesResponse::default()
+    })]))
 }
 
 fn perform(id: &str, step: Step) -> Messages {
@@ -186,15 +189,18 @@ fn perform(id: &str, step: Step) -> Messages {
             let messages: Vec<Vec<String>> = names.chunks(1000).map(<[String]>::to_vec).collect();
             Box::pin(stream::iter(messages).map(move |names| {
                 let entries = names.iter().map(|name| entry(&id, name)).collect();
-                Ok(FilesResponse { entries, end: None })
+                Ok(FilesResponse {
+                    entries,
+                    ..FilesResponse::default()
+                })
             }))
         }
         Step::Entries(list) => entries(list),
         Step::End(count, gaps) => {
             let end = Some(End { count, gaps });
             Box::pin(stream::iter([Ok(FilesResponse {
-                entries: vec![],
                 end,
+                ..FilesResponse::default()
             })]))
         }
         Step::Stall => Box::pin(stream::pending()),
@@ -204,7 +210,10 @@ fn perform(id: &str, step: Step) -> Messages {
                 let entries = (0..1000)
                     .map(|j| entry(&id, &format!("f-{:012}", i * 1000 + j)))
                     .collect();
-                Ok(FilesResponse { entries, end: None })
+                Ok(FilesResponse {
+                    entries,
+                    ..FilesResponse::default()
+                })
             }))
         }
         Step::EmptyForever => Box::pin(stream::repeat_with(|| Ok(FilesResponse::default()))),

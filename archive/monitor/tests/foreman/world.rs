@@ -201,6 +201,7 @@ impl Caller {
     pub(crate) async fn locate(&mut self, name: &str) -> Result<FindResponse, Status> {
         in_time(self.0.locate(FindRequest {
             name: name.to_owned(),
+            ..FindRequest::default()
         }))
         .await
         .map(tonic::Response::into_inner)
@@ -231,6 +232,7 @@ impl Caller {
         in_time(self.0.listing(FilesRequest {
             after: after.to_owned(),
             only_findings,
+            ..FilesRequest::default()
         }))
         .await
         .map(tonic::Response::into_inner)

@@ -49,7 +49,7 @@ impl Preserver {
     }
 
     async fn locate(&self, replica: &ReplicaId, name: &FileName) -> Located {
-        let locating = self.replicas.locate(replica, name);
+        let locating = self.replicas.locate_on_disk(replica, name);
         let located = self.clock.timeout(self.stall, locating).await;
         match located {
             Ok(Ok(located)) => located,

@@ -58,6 +58,7 @@ impl Replicas {
         let request = wire::FilesRequest {
             after,
             only_findings: false,
+            on_disk: false,
         };
         Ok(Admissions {
             replica: replica.clone(),

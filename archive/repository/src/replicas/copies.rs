@@ -98,14 +98,33 @@ pub(crate) enum Verified {
 }
 
 impl Replicas {
-    /// Where the replica has the file.
+    /// Where the replica has the file, as its nodes know it.
     pub(crate) async fn locate(
         &self,
         replica: &ReplicaId,
         name: &FileName,
     ) -> Result<Located, Status> {
+        self.find(replica, name, false).await
+    }
+
+    /// Where the replica has the file, as its disks bear it out: what is nowhere by this is missing.
+    pub(crate) async fn locate_on_disk(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<Located, Status> {
+        self.find(replica, name, true).await
+    }
+
+    async fn find(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        on_disk: bool,
+    ) -> Result<Located, Status> {
         let request = wire::FindRequest {
             name: name.to_string(),
+            on_disk,
         };
         let found = self.monitor(replica)?.locate(request).await?.into_inner();
         // What a volume holds that nobody can look at now is no copy, whatever its node remembers of it.

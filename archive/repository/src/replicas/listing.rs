@@ -81,18 +81,28 @@ impl Replicas {
         replica: &ReplicaId,
         after: &str,
     ) -> Result<Listing, Status> {
+        self.list(replica, after, false).await
+    }
+
+    async fn list(
+        &self,
+        replica: &ReplicaId,
+        after: &str,
+        on_disk: bool,
+    ) -> Result<Listing, Status> {
         let request = wire::FilesRequest {
             after: after.to_owned(),
             only_findings: false,
+            on_disk,
         };
         let mut monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
         let messages = monitor.listing(request).await?.into_inner();
         Ok(Listing::new(messages, self.standing.now()))
     }
 
-    /// Everything that the replica has, sorted by name.
+    /// Everything that the replica has, sorted by name, as its disks bear it out.
     pub(crate) async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, Status> {
-        self.listing(replica, "").await.map(ListedCopies)
+        self.list(replica, "", true).await.map(ListedCopies)
     }
 
     /// The copies of one node that are not as they should be.
@@ -103,8 +113,8 @@ impl Replicas {
     ) -> Result<ListedCopies, Status> {
         let mut client = self.node_client(replica, node).await?;
         let request = wire::FilesRequest {
-            after: String::new(),
             only_findings: true,
+            ..wire::FilesRequest::default()
         };
         let answer = client.files(request).await;
         answer

@@ -88,6 +88,7 @@ impl Replicas {
     ) -> Result<Vec<Found>, Status> {
         let request = wire::FindRequest {
             name: name.to_string(),
+            on_disk: true,
         };
         let answer = self.monitor(replica)?.locate(request).await?.into_inner();
         let now = self.standing.now();

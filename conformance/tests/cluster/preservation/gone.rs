@@ -87,3 +87,27 @@ fn a_damaged_copy_is_not_vouched_for_until_it_is_whole() {
         assert_eq!(root(&bytes), stored.admission.root);
     });
 }
+
+/// Fails if a check believes the catalog of a running node about what is on its disk.
+#[test]
+fn check_of_files_asks_the_disks() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        cluster.stop(REPOSITORY).await;
+        "[repair]\nautomatic = 'off'\n".clone_into(&mut cluster.repository_settings);
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        let bytes = noise(SIZE, 23);
+        for file in ["a", "b"] {
+            store(cluster, &name(file), &bytes).await.unwrap();
+        }
+        std::fs::remove_file(cluster.copy("two", &name("a"))).unwrap();
+        let home = cluster.copy("two", &name("stray"));
+        let elsewhere = cluster.copy("two", &name("b")).with_file_name("stray");
+        assert_ne!(home, elsewhere, "it has another place");
+        std::fs::copy(cluster.copy("one", &name("b")), &elsewhere).unwrap();
+        let found = check(cluster, of(Kind::Files)).await.unwrap();
+        let expected = ["two missing a", "two unexpected stray"];
+        assert_eq!(found.found(), expected, "{found:?}");
+        assert!(home.try_exists().unwrap());
+    });
+}

@@ -176,3 +176,25 @@ fn crash_between_label_and_memory_is_no_fault() {
         std::fs::write(&memory, &before).unwrap();
     }
 }
+
+/// Fails if an older copy that is mounted under a running node makes files of the newer one missing.
+#[test]
+fn older_copy_under_running_node_is_not_judged() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"before").unwrap();
+    node.volume_set().raise_changed().unwrap();
+    let old = machine.path("old");
+    copy(&machine.path("disk"), &old);
+    machine.store(&node, "b", b"after").unwrap();
+    node.volume_set().raise_changed().unwrap();
+    put_back(&machine, &old);
+    node.find_on_disk(&name("b"), now()).unwrap();
+    node.walk(now(), &mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap();
+    let mut entries = listing(&node);
+    entries.retain(|entry| entry.row.condition == Condition::Present);
+    assert_eq!(entries.len(), 2);
+    node.refresh(now()).unwrap();
+    assert!(is_older(disk(&node)), "{:?}", disk(&node));
+}

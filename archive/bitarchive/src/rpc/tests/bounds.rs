@@ -46,6 +46,7 @@ async fn damage_all_over_fits_into_every_answer() {
     }
     let request = wire::FindRequest {
         name: "f000".to_owned(),
+        on_disk: false,
     };
     let found = world.door.find(Request::new(request)).await.unwrap();
     let found = found.into_inner();
@@ -61,6 +62,7 @@ async fn damage_all_over_fits_into_every_answer() {
         let request = wire::FilesRequest {
             after: String::new(),
             only_findings,
+            on_disk: false,
         };
         let answers = world.door.files(Request::new(request.clone())).await;
         let answers = answers.unwrap().into_inner();

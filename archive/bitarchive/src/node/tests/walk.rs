@@ -1,0 +1,164 @@
+//! The names on the disks against the catalog, while the node runs.
+
+use std::ops::ControlFlow;
+
+use super::*;
+use crate::node::verb;
+
+fn walk(node: &Node) {
+    let walked = node.walk(now(), &mut |_| ControlFlow::Continue(()));
+    assert_eq!(walked.unwrap(), Some(()));
+}
+
+/// What the catalog says of each file, in a word.
+fn conditions(node: &Node) -> Vec<(String, &'static str)> {
+    let word = |entry: Entry| {
+        let word = match entry.row.condition {
+            Condition::Present => "present",
+            Condition::Missing { .. } => "missing",
+            Condition::Damaged { .. } => "damaged",
+            Condition::Unexpected { .. } => "unexpected",
+        };
+        (entry.name.to_string(), word)
+    };
+    listing(node).into_iter().map(word).collect()
+}
+
+fn said(words: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
+    let owned = words.iter().map(|(name, word)| ((*name).to_owned(), *word));
+    owned.collect()
+}
+
+fn with_files(files: &[&str]) -> (Machine, Node) {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    for file in files {
+        machine.store(&node, file, &bytes(20_000)).unwrap();
+    }
+    (machine, node)
+}
+
+/// Fails if a running node goes on believing its catalog about what is on its disk.
+#[test]
+fn file_deleted_behind_the_node_is_missing() {
+    let (machine, node) = with_files(&["a", "b", "c"]);
+    walk(&node);
+    let all = [("a", "present"), ("b", "present"), ("c", "present")];
+    assert_eq!(conditions(&node), said(&all));
+    let (file, kept) = (machine.target("b").file, machine.path("kept"));
+    std::fs::rename(&file, &kept).unwrap();
+    walk(&node);
+    let gone = [("a", "present"), ("b", "missing"), ("c", "present")];
+    assert_eq!(conditions(&node), said(&gone));
+    std::fs::rename(&kept, &file).unwrap();
+    walk(&node);
+    assert_eq!(conditions(&node), said(&all), "and back");
+}
+
+/// Fails if only what the catalog knows is looked for.
+#[test]
+fn file_put_behind_the_node_is_unexpected() {
+    let (machine, node) = with_files(&["a"]);
+    std::fs::write(machine.target("b").file, "nobody admitted it").unwrap();
+    std::fs::create_dir(machine.target("c").file).unwrap();
+    walk(&node);
+    let found = [("a", "present"), ("b", "unexpected")];
+    assert_eq!(conditions(&node), said(&found));
+}
+
+/// Fails if a file that nobody admitted is only known where its name happens to belong.
+#[test]
+fn stray_file_is_unexpected_in_its_place() {
+    let (machine, node) = with_files(&["a"]);
+    let home = machine.target("b").file;
+    let shelf = |byte: u8| machine.path(&format!("disk/files/{byte:02x}"));
+    let stray = (0..=u8::MAX)
+        .map(shelf)
+        .find(|path| !home.starts_with(path));
+    let stray = stray.unwrap().join("b");
+    std::fs::write(&stray, "nobody admitted it").unwrap();
+    walk(&node);
+    let found = [("a", "present"), ("b", "unexpected")];
+    assert_eq!(conditions(&node), said(&found));
+    assert!(!stray.try_exists().unwrap());
+    assert_eq!(std::fs::read(&home).unwrap(), b"nobody admitted it");
+    // At a start too; and what has the place already stays.
+    drop(node);
+    std::fs::rename(&home, &stray).unwrap();
+    let (node, _) = machine.start();
+    assert_eq!(conditions(&node), said(&found));
+    std::fs::write(&stray, "another one").unwrap();
+    walk(&node);
+    drop(node);
+    let (node, found) = machine.start();
+    assert_eq!((found.foreign, found.unexpected), (1, 0), "{found:?}");
+    assert_eq!(std::fs::read(&home).unwrap(), b"nobody admitted it");
+    assert_eq!(std::fs::read(&stray).unwrap(), b"another one");
+    assert_eq!(listing(&node).len(), 2);
+}
+
+/// Fails if what is stored, moved or removed just now is judged.
+#[test]
+fn file_at_work_is_not_judged() {
+    let (machine, node) = with_files(&["a"]);
+    let claim = node.claim(&name("a"), &verb("test", &name("a")).unwrap());
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    walk(&node);
+    assert_eq!(conditions(&node), said(&[("a", "present")]));
+    drop(claim.unwrap());
+    walk(&node);
+    assert_eq!(conditions(&node), said(&[("a", "missing")]));
+}
+
+/// Fails if a disk that went away looks like lost files.
+#[test]
+fn absent_disk_has_lost_nothing() {
+    let (machine, node) = with_files(&["a", "b"]);
+    std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
+    for is_mount_point in [false, true] {
+        if is_mount_point {
+            std::fs::create_dir(machine.path("disk")).unwrap();
+        }
+        walk(&node);
+        node.find_on_disk(&name("a"), now()).unwrap();
+        let known = [("a", "present"), ("b", "present")];
+        assert_eq!(conditions(&node), said(&known));
+        assert!(node.volumes()[0].problem.is_some(), "it is offline");
+    }
+    std::fs::remove_dir(machine.path("disk")).unwrap();
+    std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
+    node.refresh(now()).unwrap();
+    assert_eq!(node.volumes()[0].problem, None, "nobody poisoned it");
+}
+
+/// Fails if a row that is wrong proves that a file is not there, or that it is.
+#[test]
+fn wrong_row_proves_nothing_about_one_name() {
+    let (machine, node) = with_files(&["a", "b"]);
+    let find = |file: &str| {
+        let found = node.find_on_disk(&name(file), now()).unwrap();
+        let conditions = found.into_iter().map(|entry| entry.row.condition);
+        conditions.collect::<Vec<_>>()
+    };
+    let mut wrong = node.find(&name("a")).unwrap();
+    wrong[0].row.condition = Condition::Missing { since: now() };
+    node.catalog().put(&wrong).unwrap();
+    assert_eq!(find("a"), [Condition::Present]);
+    node.catalog().remove(&name("a"), &wrong[0].volume).unwrap();
+    assert_eq!(find("a"), [Condition::Present]);
+    std::fs::remove_file(machine.target("b").file).unwrap();
+    assert_eq!(find("b"), [Condition::Missing { since: now() }]);
+    assert_eq!(find("c"), []);
+}
+
+/// Fails if a caller that is gone is looked for to the end.
+#[test]
+fn walk_ends_when_told_to() {
+    let (_machine, node) = with_files(&["a"]);
+    let mut told = 0;
+    let walked = node.walk(now(), &mut |_| {
+        told += 1;
+        ControlFlow::Break(())
+    });
+    assert_eq!((walked.unwrap(), told), (None, 1));
+}

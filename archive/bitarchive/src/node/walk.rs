@@ -1,0 +1,207 @@
+//! The names on the disks against the catalog, while the node runs: what was deleted from a disk, or put onto it, behind
+//! the node's back.
+//!
+//! Names only: directories are read, and nothing of what the names bear. Only where the disk and the catalog differ is a
+//! file looked at, alone and under its claim, so that what is stored, moved or removed meanwhile is not judged. What
+//! cannot be looked at stays as it is known.
+
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+
+use archive_durable::directory::{self, EntryKind};
+use archive_model::{FileName, VolumeId};
+use jiff::Timestamp;
+
+use super::{Node, verb};
+use crate::catalog::{Condition, Entry};
+use crate::error::NodeError;
+use crate::layout::{Layout, Shelf};
+use crate::reconcile::{self, fingerprint};
+
+/// How many rows are compared before the caller hears of it.
+const ROWS: usize = 10_000;
+
+/// Told how many names and rows were just looked at; it may stop the work.
+pub(crate) type WalkProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+impl Node {
+    /// Holds the names on every volume that is online against the catalog; `None`: `told` stopped it. A volume whose
+    /// directories cannot be read is offline from then on.
+    pub(crate) fn walk(
+        &self,
+        now: Timestamp,
+        told: WalkProgress<'_>,
+    ) -> Result<Option<()>, NodeError> {
+        for (id, layout) in self.volume_set().online() {
+            match self.walk_volume(&id, &layout, now, told) {
+                Ok(Some(())) => {}
+                Ok(None) => return Ok(None),
+                Err(NodeError::Disk(error)) if !error.is_exhausted() => {
+                    // A disk that went away is no disk that fails: the label tells.
+                    if self.still_there(&id, &layout).is_ok() {
+                        tracing::warn!(volume = %id, %error, "its directories cannot be read");
+                        self.volume_set().cannot_look(&id, &error);
+                        drop(self.blame(&id, error));
+                    }
+                    self.refresh(now)?;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(Some(()))
+    }
+
+    fn walk_volume(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        now: Timestamp,
+        told: WalkProgress<'_>,
+    ) -> Result<Option<()>, NodeError> {
+        // Eight bytes for each name, where the names would not fit.
+        let mut on_disk = Vec::new();
+        for shelf in Shelf::all() {
+            let before = on_disk.len();
+            for called in directory::names(&layout.files(shelf))? {
+                if let Some(name) = shelf.file(&called) {
+                    on_disk.push(fingerprint(&name));
+                } else if let Some(name) = shelf.stray(&called)
+                    && self.bring_home(id, layout, (shelf, &called), &name)?
+                {
+                    on_disk.push(fingerprint(&name));
+                }
+            }
+            if told((on_disk.len() - before) as u64).is_break() {
+                return Ok(None);
+            }
+        }
+        on_disk.sort_unstable();
+        let is_on_disk = |name: &FileName| on_disk.binary_search(&fingerprint(name)).is_ok();
+        let mut known = Vec::with_capacity(on_disk.len());
+        let mut doubtful = Vec::new();
+        for (count, entry) in self.catalog().list(None)?.enumerate() {
+            if count % ROWS == ROWS - 1 && told(ROWS as u64).is_break() {
+                return Ok(None);
+            }
+            let entry = entry?;
+            if entry.volume != *id || super::answered::is_missing(&entry) {
+                continue;
+            }
+            known.push(fingerprint(&entry.name));
+            if !is_on_disk(&entry.name) {
+                doubtful.push(entry.name);
+            }
+        }
+        known.sort_unstable();
+        if on_disk
+            .iter()
+            .any(|name| known.binary_search(name).is_err())
+        {
+            for shelf in Shelf::all() {
+                let mut names = names(layout, shelf)?;
+                names.retain(|name| known.binary_search(&fingerprint(name)).is_err());
+                doubtful.append(&mut names);
+            }
+        }
+        for name in doubtful {
+            self.look_up_on(id, layout, &name, now)?;
+            if told(1).is_break() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    }
+
+    /// Moves a file that lies on the wrong shelf to its place, unless somebody works on the file of that name.
+    fn bring_home(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        place: (Shelf, &OsStr),
+        name: &FileName,
+    ) -> Result<bool, NodeError> {
+        let Ok(_claim) = self.claim(name, &verb("look", name)?) else {
+            return Ok(false);
+        };
+        self.still_there(id, layout)?;
+        match reconcile::bring_one_home(id, layout, place, name) {
+            Ok(is_home) => Ok(is_home),
+            Err(error) => {
+                let error = self.blame(id, error);
+                tracing::warn!(volume = %id, file = %name, %error, "it lies in the wrong directory, and cannot be moved");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Where a file is on this node, as its disks bear it out.
+    pub(crate) fn find_on_disk(
+        &self,
+        name: &FileName,
+        now: Timestamp,
+    ) -> Result<Vec<Entry>, NodeError> {
+        for (id, layout) in self.volume_set().online() {
+            self.look_up_on(&id, &layout, name, now)?;
+        }
+        self.find(name)
+    }
+
+    /// Makes the row of one file on one volume say whether it is there, where it says otherwise.
+    fn look_up_on(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+        now: Timestamp,
+    ) -> Result<(), NodeError> {
+        if self.bears_out(id, layout, name)? {
+            return Ok(());
+        }
+        // The upload, move or mend that has the file updates its row.
+        let Ok(_claim) = self.claim(name, &verb("look", name)?) else {
+            return Ok(());
+        };
+        if self.bears_out(id, layout, name)? || self.still_there(id, layout).is_err() {
+            return Ok(());
+        }
+        let known = self.catalog().row(name, id)?;
+        if let Some(row) = known.filter(|row| !matches!(row.condition, Condition::Missing { .. })) {
+            tracing::warn!(file = %name, volume = %id, "it is no longer on the disk");
+            let mut missing = Entry {
+                name: name.clone(),
+                volume: id.clone(),
+                row,
+            };
+            missing.row.condition = Condition::Missing { since: now };
+            self.catalog().put(&[missing])?;
+        } else {
+            self.look_at(id, layout, name, now)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the disk bears out what the catalog says; what cannot be looked at is taken to.
+    fn bears_out(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+    ) -> Result<bool, NodeError> {
+        let is_there = match directory::kind(&layout.target(name).file) {
+            Ok(found) => matches!(found, Some(EntryKind::File { .. })),
+            Err(error) => {
+                tracing::warn!(file = %name, volume = %id, %error, "cannot be looked at");
+                return Ok(true);
+            }
+        };
+        let row = self.catalog().row(name, id)?;
+        let is_known = row.is_some_and(|row| !matches!(row.condition, Condition::Missing { .. }));
+        Ok(is_there == is_known)
+    }
+}
+
+/// The names of archive files on one shelf.
+fn names(layout: &Layout, shelf: Shelf) -> Result<Vec<FileName>, NodeError> {
+    let names = directory::names(&layout.files(shelf))?;
+    Ok(names.iter().filter_map(|name| shelf.file(name)).collect())
+}
