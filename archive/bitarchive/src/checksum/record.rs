@@ -5,6 +5,7 @@
 //!
 //! The admissions lie in a table of their own, so that a listing does not read them.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -163,6 +164,21 @@ impl Record {
         };
         let rows = self.done(rows)?;
         Ok(rows.map(|row| self.done(row.map(|(Text(name), recorded)| (name, recorded)))))
+    }
+
+    /// Reads every admission to the end of the table, with every checksum: what [`Record::files`] does not read. `told`
+    /// hears of each, and may stop it. Damage is an error.
+    pub(crate) fn verify_admissions(
+        &self,
+        told: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<(), RecordError> {
+        for row in self.done(self.admissions.scan())? {
+            self.done(row)?;
+            if told(1).is_break() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Adds a file, synced. Whoever calls it holds the name. A row that is there stays: what is kept is returned.

@@ -119,6 +119,51 @@ fn a_table_of_a_later_release_is_refused_and_left_alone() {
     assert_eq!(admissions.get(&Text(name)).unwrap(), Some("one".to_owned()));
 }
 
+/// Fails if only the rows that a listing shows are read with their checksums.
+#[test]
+fn damage_in_table_of_admissions_is_found() {
+    let directory = crate::testing::directory();
+    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let open = || Record::open(directory.path(), &node, &replica).unwrap();
+    let first = record(directory.path());
+    for number in 0..500_u32 {
+        let name = FileName::new(&format!("f{number:04}")).unwrap();
+        let noise = blake3::hash(&number.to_le_bytes()).to_hex();
+        first.add(&name, recorded(1), &noise.repeat(8)).unwrap();
+    }
+    drop(first);
+    let mut rows = 0;
+    let mut count = |more| {
+        rows += more;
+        std::ops::ControlFlow::Continue(())
+    };
+    open().verify_admissions(&mut count).unwrap();
+    assert_eq!(rows, 500);
+
+    let tables = std::fs::read_dir(directory.path().join("table")).unwrap();
+    let tables = tables.map(|entry| entry.unwrap().path());
+    let tables = tables.filter(|path| path.extension().is_some_and(|kind| kind == "sst"));
+    let largest = tables.max_by_key(|path| path.metadata().unwrap().len());
+    let largest = largest.unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    for byte in &mut bytes[middle..middle + 14] {
+        *byte ^= 0x55;
+    }
+    std::fs::write(&largest, bytes).unwrap();
+    let record = open();
+    assert_eq!(
+        record.files(None).unwrap().count(),
+        500,
+        "a listing is whole"
+    );
+    let error = record.verify_admissions(&mut |_| std::ops::ControlFlow::Continue(()));
+    assert!(
+        matches!(error, Err(RecordError::Damaged { .. })),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();

@@ -20,7 +20,8 @@ use tonic::service::Routes;
 use tonic::{Response, Status};
 
 use super::upload::{Incoming, Intake};
-use super::{AnswerStream, Answers, convert, listing};
+use super::verify::News;
+use super::{AnswerStream, Answers, convert, listing, send};
 use crate::catalog::Entry;
 use crate::checksum::{ChecksumReplica, PutAsideError, Receiving, RecordError, VOLUME};
 use crate::error::NodeError;
@@ -94,7 +95,16 @@ impl Door {
         let after = proto_archive::convert::after(&request.after)?;
         // A row is right, or it is not there: a checksum replica has no findings.
         let is_wanted = !request.only_findings;
+        let (on_disk, clock) = (request.on_disk, self.clock.clone());
         Ok(self.answer("files", move |replica, answers| {
+            if on_disk {
+                // The listing reads the rest of the table.
+                let mut news = News::new(&clock);
+                let verified = replica.record().verify_admissions(&mut |rows| {
+                    news.tell(rows, |looked| send(answers, listing::looking(looked)))
+                });
+                news.end(verified.map_err(|error| failed(&error)))?;
+            }
             let rows = replica
                 .list(after.as_ref())
                 .map_err(|error| failed(&error))?;
