@@ -104,6 +104,7 @@ pub(crate) fn file(
     };
     let mut pass = Pass::new(catalog, trust, id, now);
     let row = pass.file(layout, name, size)?;
+    pass.sync_names(layout, Shelf::of(name))?;
     pass.flush()?;
     Ok(row.root)
 }
@@ -117,6 +118,8 @@ struct Pass<'a> {
     batch: Vec<Entry>,
     /// A fingerprint of every name on disk: 8 bytes a file, where the names would not fit.
     seen: Vec<u64>,
+    /// Files were taken over whose names nobody has made durable, as far as is known.
+    has_taken_over: bool,
 }
 
 impl<'a> Pass<'a> {
@@ -129,6 +132,7 @@ impl<'a> Pass<'a> {
             found: Reconciled::default(),
             batch: Vec::new(),
             seen: Vec::new(),
+            has_taken_over: false,
         }
     }
 
@@ -162,6 +166,7 @@ impl<'a> Pass<'a> {
                 listed.insert(name, root);
             }
         }
+        self.sync_names(layout, on)?;
         self.leftover_sidecars(layout, on)?;
         let listed = listed.iter().map(|(name, root)| (name, *root));
         // A list is derived, and nothing waits for it.
@@ -232,8 +237,19 @@ impl<'a> Pass<'a> {
                 }
             }
         };
+        self.has_taken_over = true;
         self.put(name, row.clone())?;
         Ok(row)
+    }
+
+    /// Makes durable the names of files that were taken over: a crash may have come between the name and its sync, and
+    /// from now on the file counts as stored.
+    fn sync_names(&mut self, layout: &Layout, on: Shelf) -> Result<(), DiskError> {
+        if std::mem::take(&mut self.has_taken_over) {
+            directory::sync(&layout.meta(on))?;
+            directory::sync(&layout.files(on))?;
+        }
+        Ok(())
     }
 
     /// A file whose inode cannot be read: none of it can, until the disk or its file system is mended.

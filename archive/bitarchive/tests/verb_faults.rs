@@ -107,6 +107,10 @@ impl Machine {
     }
 
     fn start(&self) -> Node {
+        self.open().expect("a node")
+    }
+
+    fn open(&self) -> Result<Node, NodeError> {
         let trusted = TrustedKey {
             archive: "test".into(),
             public_key: key().public_key(),
@@ -126,7 +130,7 @@ impl Machine {
                 ..AtticSettings::default()
             },
         };
-        Node::open(options, now()).expect("a node").0
+        Node::open(options, now()).map(|(node, _)| node)
     }
 
     /// Starts again, and people clear what was poisoned.
@@ -389,4 +393,37 @@ fn a_file_that_flipped_in_memory_is_refused_and_can_be_stored_again() {
     receiving.write_all(&bytes()).expect("written");
     receiving.commit(&admission(), now()).expect("stored");
     assert!(is_under_its_name(&machine, &node, "again"));
+}
+
+/// Fails if a file is taken over at a start whose name nobody has made durable: a crash may have come just before that.
+#[test]
+fn unsynced_name_keeps_volume_offline() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    machine.store();
+    let mut is_synced = false;
+    for at in 0.. {
+        std::fs::remove_dir_all(machine.path("data/catalog")).expect("no catalog");
+        fault::arm(Some(Plan {
+            at,
+            operation: Some("fsync directory"),
+            fault: Fault::Fail(Errno::IO),
+        }));
+        let opened = machine.open();
+        let is_reached = fault::seen() > at;
+        fault::arm(None);
+        let file = machine.target().file;
+        let directory = file.parent().expect("a directory").display().to_string();
+        for known in opened.iter().flat_map(Node::volumes) {
+            if let Some(VolumeProblem::Poisoned(why)) = known.problem {
+                is_synced |= why.contains(&format!("{directory}:"));
+            }
+        }
+        drop(opened);
+        drop(machine.start_again());
+        if !is_reached {
+            break;
+        }
+    }
+    assert!(is_synced, "nobody has synced the directory of the file");
 }
