@@ -130,6 +130,10 @@ impl Node {
         let mut is_any_new = false;
         for (id, layout) in self.volumes.refresh()? {
             if let Some(one) = self.reconcile(&id, &layout, now)? {
+                self.volumes.note_foreign(&id, one.foreign);
+                for warning in self.volumes.warnings(&id) {
+                    tracing::warn!(volume = %id, warning);
+                }
                 found.add(one);
                 self.volumes.accept(&id);
                 self.note_looked();

@@ -142,7 +142,9 @@ pub struct NodeSettings {
     pub replica: ReplicaId,
     /// Where its catalog and its memory of volumes lie: a directory that is not on a volume.
     pub data: PathBuf,
-    /// Where its volumes are mounted.
+    /// Where volumes of this node may be found that it has not seen yet; a volume that it has seen, or that was labelled by
+    /// `holdfast volume init`, is used at its path from then on, also where this does not name it. So to take a disk out
+    /// of use, `holdfast volume drain` and `retire` it.
     pub volumes: Vec<PathBuf>,
     /// What stays free on each volume.
     #[serde(default = "reserve")]

@@ -8,6 +8,7 @@ mod generation;
 mod memory;
 mod unready;
 mod verbs;
+mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use archive_durable::{
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use self::memory::{Memory, Remembered, remember, write};
+pub use self::memory::unlisted;
+use self::memory::{MEMORY_NAME, Memory, Remembered, remember, write};
 pub use self::verbs::VolumesError;
 use crate::layout::Layout;
 
@@ -115,6 +117,10 @@ struct State {
     volumes: Vec<Volume>,
     /// Online, and held against the catalog since they came.
     accepted: BTreeSet<VolumeId>,
+    /// Changed since their generation was raised.
+    changed: BTreeSet<VolumeId>,
+    /// How many things lay where files belong and are none, when the volume was held against the catalog.
+    foreign: BTreeMap<VolumeId, u64>,
 }
 
 impl Volumes {
@@ -127,7 +133,7 @@ impl Volumes {
         reserve: u64,
     ) -> Result<Self, VolumesError> {
         directory::make(data)?;
-        let memory_path = data.join("volumes.json");
+        let memory_path = data.join(MEMORY_NAME);
         let Remembered { mode, volumes } = remember(&memory_path)?;
         let volumes = Self {
             node: node.clone(),
@@ -140,6 +146,8 @@ impl Volumes {
                 remembered: volumes,
                 volumes: Vec::new(),
                 accepted: BTreeSet::new(),
+                changed: BTreeSet::new(),
+                foreign: BTreeMap::new(),
             }),
             looking: Mutex::default(),
             labelling: Mutex::default(),
@@ -158,6 +166,9 @@ impl Volumes {
         };
         let mut seen = before.clone();
         let strays = self.take_in_unclaimed(&mut seen);
+        for memory in seen.values_mut() {
+            memory.listed |= self.paths.contains(&memory.path);
+        }
         let looked: Vec<(VolumeId, Volume)> = seen
             .iter_mut()
             .map(|(id, memory)| {

@@ -98,6 +98,9 @@ pub struct VolumeStatus {
     pub free: u64,
     /// Whether it is out of service for good.
     pub retired: bool,
+    /// What people should know of it that keeps it from nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What an answer lacks.
@@ -195,6 +198,7 @@ impl TryFrom<wire::VolumeStatus> for VolumeStatus {
             total: message.total,
             free: message.free,
             retired: message.retired,
+            warnings: message.warnings.iter().map(|text| plain(text)).collect(),
         })
     }
 }

@@ -45,6 +45,8 @@ pub struct Volume {
     pub free: u64,
     /// Whether it is out of service for good.
     pub retired: bool,
+    /// What people should know of it.
+    pub warnings: Vec<String>,
 }
 
 /// Whether a volume takes new files.
@@ -105,6 +107,7 @@ pub(crate) mod tests {
             total: 100,
             free: 50,
             retired: false,
+            warnings: Vec::new(),
         }
     }
 

@@ -161,7 +161,10 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
     wire::NodeStatus {
         node: node.id().to_string(),
         endpoint: String::new(),
-        volumes: volumes.into_iter().map(volume_status).collect(),
+        volumes: volumes
+            .into_iter()
+            .map(|volume| volume_status(node, volume))
+            .collect(),
         usable,
         usable_elsewhere: rooms,
         seen: String::new(),
@@ -187,7 +190,8 @@ fn usable(node: &Node, volume: &Volume) -> u64 {
     }
 }
 
-fn volume_status(volume: Volume) -> wire::VolumeStatus {
+fn volume_status(node: &Node, volume: Volume) -> wire::VolumeStatus {
+    let warnings = volume.id.as_ref().map(|id| node.volume_set().warnings(id));
     let space = match volume.problem {
         None => Space::of(&volume.path),
         Some(_) => Ok(Space { total: 0, free: 0 }),
@@ -208,6 +212,7 @@ fn volume_status(volume: Volume) -> wire::VolumeStatus {
         mode: volume.mode.to_string(),
         total: space.total,
         free: space.free,
+        warnings: warnings.unwrap_or_default(),
     }
 }
 

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Mode, VolumesError};
 
+/// The file, in the data directory of the node.
+pub(super) const MEMORY_NAME: &str = "volumes.json";
+
 const FORMAT: &str = "holdfast-volumes/1";
 
 /// What is remembered of one volume.
@@ -22,6 +25,9 @@ pub(super) struct Memory {
     pub(super) poisoned: Option<String>,
     #[serde(default)]
     pub(super) retired: bool,
+    /// Whether `bitarchive.volumes` has named its path since it was there last.
+    #[serde(default)]
+    pub(super) listed: bool,
 }
 
 /// All that is remembered.
@@ -53,8 +59,24 @@ impl Memory {
             mode: Mode::default(),
             poisoned: None,
             retired: false,
+            listed: false,
         }
     }
+}
+
+impl Memory {
+    /// Whether it takes new files, and was taken out of the list of volumes.
+    pub(super) fn is_unlisted(&self, paths: &[PathBuf]) -> bool {
+        let takes_files = !self.retired && self.mode == Mode::ReadWrite;
+        takes_files && self.listed && !paths.contains(&self.path)
+    }
+}
+
+/// The volumes that the node of this data directory goes on filling, though `bitarchive.volumes` no longer names them.
+pub fn unlisted(data: &Path, paths: &[PathBuf]) -> Result<Vec<(VolumeId, PathBuf)>, VolumesError> {
+    let remembered = remember(&data.join(MEMORY_NAME))?.volumes.into_iter();
+    let unlisted = remembered.filter(|(_, memory)| memory.is_unlisted(paths));
+    Ok(unlisted.map(|(id, memory)| (id, memory.path)).collect())
 }
 
 pub(super) fn remember(path: &Path) -> Result<Remembered, VolumesError> {

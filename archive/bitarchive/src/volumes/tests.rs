@@ -252,3 +252,29 @@ fn what_people_did_while_the_disks_were_looked_at_is_not_undone() {
     look_again(&volumes);
     assert_eq!(volumes.online().len(), 2);
 }
+
+/// Fails if a volume that was taken out of the settings goes on taking files without a word, or one that was never in
+/// them is complained of.
+#[test]
+fn unlisted_volume_is_said_while_it_takes_files() {
+    let machine = Machine::with_two_volumes();
+    drop(machine.start());
+    let (node, replica) = (NodeId::new("n1").unwrap(), ReplicaId::new("one").unwrap());
+    let (data, paths) = (machine.path("data"), [machine.path("b")]);
+    let volumes = Volumes::open(&node, &replica, &data, &paths, 0).unwrap();
+    look_again(&volumes);
+    std::fs::create_dir(machine.path("c")).unwrap();
+    volumes.init(&machine.path("c"), &id("vc")).unwrap();
+    let warned = |volume: &str| volumes.warnings(&id(volume)).join("; ");
+    assert!(warned("va").contains("`bitarchive.volumes` no longer names it"));
+    assert_eq!((warned("vb"), warned("vc")), (String::new(), String::new()));
+    assert_eq!(
+        unlisted(&data, &paths).unwrap(),
+        [(id("va"), machine.path("a"))]
+    );
+    volumes.set_mode(&id("va"), Mode::Draining).unwrap();
+    assert_eq!(warned("va"), "");
+    assert_eq!(unlisted(&data, &paths).unwrap(), []);
+    volumes.note_foreign(&id("vb"), 2);
+    assert!(warned("vb").contains("2 things"), "{}", warned("vb"));
+}

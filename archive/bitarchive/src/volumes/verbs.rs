@@ -309,7 +309,10 @@ impl Volumes {
             let memory = remembered
                 .entry(id.clone())
                 .or_insert_with(|| Memory::new(path, generation));
-            path.clone_into(&mut memory.path);
+            if memory.path != path {
+                path.clone_into(&mut memory.path);
+                memory.listed = false;
+            }
             memory.generation = generation;
             write(&self.memory_path, state.mode, &remembered)?;
             state.remembered = remembered;

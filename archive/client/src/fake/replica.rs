@@ -87,6 +87,7 @@ impl Replica {
             total: TOTAL,
             free,
             retired: false,
+            warnings: Vec::new(),
         };
         let node = NodeStatus {
             node: self.node.clone(),

@@ -90,6 +90,7 @@ fn volume(status: wire::VolumeStatus) -> Result<Volume, InvalidMessage> {
         total,
         free,
         retired: status.retired,
+        warnings: status.warnings,
     })
 }
 
@@ -141,6 +142,7 @@ fn volume_status(volume: &Volume) -> wire::VolumeStatus {
         total: volume.total,
         free: volume.free,
         retired: volume.retired,
+        warnings: volume.warnings.clone(),
     }
 }
 

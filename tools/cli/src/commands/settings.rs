@@ -126,7 +126,7 @@ impl Kind {
                 let checked = settings.monitor.check();
                 checked.err().map(|error| error.to_string())
             }),
-            Self::Bitarchive => looked_through(sources, |_: &archive_bitarchive::Settings| None),
+            Self::Bitarchive => looked_through(sources, unlisted_volumes),
             Self::ChecksumReplica => {
                 looked_through(sources, |_: &archive_bitarchive::checksum::Settings| None)
             }
@@ -160,6 +160,25 @@ fn looked_through<T: DeserializeOwned>(
         .map(|error| format!("{shown}: {error}"))
         .into_iter()
         .collect())
+}
+
+/// The volumes that a node goes on filling though its settings no longer name them, as far as its data are here.
+fn unlisted_volumes(settings: &archive_bitarchive::Settings) -> Option<String> {
+    let own = &settings.bitarchive;
+    match archive_bitarchive::volumes::unlisted(&own.data, &own.volumes) {
+        Ok(unlisted) if unlisted.is_empty() => None,
+        Ok(unlisted) => {
+            let paths = unlisted
+                .iter()
+                .map(|(id, path)| format!("{id} at {}", path.display()));
+            Some(format!(
+                "bitarchive.volumes: the node knows volumes that it no longer names, and goes on filling them: {}; drain \
+                 them or make them read-only, or name them again",
+                paths.collect::<Vec<_>>().join(", ")
+            ))
+        }
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String, Failure> {

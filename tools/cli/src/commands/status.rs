@@ -188,6 +188,9 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
                         "volume {path} of node {node} is offline, for reading too: {problem}; look at that disk"
                     ));
                 }
+                problems.extend(volume.warnings.iter().map(|warning| {
+                    format!("volume {} of node {}: {warning}", volume.path, node.node)
+                }));
             }
         }
     }
@@ -212,6 +215,7 @@ mod tests {
             total: 2,
             free: 1,
             retired,
+            warnings: problem.map(|_| "full of dust".into()).into_iter().collect(),
         };
         let node = |alive, volumes| NodeStatus {
             mode: None,
@@ -256,6 +260,7 @@ mod tests {
             "silent",
             "/disk",
             "EIO",
+            "full of dust",
         ] {
             assert!(all.contains(part), "{part}: {all}");
         }

@@ -114,6 +114,7 @@ pub(super) fn report(replica: &ChecksumReplica) -> wire::NodeStatus {
         total: space.map(|(space, _)| space.total).unwrap_or_default(),
         free: space.map(|(space, _)| space.free).unwrap_or_default(),
         retired: false,
+        warnings: Vec::new(),
     };
     wire::NodeStatus {
         node: replica.node().to_string(),

@@ -1,0 +1,33 @@
+//! What people should know of a volume that is online, and keeps it from nothing.
+
+use archive_model::VolumeId;
+
+use super::Volumes;
+
+impl Volumes {
+    /// Notes how many things lie in the directories of files of a volume and are no archive files.
+    pub fn note_foreign(&self, id: &VolumeId, count: u64) {
+        self.change_state().foreign.insert(id.clone(), count);
+    }
+
+    /// What there is to say of a volume, each with what to do.
+    pub fn warnings(&self, id: &VolumeId) -> Vec<String> {
+        let state = self.change_state();
+        let mut warnings = Vec::new();
+        let memory = state.remembered.get(id);
+        if memory.is_some_and(|memory| memory.is_unlisted(&self.paths)) {
+            warnings.push(
+                "it takes new files though `bitarchive.volumes` no longer names it: drain it or make it read-only, or \
+                 name it there again"
+                    .to_owned(),
+            );
+        }
+        if let Some(count) = state.foreign.get(id).filter(|count| **count > 0) {
+            warnings.push(format!(
+                "at the last start {count} things lay under `files/` that are no archive files, or have no place there; \
+                 the log of the node names them: look at them, and take them away"
+            ));
+        }
+        warnings
+    }
+}
