@@ -17,9 +17,9 @@ use proto_archive::wire::{
 use super::people::{decide, node_of, people, stat, status, until_live};
 use super::preservation::{anomalies, check, of};
 use super::visits::{get, list, name, noise, root, store};
-use super::world::{Cluster, LONG, REPOSITORY, eventually, flip, on_a_cluster, worked_off};
+use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster, worked_off};
 
-/// More than a node puts aside within an hour, unless it is drained.
+/// More than a node puts aside within an hour, unless its settings say more.
 const FILES: u64 = 110;
 
 const SIZE: usize = 3 * 16384 + 11;
@@ -103,6 +103,13 @@ async fn trail(cluster: &Cluster) -> Vec<(String, String)> {
 #[test]
 fn a_drained_node_gives_all_that_it_has_to_the_other() {
     on_a_cluster(async |cluster: &mut Cluster| {
+        // As an operator does who drains a whole node.
+        cluster.node_settings = format!("[attic]\nremovals_per_hour = {}\n", 2 * FILES);
+        for node in NODES {
+            cluster.stop(node).await;
+            cluster.start(node).await;
+        }
+        cluster.until_all_nodes_live().await;
         let mut files = Vec::new();
         for number in 0..FILES {
             let (name, bytes) = (name(&format!("f-{number}")), noise(SIZE, number));

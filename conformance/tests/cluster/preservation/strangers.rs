@@ -220,7 +220,7 @@ fn what_is_lived_with_is_what_the_second_person_read() {
         // The good copy is the last one now, whatever is recorded of the other.
         let refused = ask(cluster, remove_from(&name, "two", &bytes)).await;
         let refused = refused.unwrap_err();
-        assert!(refused.message().contains("last copies"), "{refused}");
+        assert!(refused.message().contains("--last-copies"), "{refused}");
         let retire = wire::ask_request::RetireVolume {
             volume: "volume-two".to_owned(),
             last_copies: false,
