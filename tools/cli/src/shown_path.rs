@@ -14,6 +14,7 @@ pub(crate) fn one<S: Serializer>(
 }
 
 /// Writes a path that may be absent.
+#[expect(clippy::ref_option, reason = "serde hands over the field as it is")]
 pub(crate) fn optional<P: AsRef<Path>, S: Serializer>(
     path: &Option<P>,
     serializer: S,

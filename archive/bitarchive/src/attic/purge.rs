@@ -93,7 +93,7 @@ fn named_by(
             let file = layout.target(&reason.name).file;
             let file = place.join(kept_name(file.file_name().unwrap_or_default()));
             let is_there = directory::kind(&file)?.is_some();
-            Vec::from_iter(is_there.then_some(file))
+            is_there.then_some(file).into_iter().collect::<Vec<_>>()
         }
         Ok(_) if checksum.is_some() => {
             return Ok(Err("it holds no whole file; ask without a checksum"));

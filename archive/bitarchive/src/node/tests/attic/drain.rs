@@ -11,12 +11,8 @@ fn limits(removals_per_hour: u64, moved_per_hour: u64) -> AtticSettings {
     }
 }
 
-fn is_refused_by(setting: &str, result: Result<Item, NodeError>) -> bool {
-    let by = |error| match error {
-        NodeError::TooManyRemovals { setting, .. } => setting,
-        other => panic!("{other}"),
-    };
-    result.is_err_and(|error| by(error) == setting)
+fn is_refused_by(setting: &str, result: &Result<Item, NodeError>) -> bool {
+    matches!(result, Err(NodeError::TooManyRemovals { setting: by, .. }) if by == setting)
 }
 
 /// Fails if setting a volume or node to drain releases the brake for copies that the node has only once.
@@ -30,10 +26,10 @@ fn draining_does_not_release_the_brake() {
     let aside = |file: &str| node.put_aside(&name(file), &id("v1"), root(b"x"), &cause(), now());
     aside("a").unwrap();
     node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
-    assert!(is_refused_by("removals_per_hour", aside("b")));
+    assert!(is_refused_by("removals_per_hour", &aside("b")));
     node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
     node.set_mode(Mode::Draining).unwrap();
-    assert!(is_refused_by("removals_per_hour", aside("b")));
+    assert!(is_refused_by("removals_per_hour", &aside("b")));
     assert!(machine.target("b").file.try_exists().unwrap());
 }
 
@@ -63,7 +59,7 @@ fn moved_copies_have_their_own_hourly_budget() {
     aside("b", "v1", b"x").unwrap();
     assert!(is_refused_by(
         "attic.moved_per_hour",
-        aside("c", "v1", b"x")
+        &aside("c", "v1", b"x")
     ));
     let later = now() + Duration::from_mins(30);
     let purged = items(&node)
@@ -92,9 +88,9 @@ fn moved_copy_counts_only_where_it_stays() {
     let aside = |file: &str| node.put_aside(&name(file), &id("v1"), root(b"x"), &cause(), now());
     let kept = Layout::new(&machine.path("two")).target(&name("a"));
     std::fs::remove_file(&kept.file).unwrap();
-    assert!(is_refused_by("removals_per_hour", aside("a")));
+    assert!(is_refused_by("removals_per_hour", &aside("a")));
     node.set_volume_mode(&id("v2"), Mode::Draining).unwrap();
-    assert!(is_refused_by("removals_per_hour", aside("b")));
+    assert!(is_refused_by("removals_per_hour", &aside("b")));
     node.set_volume_mode(&id("v2"), Mode::ReadOnly).unwrap();
     aside("b").unwrap();
 }
