@@ -272,7 +272,7 @@ async fn a_server_does_not_start_while_an_rpc_has_no_rule() {
         Limits::default(),
         std::future::pending(),
     );
-    match in_time(serving).await {
+    match in_time(Box::pin(serving)).await {
         Err(error @ ServeError::NoRule(_)) => {
             assert_eq!(
                 error.to_string(),

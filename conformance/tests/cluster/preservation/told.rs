@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::cluster::world::on_a_patient_cluster;
 
 /// What was told of `key`, in order.
 fn told(cluster: &Cluster, key: &str) -> Vec<(String, String)> {
