@@ -34,7 +34,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
 use self::visits::{deposit, get, list, name, noise, root, store};
-use self::world::{Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use self::world::{
+    Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster,
+    on_a_patient_cluster,
+};
 
 const SIZE: usize = 1024 * 1024 + 7;
 
@@ -110,7 +113,7 @@ fn what_is_stored_is_everywhere_and_for_ever() {
 
 #[test]
 fn a_node_that_is_away_is_named_and_made_good() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         let (before, during) = (name("before"), name("during"));
         let bytes = noise(SIZE, 3);
         store(cluster, &before, &bytes).await.unwrap();
@@ -153,11 +156,12 @@ fn a_node_that_is_away_is_named_and_made_good() {
         cluster.start(NODES[1]).await;
         cluster.until_all_nodes_live().await;
         let depositor = cluster.depositor();
-        eventually("in all, unasked", LONG, async || {
+        let what = "in all, unasked";
+        let stored = cluster.eventually_retried(what, async || {
             let status = depositor.stat(&during).await.unwrap();
-            (completed(&status) == 3).then_some(())
-        })
-        .await;
+            (completed(&status) == 3).then_some(()).ok_or(status)
+        });
+        stored.await;
         let again = store(cluster, &during, &bytes).await.unwrap();
         assert_eq!(again.receipt.replicas.len(), 3);
     });
@@ -317,12 +321,9 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
     assert!(read == bytes);
     // What was refused is forgotten soon.
     eventually("nothing is left", LONG, async || {
-        let is_empty = |replica| {
-            directory::list(&cluster.incoming(replica))
-                .unwrap()
-                .is_empty()
-        };
-        ["one", "two"].into_iter().all(is_empty).then_some(())
+        let left = |replica| directory::list(&cluster.incoming(replica)).unwrap();
+        let left = ["one", "two"].map(left);
+        left.iter().all(Vec::is_empty).then_some(()).ok_or(left)
     })
     .await;
 }

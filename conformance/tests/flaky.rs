@@ -32,12 +32,12 @@ mod tests {
 "#;
 
 /// An executable that ends before it can say which test failed.
-const CRASH: &str = r#"//! A test that ends its process.
+const CRASH: &str = r"//! A test that ends its process.
 #[test]
 fn crashes() {
     std::process::abort();
 }
-"#;
+";
 
 /// Fails if a failed test is not run again, if one that fails again or a crash is excused, or if the first output of a flaky test is lost.
 #[test]

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+/// How long a [`ManualClock`] waits for sleeps. A limit against hanging.
+const PATIENCE: Duration = Duration::from_mins(5);
+
 /// The time, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
@@ -36,7 +39,7 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System => Timestamp::now(),
-            Source::Manual(manual) => later(manual.start, *manual.elapsed.borrow()),
+            Source::Manual(manual) => later(manual.start, manual.elapsed()),
         }
     }
 
@@ -51,7 +54,7 @@ impl Clock {
             Source::System => Instant::now(),
             Source::Manual(manual) => manual
                 .origin
-                .checked_add(*manual.elapsed.borrow())
+                .checked_add(manual.elapsed())
                 .unwrap_or(manual.origin),
         }
     }
@@ -82,7 +85,7 @@ fn later(time: Timestamp, duration: Duration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// The hand on a clock that stands still until a test moves it. Clones move the same clock.
+/// The hand on a clock that a test moves on. Clones move the same clock.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Manual>);
 
@@ -90,17 +93,31 @@ pub struct ManualClock(Arc<Manual>);
 struct Manual {
     start: Timestamp,
     origin: Instant,
-    elapsed: watch::Sender<Duration>,
+    /// Whether the time of the machine passes on it, too.
+    runs: bool,
+    /// By how much a test has moved it.
+    moved: watch::Sender<Duration>,
     sleepers: watch::Sender<usize>,
 }
 
 impl ManualClock {
-    /// A clock that stands at `start`.
+    /// A clock that stands at `start` until it is moved.
     pub fn new(start: Timestamp) -> Self {
+        Self::with(start, false)
+    }
+
+    /// A clock that goes on from `start` as that of the machine does, and skips what it is moved by: for parts that talk
+    /// to each other in real time and pause for minutes in between.
+    pub fn running(start: Timestamp) -> Self {
+        Self::with(start, true)
+    }
+
+    fn with(start: Timestamp, runs: bool) -> Self {
         Self(Arc::new(Manual {
             start,
             origin: Instant::now(),
-            elapsed: watch::Sender::new(Duration::ZERO),
+            runs,
+            moved: watch::Sender::new(Duration::ZERO),
             sleepers: watch::Sender::new(0),
         }))
     }
@@ -113,29 +130,62 @@ impl ManualClock {
     /// Moves the time, and wakes who has slept long enough.
     pub fn advance(&self, duration: Duration) {
         self.0
-            .elapsed
-            .send_modify(|elapsed| *elapsed = elapsed.saturating_add(duration));
+            .moved
+            .send_modify(|moved| *moved = moved.saturating_add(duration));
     }
 
     /// Waits until exactly `count` sleeps are under way: only then does it make sense to advance.
+    ///
+    /// # Panics
+    ///
+    /// Panics when that is not so after five minutes of the machine's time, with the number of sleeps seen last.
     pub async fn sleepers(&self, count: usize) {
-        drop(
-            self.0
-                .sleepers
-                .subscribe()
-                .wait_for(|sleepers| *sleepers == count)
-                .await,
+        let mut sleepers = self.0.sleepers.subscribe();
+        let reached = sleepers.wait_for(|sleepers| *sleepers == count);
+        let in_time = tokio::time::timeout(PATIENCE, reached).await.is_ok();
+        assert!(
+            in_time,
+            "not {count} sleeps after {PATIENCE:?}, but {}",
+            *self.0.sleepers.borrow()
         );
+    }
+
+    /// Waits until exactly `count` sleeps are under way, then moves the time.
+    ///
+    /// # Panics
+    ///
+    /// Panics when [`ManualClock::sleepers`] does.
+    pub async fn advance_sleepers(&self, count: usize, duration: Duration) {
+        self.sleepers(count).await;
+        self.advance(duration);
     }
 }
 
 impl Manual {
+    fn elapsed(&self) -> Duration {
+        let moved = *self.moved.borrow();
+        if self.runs {
+            moved.saturating_add(self.origin.elapsed())
+        } else {
+            moved
+        }
+    }
+
     async fn sleep(&self, duration: Duration) {
-        let mut elapsed = self.elapsed.subscribe();
-        let end = elapsed.borrow().saturating_add(duration);
+        let mut moved = self.moved.subscribe();
+        let end = self.elapsed().saturating_add(duration);
         let _asleep = Asleep::new(&self.sleepers);
-        // Fails only when the sender is gone, and `self` holds it.
-        drop(elapsed.wait_for(|elapsed| *elapsed >= end).await);
+        loop {
+            let rest = end.saturating_sub(self.elapsed());
+            if rest.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(rest), if self.runs => {}
+                // Fails only when the sender is gone, and `self` holds it.
+                changed = moved.changed() => drop(changed),
+            }
+        }
     }
 }
 
@@ -234,6 +284,22 @@ mod tests {
         clock.sleep(Duration::ZERO).await;
     }
 
+    /// Fails if a running clock stands still between moves, or does not wake whose sleep a move has ended.
+    #[tokio::test]
+    async fn running_clock_goes_on_and_is_moved() {
+        let hand = ManualClock::running(Timestamp::UNIX_EPOCH);
+        let clock = hand.clock();
+        clock.sleep(Duration::from_millis(5)).await;
+        let before = clock.now();
+        assert!(before > Timestamp::UNIX_EPOCH && before < Timestamp::UNIX_EPOCH + HOUR);
+        let mover = async {
+            hand.advance_sleepers(1, HOUR).await;
+            hand.advance_sleepers(1, HOUR).await;
+        };
+        tokio::join!(clock.sleep(2 * HOUR), mover);
+        assert!(clock.now() >= before + 2 * HOUR && clock.now() < before + 3 * HOUR);
+    }
+
     #[tokio::test]
     async fn a_timeout_drops_what_is_late() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
@@ -241,8 +307,7 @@ mod tests {
         assert_eq!(clock.timeout(HOUR, async { 5 }).await, Ok(5));
         let late = clock.timeout(HOUR, std::future::pending::<()>());
         let mover = async {
-            hand.sleepers(1).await;
-            hand.advance(HOUR);
+            hand.advance_sleepers(1, HOUR).await;
         };
         assert_eq!(tokio::join!(late, mover).0, Err(TimedOut(HOUR)));
     }

@@ -15,12 +15,12 @@ use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::{NodeRequest, SetModeRequest};
 use serde_json::Value;
 use tokio::time::Instant;
-use tonic::{Code, Status};
+use tonic::Code;
 
 use super::people::{node_of, stat, status, until_live};
 use super::visits::{limits, name, noise, store};
-use super::waits::{LONG, eventually};
 use super::world::{Cluster, MONITORS, REPOSITORY, flip, on_a_cluster};
+use super::world::{LONG, eventually};
 
 /// Counts the records of every file; its reduce step counts the files.
 const COUNT: &[u8] = include_bytes!("../../../archive/batch/examples/count.wat");
@@ -58,11 +58,11 @@ fn component(id: &str, bytes: &'static [u8]) -> Submission {
 
 async fn ended(researcher: &Researcher, id: &JobId) -> JobStatus {
     eventually("the end of a job", LONG, async || {
-        let found = researcher.find(id).await;
-        if found.as_ref().is_err_and(ClientError::is_passing) {
-            return None;
+        match researcher.find(id).await {
+            Ok(status) if status.state.has_ended() => Ok(status),
+            Err(error) if !error.is_passing() => panic!("{id}: {error}"),
+            other => Err(other),
         }
-        Some(found.unwrap()).filter(|status| status.state.has_ended())
     })
     .await
 }
@@ -144,19 +144,17 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
         order: Some(order),
     };
     eventually("the node is known", LONG, async || {
-        let answer = operator.clone().node(request.clone()).await;
-        let is_unknown = |status: &Status| status.code() == Code::NotFound;
-        if answer.as_ref().is_err_and(is_unknown) {
-            return None;
+        match operator.clone().node(request.clone()).await {
+            Err(status) if status.code() == Code::NotFound => Err(status),
+            answer => Ok(answer.unwrap()),
         }
-        answer.unwrap();
-        Some(())
     })
     .await;
     eventually("its monitor knows", LONG, async || {
         let replicas = status(cluster).await.replicas;
-        let mut nodes = replicas.into_iter().flat_map(|replica| replica.nodes);
-        nodes.find(|known| known.node == node && known.mode == mode)
+        let mut nodes = replicas.iter().flat_map(|replica| &replica.nodes);
+        let is_known = nodes.any(|known| known.node == node && known.mode == mode);
+        is_known.then_some(()).ok_or(replicas)
     })
     .await;
 }
@@ -334,7 +332,7 @@ fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
         eventually("it computes", LONG, async || {
             let status = researcher.find(&job.id).await.unwrap();
             assert!(!status.state.has_ended(), "{status:?}");
-            (!status.nodes.is_empty()).then_some(())
+            (!status.nodes.is_empty()).then_some(()).ok_or(status)
         })
         .await;
         // It computes at every node, for as long as it may; others go on beside it.
@@ -357,7 +355,8 @@ fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
                     .lines()
                     .find(|line| line.starts_with("bitarchive_batch_jobs_running{"))
                     .unwrap_or_else(|| panic!("no such series: {page}"));
-                running.ends_with(" 0").then_some(())
+                let none_runs = running.ends_with(" 0");
+                none_runs.then_some(()).ok_or(running.to_owned())
             })
             .await;
         }

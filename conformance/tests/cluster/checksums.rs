@@ -13,7 +13,7 @@ use tonic::Code;
 use super::doors::{SOON, call, grant};
 use super::roles;
 use super::visits::{get, list, name, noise, root, store};
-use super::world::{CHECKSUMS, Cluster, LONG, eventually, on_a_cluster};
+use super::world::{CHECKSUMS, Cluster, on_a_cluster, on_a_patient_cluster};
 use super::{SIZE, completed};
 
 #[test]
@@ -63,7 +63,7 @@ fn it_is_a_replica_like_any_but_for_the_bytes() {
 
 #[test]
 fn while_it_is_away_a_store_says_so_and_later_it_is_made_good_unasked() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         let (name, bytes) = (name("during"), noise(SIZE, 2));
         cluster.stop(CHECKSUMS).await;
         let error = store(cluster, &name, &bytes).await.unwrap_err();
@@ -84,11 +84,12 @@ fn while_it_is_away_a_store_says_so_and_later_it_is_made_good_unasked() {
 
         cluster.start(CHECKSUMS).await;
         let depositor = cluster.depositor();
-        eventually("in all, unasked", LONG, async || {
+        let what = "in all, unasked";
+        let stored = cluster.eventually_retried(what, async || {
             let status = depositor.stat(&name).await.unwrap();
-            (completed(&status) == 3).then_some(())
-        })
-        .await;
+            (completed(&status) == 3).then_some(()).ok_or(status)
+        });
+        stored.await;
         let (entries, _) = list(&reader, Some("three")).await.unwrap();
         assert_eq!(entries[0].root, Some(root(&bytes)));
         let again = store(cluster, &name, &bytes).await.unwrap();

@@ -15,10 +15,9 @@ fn value(cluster: &Cluster, part: &str, series: &str) -> Option<i64> {
 }
 
 async fn until(cluster: &Cluster, part: &str, series: &str, is_so: impl Fn(i64) -> bool) {
-    eventually(series, LONG, async || {
-        value(cluster, part, series)
-            .filter(|value| is_so(*value))
-            .map(drop)
+    eventually(series, LONG, async || match value(cluster, part, series) {
+        Some(value) if is_so(value) => Ok(()),
+        other => Err(other),
     })
     .await;
 }

@@ -17,7 +17,7 @@ use proto_archive::wire::{
 use super::people::{decide, node_of, people, stat, status, until_live};
 use super::preservation::{anomalies, check, of};
 use super::visits::{get, list, name, noise, root, store};
-use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster, worked_off};
+use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 
 /// More than a node puts aside within an hour, unless its settings say more.
 const FILES: u64 = 110;
@@ -74,13 +74,11 @@ async fn drains(cluster: &Cluster) -> Vec<Drain> {
 }
 
 async fn until_drained(cluster: &Cluster, sample: impl Fn()) -> Drain {
-    worked_off("drained", LONG, async || {
+    eventually("drained", LONG, async || {
         sample();
-        let drain = drains(cluster).await.pop().ok_or(u64::MAX)?;
-        if drain.drained.is_empty() {
-            Err(if drain.counted { drain.files } else { u64::MAX })
-        } else {
-            Ok(drain)
+        match drains(cluster).await.pop() {
+            Some(drain) if !drain.drained.is_empty() => Ok(drain),
+            other => Err(other),
         }
     })
     .await
@@ -133,8 +131,9 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
         eventually("some have left", LONG, async || {
             all_are_whole(cluster);
             let drains = drains(cluster).await;
-            let drain = drains.first().filter(|drain| drain.counted)?;
-            (drain.files < FILES).then_some(())
+            let have_left = |drain: &Drain| drain.counted && drain.files < FILES;
+            let is_so = drains.first().is_some_and(have_left);
+            is_so.then_some(()).ok_or(drains)
         })
         .await;
         cluster.stop(REPOSITORY).await;
@@ -183,7 +182,8 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
         // Filed by the read after the copy had moved, it is closed by the check at the latest.
         eventually("what was met is closed", LONG, async || {
             let ever = anomalies(cluster, true).await;
-            ever.iter().all(|met| met.state == "closed").then_some(())
+            let are_closed = ever.iter().all(|met| met.state == "closed");
+            are_closed.then_some(()).ok_or(ever)
         })
         .await;
 
@@ -211,7 +211,8 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
         assert_eq!(decide(cluster, retire).await.state, "done");
         eventually("what is retired is drained no more", LONG, async || {
             assert_eq!(status(cluster).await.below_required, 0);
-            drains(cluster).await.is_empty().then_some(())
+            let drains = drains(cluster).await;
+            drains.is_empty().then_some(()).ok_or(drains)
         })
         .await;
         let (read, end) = get(cluster, &Wanted::whole(hurt.0.clone())).await;
@@ -244,7 +245,8 @@ fn a_volume_without_other_room_keeps_everything_and_says_so() {
         }
         set_volume(cluster, "volume-two", Order::ReadWrite).await;
         eventually("it is over", LONG, async || {
-            drains(cluster).await.is_empty().then_some(())
+            let drains = drains(cluster).await;
+            drains.is_empty().then_some(()).ok_or(drains)
         })
         .await;
         store(cluster, &name("after"), b"more").await.unwrap();

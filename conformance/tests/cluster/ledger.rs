@@ -69,10 +69,8 @@ fn the_trail_is_kept_and_receipts_are_given_again() {
         assert_eq!(who, BTreeSet::from(["harvester/h-1", "repository/kb"]));
         eventually("every line is in the log", LONG, async || {
             let lines = audit(cluster, "").await.unwrap();
-            lines
-                .iter()
-                .all(|line| line.previous.len() == 64)
-                .then_some(())
+            let are_in = lines.iter().all(|line| line.previous.len() == 64);
+            are_in.then_some(()).ok_or(lines)
         })
         .await;
 
@@ -126,9 +124,10 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         cluster.until_all_nodes_live().await;
         let export = eventually("an export in the archive", LONG, async || {
             let names = names(cluster).await;
-            names
-                .into_iter()
-                .find(|name| name.starts_with("holdfast-admin-kb-"))
+            let export = names
+                .iter()
+                .find(|name| name.starts_with("holdfast-admin-kb-"));
+            export.cloned().ok_or(names)
         })
         .await;
         // Nothing changes any more but for the exports themselves: there is one, however many are due.
@@ -173,10 +172,8 @@ fn admin_data_come_back_from_the_export_in_the_archive() {
         assert!(trail.iter().any(|line| line.what.contains("restored")));
         eventually("the log goes on", LONG, async || {
             let lines = audit(cluster, "").await.unwrap();
-            lines
-                .iter()
-                .all(|line| line.previous.len() == 64)
-                .then_some(())
+            let are_in = lines.iter().all(|line| line.previous.len() == 64);
+            are_in.then_some(()).ok_or(lines)
         })
         .await;
     });

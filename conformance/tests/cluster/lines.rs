@@ -16,7 +16,10 @@ use proto_archive::wire::check_request::Kind;
 use super::preservation::{anomalies, check, everything, of, outcomes, repair};
 use super::visits::{name, noise, store};
 use super::wire::{Silence, Wire};
-use super::world::{Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::world::{
+    Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, flip, on_a_cluster,
+    on_a_patient_cluster,
+};
 use super::{SIZE, completed};
 
 const SOON: Duration = Duration::from_mins(1);
@@ -67,11 +70,24 @@ async fn copies(cluster: &Cluster, name: &FileName) -> usize {
     status.map_or(0, |status| completed(&status))
 }
 
-/// Unasked, every file comes to be in every replica; a check of every byte is complete and finds nothing.
+/// Unasked, every file comes to be in every replica, after a pause that is skipped; all is whole.
+async fn assert_retried_and_whole(cluster: &Cluster, files: &[(FileName, Vec<u8>)]) {
+    for (name, _) in files {
+        let stored = cluster.eventually_retried("everywhere, unasked", async || {
+            let copies = copies(cluster, name).await;
+            (copies == 3).then_some(()).ok_or(copies)
+        });
+        stored.await;
+    }
+    assert_whole(cluster, files).await;
+}
+
+/// Every file comes to be in every replica; a check of every byte is complete and finds nothing.
 async fn assert_whole(cluster: &Cluster, files: &[(FileName, Vec<u8>)]) {
     for (name, _) in files {
-        eventually("everywhere, unasked", LONG, async || {
-            (copies(cluster, name).await == 3).then_some(())
+        eventually("everywhere", LONG, async || {
+            let copies = copies(cluster, name).await;
+            (copies == 3).then_some(()).ok_or(copies)
         })
         .await;
     }
@@ -118,7 +134,8 @@ fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
                 wire.hold_only(silence);
                 let meanwhile = async {
                     eventually("in the other replicas", LONG, async || {
-                        (copies(cluster, &file).await >= 2).then_some(())
+                        let copies = copies(cluster, &file).await;
+                        (copies >= 2).then_some(()).ok_or(copies)
                     })
                     .await;
                     // The name is bound, whoever is behind the line.
@@ -141,7 +158,7 @@ fn a_line_that_carries_nothing_for_a_while_costs_a_store_nothing_but_time() {
 /// The line is silent until the store is given up, and the node has the file all the same.
 #[test]
 fn a_store_whose_last_answer_is_lost_is_not_acknowledged_and_not_done_twice() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let (first, file) = (name("first"), name("lost"));
         let bytes = noise(SIZE, 71);
@@ -154,13 +171,13 @@ fn a_store_whose_last_answer_is_lost_is_not_acknowledged_and_not_done_twice() {
         assert_eq!(copies(cluster, &file).await, 2, "nobody has said so");
         lines.node.release();
         let stored = eventually("acknowledged", LONG, async || {
-            store(cluster, &file, &bytes).await.ok()
+            store(cluster, &file, &bytes).await
         })
         .await;
         assert_eq!(stored.receipt.replicas.len(), 3);
         assert_eq!(inode(&copy), before, "it is the one that was there");
         let files = [(first, bytes.clone()), (file, bytes)];
-        assert_whole(cluster, &files).await;
+        assert_retried_and_whole(cluster, &files).await;
     });
 }
 
@@ -188,7 +205,8 @@ fn a_repair_that_is_cut_off_is_neither_believed_nor_done_wrongly() {
         lines.node.release();
         eventually("repaired, and known to be", LONG, async || {
             repair(cluster, everything()).await.unwrap();
-            anomalies(cluster, false).await.is_empty().then_some(())
+            let open = anomalies(cluster, false).await;
+            open.is_empty().then_some(()).ok_or(open)
         })
         .await;
         assert!(std::fs::read(&copy).unwrap() == bytes);

@@ -62,11 +62,10 @@ pub(crate) async fn status(cluster: &Cluster) -> StatusResponse {
     eventually("the files are counted", LONG, async || {
         let mut client = AccessClient::new(cluster.channel("operator/otto"));
         let answer = client.status(StatusRequest::default()).await;
-        let is_counting = |status: &Status| status.code() == Code::Unavailable;
-        if answer.as_ref().is_err_and(is_counting) {
-            return None;
+        match answer {
+            Err(status) if status.code() == Code::Unavailable => Err(status),
+            answer => Ok(answer.unwrap().into_inner()),
         }
-        Some(answer.unwrap().into_inner())
     })
     .await
 }
@@ -97,10 +96,12 @@ async fn store_some(cluster: &Cluster, count: u64) -> Vec<FileName> {
 pub(crate) async fn until_live(cluster: &Cluster, replica: &str, count: usize) {
     let reader = cluster.reader();
     eventually("nodes live", LONG, async || {
-        let status = reader.status().await.ok()?;
+        let status = reader.status().await.map_err(|error| error.to_string())?;
         let is_it = |overview: &&ReplicaOverview| overview.replica.as_str() == replica;
-        let nodes = &status.replicas.iter().find(is_it)?.nodes;
-        (nodes.iter().filter(|node| node.alive).count() == count).then_some(())
+        let found = status.replicas.iter().find(is_it);
+        let live = found.map(|one| one.nodes.iter().filter(|node| node.alive).count());
+        let is_so = live == Some(count);
+        is_so.then_some(()).ok_or_else(|| format!("{status:#?}"))
     })
     .await;
 }

@@ -394,7 +394,7 @@ fn damage_that_a_read_meets_is_filed() {
                 .iter()
                 // The node files what it has read, too: nothing else reads here.
                 .any(|met| met.kind == "corrupt" && ["read", "scrub"].contains(&&*met.found_by));
-            met.then_some(())
+            met.then_some(()).ok_or(open)
         })
         .await;
     });
@@ -420,7 +420,8 @@ fn what_a_scheduled_check_finds_is_repaired_without_asking() {
                 let ever = anomalies(cluster, true).await;
                 let is_closed =
                     |found: &wire::AnomalyState| found.kind == kind && found.state == "closed";
-                ever.iter().any(is_closed).then_some(())
+                let is_so = ever.iter().any(is_closed);
+                is_so.then_some(()).ok_or(ever)
             })
             .await;
         }

@@ -1,39 +1,50 @@
-//! Waits for what has to come. Their limits are against hanging: none of them decides how fast something is.
+//! Waits for what a cluster comes to by itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::{Instant, sleep};
+use archive_client::{Access, ReplicaOverview};
+use testing::Observation;
 
-/// How long a test waits for what has to come.
-pub(crate) const LONG: Duration = Duration::from_mins(5);
+use super::world::{Cluster, LONG, PATIENT, eventually};
 
-/// Asks until there is an answer.
-pub(crate) async fn eventually<T>(
-    what: &str,
-    limit: Duration,
-    mut ask: impl AsyncFnMut() -> Option<T>,
-) -> T {
-    worked_off(what, limit, async || ask().await.ok_or(0)).await
-}
+/// More than the first pause before a part tries something again.
+const PAUSE: Duration = Duration::from_secs(61);
 
-/// Asks until there is an answer; an error is what is left to do until then. Given up only when nothing of it was done
-/// for so long: much work on a slow machine is no fault.
-pub(crate) async fn worked_off<T>(
-    what: &str,
-    limit: Duration,
-    mut ask: impl AsyncFnMut() -> Result<T, u64>,
-) -> T {
-    let (mut least, mut end) = (u64::MAX, Instant::now() + limit);
-    loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(left) if left < least => (least, end) = (left, Instant::now() + limit),
-            Err(_) => {}
-        }
-        assert!(
-            Instant::now() < end,
-            "not in {limit:?}: {what}; {least} left"
-        );
-        sleep(Duration::from_millis(100)).await;
+impl Cluster {
+    /// Waits until the repository has heard from every node.
+    pub(crate) async fn until_all_nodes_live(&self) {
+        let reader = self.reader();
+        eventually("all nodes live", LONG, async || {
+            let status = reader.status().await.map_err(|error| error.to_string())?;
+            let lives = |replica: &ReplicaOverview| {
+                replica.nodes.len() == 1 && replica.nodes.iter().all(|node| node.alive)
+            };
+            let all_live = status.replicas.iter().all(lives);
+            all_live.then_some(()).ok_or_else(|| format!("{status:#?}"))
+        })
+        .await;
+    }
+
+    /// Looks as [`eventually`] does, without waiting for the pauses before a part tries something again: the time is
+    /// moved over them. What has begun meanwhile is left alone for a while, each time longer, so that a slow machine
+    /// comes to its end, too. Needs a patient cluster: else every node would be silent at each move.
+    pub(crate) async fn eventually_retried<O: Observation>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> O,
+    ) -> O::Awaited {
+        assert_eq!(self.silent_after, PATIENT, "use `on_a_patient_cluster`");
+        let (mut pause, mut calm) = (PAUSE, Duration::from_secs(3));
+        let mut next = Instant::now();
+        eventually(what, LONG, async || {
+            let looked = look().await.into_result();
+            if looked.is_err() && Instant::now() >= next {
+                self.advance(pause);
+                next = Instant::now() + calm;
+                (pause, calm) = (pause * 2, calm * 2);
+            }
+            looked
+        })
+        .await
     }
 }

@@ -59,8 +59,8 @@ fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
         cluster.until_all_nodes_live().await;
         eventually("they are filed", LONG, async || {
             let open = anomalies(cluster).await;
-            let missing = open.iter().filter(|one| one.kind == "missing");
-            (missing.count() == gone.len()).then_some(())
+            let missing = open.iter().filter(|one| one.kind == "missing").count();
+            (missing == gone.len()).then_some(()).ok_or(open)
         })
         .await;
 
@@ -74,7 +74,8 @@ fn what_cannot_be_confirmed_keeps_nothing_else_waiting() {
         eventually("the other one is repaired", LONG, async || {
             let ever = anomalies(cluster).await;
             let is_it = |one: &wire::AnomalyState| one.kind == "corrupt" && one.state == "closed";
-            ever.iter().any(is_it).then_some(())
+            let is_so = ever.iter().any(is_it);
+            is_so.then_some(()).ok_or(ever)
         })
         .await;
         let open = anomalies(cluster).await;

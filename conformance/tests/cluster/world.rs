@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime};
 
 use archive_bitarchive::checksum::{self, Record};
 use archive_bitarchive::{Layout, Volumes};
-use archive_client::{Access, Depositor, Reader, ReplicaOverview};
+use archive_client::{Depositor, Reader};
+use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Clock, Daemon};
 use archive_durable::{directory, replace, replace_secret};
 use archive_model::{FileName, VolumeId};
@@ -24,12 +25,12 @@ use archive_rpc::{
 };
 use jiff::Timestamp;
 use tempfile::TempDir;
+pub(crate) use testing::{PATIENCE as LONG, eventually};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
 use super::visits::limits;
-pub(crate) use super::waits::{LONG, eventually, worked_off};
 
 pub(crate) const REPOSITORY: &str = "repository";
 pub(crate) const MONITORS: [&str; 2] = ["monitor-one", "monitor-two"];
@@ -40,6 +41,10 @@ pub(crate) const CHECKSUMS: &str = "checksums-three";
 /// No test may take longer. A limit against hanging, as all of these: none of them decides how fast something is.
 const PATIENCE: Duration = Duration::from_mins(15);
 
+/// After how long a monitor takes a node for silent: soon, or never within a test.
+const IMPATIENT: &str = "3 s";
+pub(super) const PATIENT: &str = "30 d";
+
 /// What a part may take to end: more than its own drain.
 const LAST_CALL: Duration = Duration::from_mins(1);
 
@@ -48,7 +53,11 @@ pub(crate) struct Cluster {
     directory: TempDir,
     authority: Authority,
     trust: Arc<TrustFile>,
+    /// The time of all parts: it goes on as that of the machine does, and a test can move it.
+    hand: ManualClock,
     clock: Clock,
+    /// After how long monitors take a node for silent.
+    pub(super) silent_after: &'static str,
     running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
     /// The replicas in the repository's settings.
@@ -69,13 +78,22 @@ pub(crate) struct Cluster {
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
 pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
+    run(IMPATIENT, test);
+}
+
+/// Runs `test` on an archive in which nodes are silent only when they do not answer, however far the time is moved.
+pub(crate) fn on_a_patient_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
+    run(PATIENT, test);
+}
+
+fn run(silent_after: &'static str, test: impl AsyncFnOnce(&mut Cluster)) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
     let whole = async {
-        let mut cluster = Cluster::new();
+        let mut cluster = Cluster::new(silent_after);
         for part in MONITORS
             .iter()
             .chain(&NODES)
@@ -95,9 +113,10 @@ pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
 }
 
 impl Cluster {
-    fn new() -> Self {
+    fn new(silent_after: &'static str) -> Self {
         let directory = TempDir::new().unwrap();
-        let clock = Clock::system();
+        let hand = ManualClock::running(Clock::system().now());
+        let clock = hand.clock();
         let authority = Authority::create("archive.example", validity(clock.now(), 4)).unwrap();
         let key = SigningKey::from_seed([1; 32]);
         let trust = TrustFile::new(vec![TrustedKey {
@@ -118,7 +137,9 @@ impl Cluster {
             directory,
             authority,
             trust: Arc::new(trust),
+            hand,
             clock,
+            silent_after,
             running: BTreeMap::new(),
             addresses: BTreeMap::new(),
             replicas: Vec::new(),
@@ -201,17 +222,9 @@ impl Cluster {
         assert!(ended.is_ok(), "{part}: {ended:?}");
     }
 
-    /// Waits until the repository has heard from every node.
-    pub(crate) async fn until_all_nodes_live(&self) {
-        let reader = self.reader();
-        eventually("all nodes live", LONG, async || {
-            let status = reader.status().await.ok()?;
-            let lives = |replica: &ReplicaOverview| {
-                replica.nodes.len() == 1 && replica.nodes.iter().all(|node| node.alive)
-            };
-            status.replicas.iter().all(lives).then_some(())
-        })
-        .await;
+    /// Moves the time of all parts.
+    pub(crate) fn advance(&self, duration: Duration) {
+        self.hand.advance(duration);
     }
 
     pub(crate) fn address(&self, part: &str) -> String {
@@ -318,7 +331,8 @@ impl Cluster {
         );
         let own = match part.split_once('-') {
             Some(("monitor", replica)) => format!(
-                "[monitor]\nreplica = '{replica}'\nheartbeat = '200 ms'\nsilent_after = '3 s'\n"
+                "[monitor]\nreplica = '{replica}'\nheartbeat = '200 ms'\nsilent_after = '{}'\n",
+                self.silent_after
             ),
             Some(("checksums", replica)) => format!(
                 "[checksum_replica]\nnode = '{replica}-1'\nreplica = '{replica}'\ndata = '{at}/{replica}'\n\

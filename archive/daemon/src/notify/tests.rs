@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use testing::{PATIENCE, eventually};
+
 use super::*;
 use crate::clock::{Chance, ManualClock};
 
@@ -25,21 +27,16 @@ fn started(settings: &NotifySettings) -> (Notifier, ManualClock, Daemon) {
 }
 
 async fn lines(path: &Path, count: usize) -> Vec<serde_json::Value> {
-    let reading = async {
-        loop {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            if text.lines().count() >= count && text.ends_with('\n') {
-                return text
-                    .lines()
-                    .map(|line| serde_json::from_str(line).unwrap())
-                    .collect();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(SOON, reading)
-        .await
-        .expect("a message")
+    let text = eventually("messages", PATIENCE, async || {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let is_all = text.lines().count() >= count && text.ends_with('\n');
+        if is_all { Ok(text) } else { Err(text) }
+    })
+    .await;
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -52,8 +49,7 @@ async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
         notifier.raise("volume/v", "offline");
     }
     notifier.resolve("volume/v");
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let said = lines(&path, 1).await;
     assert_eq!(said.len(), 1);
     assert_eq!(said[0]["version"], message::VERSION);
@@ -62,8 +58,7 @@ async fn an_incident_is_told_when_it_lasts_and_when_it_is_over() {
     assert_eq!(said[0]["items"][0]["count"], 1000);
     assert_eq!(said[0]["items"][0]["text"], "silent 999\n\"quoted\"");
     notifier.resolve("node/one-1");
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let said = lines(&path, 2).await;
     assert_eq!(said[1]["items"][0]["what"], "over");
     daemon.tasks.stop_all();
@@ -77,29 +72,13 @@ async fn a_message_that_did_not_get_through_is_tried_again() {
     let script = format!("test -e {} && cat >> {}", open.display(), path.display());
     let (notifier, hand, daemon) = started(&settings(&script));
     notifier.raise("k", "t");
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
-    let failing = async {
-        while !notifier
-            .0
-            .as_ref()
-            .unwrap()
-            .command
-            .as_ref()
-            .unwrap()
-            .is_failing()
-        {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(SOON, failing)
-        .await
-        .expect("a failure");
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
+    let command = notifier.0.as_ref().unwrap().command.as_ref().unwrap();
+    eventually("a failure", PATIENCE, async || command.is_failing()).await;
     #[expect(clippy::disallowed_methods, reason = "only a mark")]
     std::fs::write(&open, "").unwrap();
     // The way waits to try again, and the reminder is not due.
-    hand.sleepers(2).await;
-    hand.advance(outbox::LONGEST_PAUSE);
+    hand.advance_sleepers(2, outbox::LONGEST_PAUSE).await;
     let said = lines(&path, 1).await;
     assert_eq!(said[0]["items"][0]["what"], "began");
     daemon.tasks.stop_all();
@@ -108,11 +87,13 @@ async fn a_message_that_did_not_get_through_is_tried_again() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_ever_for_a_hook_that_hangs() {
-    let (notifier, hand, daemon) = started(&settings("sleep 1000"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("begun");
+    let script = format!("echo 1 > {}; sleep 1000", path.display());
+    let (notifier, hand, daemon) = started(&settings(&script));
     notifier.raise("k", "t");
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
+    lines(&path, 1).await;
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();
 }
@@ -157,15 +138,6 @@ impl Memory for Rows {
     }
 }
 
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(SOON, waiting).await.expect(what);
-}
-
 /// Fails if a restart repeats a message, also one whose hook had not ended at the stop, or if nobody is told that what was
 /// wrong is over.
 #[tokio::test]
@@ -187,8 +159,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     };
     let (notifier, daemon) = begin();
     notifier.declare("a", &wrong(&["a/1", "a/2"]), &BTreeSet::new());
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
     lines(&path, 1).await;
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();
@@ -198,15 +169,26 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     // One of them has ended meanwhile, and one is new.
     let (notifier, daemon) = begin();
     notifier.declare("a", &wrong(&["a/2", "a/3"]), &BTreeSet::new());
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let said = lines(&path, 2).await;
     let items = said[1]["items"].as_array().unwrap().iter();
     let items: Vec<_> = items
         .map(|item| format!("{} {}", item["key"], item["what"]))
         .collect();
     assert_eq!(items, ["\"a/1\" \"over\"", "\"a/3\" \"began\""]);
-    until("gone", || lock(&memory.rows).keys().eq(["a/2", "a/3"])).await;
+    eventually(
+        "the incident that is over is forgotten",
+        PATIENCE,
+        async || {
+            let keys: Vec<_> = lock(&memory.rows).keys().cloned().collect();
+            if keys == ["a/2", "a/3"] {
+                Ok(())
+            } else {
+                Err(keys)
+            }
+        },
+    )
+    .await;
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();
 }
@@ -227,8 +209,7 @@ async fn people_are_told_also_where_nothing_can_be_remembered() {
     let told = lines(&path, 1);
     let passing = async {
         loop {
-            hand.sleepers(1).await;
-            hand.advance(Duration::from_mins(1));
+            hand.advance_sleepers(1, Duration::from_mins(1)).await;
             tokio::task::yield_now().await;
         }
     };
@@ -258,8 +239,7 @@ async fn ways_do_not_wait_for_each_other() {
     };
     let (notifier, hand, daemon) = started(&settings);
     notifier.raise("k", "t");
-    hand.sleepers(1).await;
-    hand.advance(Duration::from_mins(5));
+    hand.advance_sleepers(1, Duration::from_mins(5)).await;
     assert_eq!(lines(&path, 1).await[0]["items"][0]["what"], "began");
     daemon.tasks.stop_all();
     daemon.tasks.join(SOON).await.unwrap();

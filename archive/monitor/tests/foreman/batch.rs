@@ -7,11 +7,12 @@ use archive_rpc::Kind;
 use proto_archive::batch_broken::broken_node;
 use proto_archive::wire::batch_run_response::{Done, End, Progress, Step};
 use proto_archive::wire::{BatchRunRequest, BatchRunResponse, BatchSpec, Gap, batch_run_request};
+use testing::in_time;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use crate::batch_node::{Act, BatchNode, begin, done, end, output, progress, whole};
-use crate::world::{Caller, World, gaps, in_time};
+use crate::world::{Caller, World, gaps};
 
 pub(crate) fn spec() -> BatchSpec {
     BatchSpec {

@@ -7,10 +7,10 @@ use archive_daemon::Clock;
 use archive_daemon::clock::ManualClock;
 use archive_monitor::StartError;
 use archive_rpc::Kind;
-use tokio::time::sleep;
+use testing::{PATIENCE, eventually, in_time};
 
 use crate::fake_node::{FakeNode, Find, Step};
-use crate::world::{World, in_time, status, write};
+use crate::world::{World, status, write};
 
 #[tokio::test]
 async fn a_certificate_speaks_only_for_its_own_node() {
@@ -98,8 +98,7 @@ async fn a_node_is_silent_after_the_limit_and_alive_again_with_its_next_heartbea
     hand.advance(Duration::from_secs(10));
     assert!(repository.state(&[]).await[0].alive);
     // Both background jobs sleep; the next look of the one that watches is due.
-    in_time(hand.sleepers(2)).await;
-    hand.advance(Duration::from_secs(1));
+    hand.advance_sleepers(2, Duration::from_secs(1)).await;
     let state = repository.state(&[]).await;
     assert!(!state[0].alive && !state[0].seen.is_empty(), "{state:?}");
     assert!(
@@ -307,22 +306,22 @@ async fn certificates_are_exchanged_without_a_restart() {
             .unwrap()
     };
     let minute = async |until: &dyn Fn() -> bool| {
-        in_time(hand.sleepers(2)).await;
-        hand.advance(Duration::from_mins(1));
-        while !until() {
-            sleep(Duration::from_millis(5)).await;
-        }
+        hand.advance_sleepers(2, Duration::from_mins(1)).await;
+        eventually("the worker's turn", PATIENCE, async || {
+            if until() { Ok(()) } else { Err(worker()) }
+        })
+        .await;
     };
     let good = read(&settings.rpc.certificate).unwrap();
     write(&settings.rpc.certificate, b"half a certifi");
-    in_time(minute(&|| worker().errors > 0)).await;
+    minute(&|| worker().errors > 0).await;
     let (_, error) = worker().last_error.unwrap();
     assert!(error.contains("certificate"), "{error}");
     world.beat(&monitor, "a", "127.0.0.1:1", 5).await;
 
     write(&settings.rpc.certificate, &good);
     let steps = worker().steps;
-    in_time(minute(&|| worker().steps > steps)).await;
+    minute(&|| worker().steps > steps).await;
     world.beat(&monitor, "a", "127.0.0.1:1", 5).await;
     monitor.stop().await;
 }

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use archive_rpc::Kind;
 use proto_archive::wire::{Condition, FileEntry, Gap, GroupRange};
+use testing::{PATIENCE, eventually, in_time};
 use tokio::time::sleep;
 
 use crate::fake_node::{FakeNode, Step, entry};
-use crate::world::{World, in_time};
+use crate::world::World;
 
 fn names(names: &[&str]) -> Step {
     Step::Names(names.iter().map(|name| (*name).to_owned()).collect())
@@ -266,12 +267,13 @@ async fn a_reader_that_pauses_holds_up_the_nodes() {
     );
     assert_eq!(node.seen.listings.load(Ordering::SeqCst), 1);
     drop(listing);
-    let closed = async {
-        while node.seen.listings.load(Ordering::SeqCst) > 0 {
-            sleep(Duration::from_millis(5)).await;
+    eventually("the node hears of it", PATIENCE, async || {
+        match node.seen.listings.load(Ordering::SeqCst) {
+            0 => Ok(()),
+            open => Err(open),
         }
-    };
-    in_time(closed).await;
+    })
+    .await;
     monitor.stop().await;
 }
 
@@ -296,12 +298,10 @@ async fn listings_at_once_are_limited() {
         "questions are still answered"
     );
     open.pop();
-    let again = async {
-        while repository.open_listing("").await.is_err() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    in_time(again).await;
+    eventually("a place is free", PATIENCE, async || {
+        repository.open_listing("").await.map(drop)
+    })
+    .await;
     monitor.stop().await;
 }
 

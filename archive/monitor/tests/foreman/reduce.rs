@@ -5,11 +5,12 @@ use proto_archive::wire::batch_reduce_response::Step;
 use proto_archive::wire::{
     BatchReduceRequest, BatchReduceResponse, BatchSpec, batch_reduce_request,
 };
+use testing::in_time;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use crate::batch::spec;
-use crate::world::{Caller, World, in_time};
+use crate::world::{Caller, World};
 
 fn component(bytes: &[u8]) -> BatchSpec {
     BatchSpec {

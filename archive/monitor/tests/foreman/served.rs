@@ -8,7 +8,9 @@ use proto_archive::wire::node_server::{Node, NodeServer};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
-use crate::world::{PATIENCE, World};
+use testing::PATIENCE;
+
+use crate::world::World;
 
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,

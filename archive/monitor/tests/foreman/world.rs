@@ -19,12 +19,9 @@ use proto_archive::wire::{
     NodeStatus, PlaceRequest, PlaceResponse, ReplicaStateRequest, VolumeStatus,
 };
 use tempfile::TempDir;
-use tokio::time::timeout;
+use testing::{PATIENCE, in_time};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
-
-/// Longer than anything here should take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The limits of a monitor that soon notices what stalls. Long enough for honest nodes on a busy machine.
 const SOON: Period = Period::from_secs(2);
@@ -325,11 +322,6 @@ pub(crate) fn status(node: &str, endpoint: &str, usable: u64) -> NodeStatus {
         usable,
         ..NodeStatus::default()
     }
-}
-
-/// Whatever hangs here is a failure.
-pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("in time")
 }
 
 fn validity() -> Validity {

@@ -1,5 +1,5 @@
 //! A whole repository, its TLS, RocksDB and files real, and its replicas played by servers that say what a test tells them.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod batch;
 mod lab;

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use archive_rpc::{Drained, Kind, Limits};
 use bytes::Bytes;
+use testing::in_time;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::echo::{call, take};
-use crate::world::{PATIENCE, SERVING, World};
+use crate::world::{SERVING, World};
 
 #[tokio::test]
 async fn calls_under_way_end_well_and_new_connections_are_refused() {
@@ -43,7 +43,7 @@ async fn calls_under_way_end_well_and_new_connections_are_refused() {
     server.stop();
     // The port is closed before the calls are over.
     let closed = async { while TcpStream::connect(server.address).await.is_ok() {} };
-    timeout(PATIENCE, closed).await.expect("closed in time");
+    in_time(closed).await;
     assert!(calls.try_join_next().is_none(), "both still run");
     for _ in 0..5 {
         chunks
@@ -80,9 +80,8 @@ async fn calls_that_do_not_end_are_cut() {
     server.echo.begun.acquire().await.expect("begun").forget();
     server.stop();
     assert_eq!(server.ended().await, Drained::Cut);
-    let answer = timeout(PATIENCE, calls.join_next())
+    let answer = in_time(calls.join_next())
         .await
-        .expect("in time")
         .expect("a call")
         .expect("no panic");
     let status = answer.expect_err("cut");
@@ -92,9 +91,7 @@ async fn calls_that_do_not_end_are_cut() {
             tokio::task::yield_now().await;
         }
     };
-    timeout(PATIENCE, dropped)
-        .await
-        .expect("the handler is gone too");
+    in_time(dropped).await;
 }
 
 #[tokio::test]
@@ -118,18 +115,12 @@ async fn who_watches_the_health_is_told_and_does_not_hold_up_the_drain() {
         SERVING
     );
     server.stop();
-    let not_serving = timeout(PATIENCE, watch.next())
+    let not_serving = in_time(watch.next())
         .await
-        .expect("in time")
         .expect("a status")
         .expect("good");
     assert_eq!(not_serving.status, 2);
-    assert!(
-        timeout(PATIENCE, watch.next())
-            .await
-            .expect("in time")
-            .is_none()
-    );
+    assert!(in_time(watch.next()).await.is_none());
     assert_eq!(server.ended().await, Drained::Finished);
 }
 
@@ -146,12 +137,11 @@ async fn a_server_that_is_dropped_leaves_nothing_behind() {
     server.echo.begun.acquire().await.expect("begun").forget();
     let address = server.address;
     drop(server);
-    let answer = timeout(PATIENCE, calls.join_next())
+    let answer = in_time(calls.join_next())
         .await
-        .expect("in time")
         .expect("a call")
         .expect("no panic");
     assert_eq!(Kind::of(&answer.expect_err("cut")), Kind::Unavailable);
     let closed = async { while TcpStream::connect(address).await.is_ok() {} };
-    timeout(PATIENCE, closed).await.expect("closed in time");
+    in_time(closed).await;
 }

@@ -9,15 +9,15 @@ use archive_rpc::{
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use testing::in_time;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tonic::Code;
 use tonic::service::Routes;
 
 use crate::echo::{call, take};
-use crate::world::{PATIENCE, Running, SERVING, World, health, now, refused, years};
+use crate::world::{Running, SERVING, World, health, now, refused, years};
 
 #[tokio::test]
 async fn the_right_identity_gets_in_and_the_handler_knows_it() {
@@ -88,9 +88,7 @@ async fn a_refused_upload_is_told_so_even_while_it_is_sending() {
         .expect("connected");
     for _ in 0..20 {
         let endless = tokio_stream::iter(std::iter::repeat(Bytes::from(vec![1; 64 << 10])));
-        let answer = timeout(PATIENCE, take(&channel, endless))
-            .await
-            .expect("in time");
+        let answer = in_time(take(&channel, endless)).await;
         refused(answer, Code::PermissionDenied);
     }
 }
@@ -115,10 +113,7 @@ async fn without_a_certificate_nobody_gets_in() {
         .connect(name, tcp)
         .await
         .expect("the server shows its own");
-    let error = timeout(PATIENCE, tls.read_u8())
-        .await
-        .expect("in time")
-        .expect_err("refused");
+    let error = in_time(tls.read_u8()).await.expect_err("refused");
     assert!(error.to_string().contains("CertificateRequired"), "{error}");
 }
 
@@ -277,7 +272,7 @@ async fn a_server_does_not_start_while_an_rpc_has_no_rule() {
         Limits::default(),
         std::future::pending(),
     );
-    match timeout(PATIENCE, serving).await.expect("at once") {
+    match in_time(Box::pin(serving)).await {
         Err(error @ ServeError::NoRule(_)) => {
             assert_eq!(
                 error.to_string(),

@@ -6,11 +6,11 @@ use archive_rpc::{
     ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, Expected, Grant,
     Kind, Limits,
 };
-use tokio::time::timeout;
+use testing::in_time;
 use tokio_stream::StreamExt;
 
 use crate::echo::{call, give};
-use crate::world::{PATIENCE, Running, SERVING, World, health, now, years};
+use crate::world::{Running, SERVING, World, health, now, years};
 
 struct Folder(tempfile::TempDir);
 
@@ -235,11 +235,7 @@ async fn who_is_revoked_is_cut_off_with_the_calls_under_way() {
             }
         }
     };
-    let end = timeout(PATIENCE, end)
-        .await
-        .expect("cut in time")
-        .expect("an error")
-        .expect_err("an error");
+    let end = in_time(end).await.expect("an error").expect_err("an error");
     assert_eq!(Kind::of(&end), Kind::Unavailable, "{end:?}");
     // The channel connects again by itself, and is told why it cannot.
     let refused = call(&hers, "Who").await.expect_err("refused");

@@ -7,10 +7,10 @@ use archive_rpc::{
     Authority, CredentialPem, Credentials, Drained, Expected, Grant, Issued, Kind, Limits, Role,
     Rules, Services, Validity, bind, connect, serve,
 };
+use testing::in_time;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
@@ -18,9 +18,6 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::echo::Echo;
-
-/// Longer than anything here should take, shorter than the limits that would hide a hang.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn at(year: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs((year - 1970) * 31_556_952)
@@ -132,9 +129,7 @@ impl Running {
     }
 
     pub(crate) async fn ended(&mut self) -> Drained {
-        let ended = timeout(PATIENCE, self.ended.join_next())
-            .await
-            .expect("the server ends in time");
+        let ended = in_time(self.ended.join_next()).await;
         ended.expect("a server").expect("no panic")
     }
 
@@ -153,9 +148,7 @@ impl Running {
         expected: &Expected,
     ) -> Result<Channel, archive_rpc::ConnectError> {
         let (address, limits) = (self.address.to_string(), Limits::default());
-        timeout(PATIENCE, connect(&address, credentials, expected, &limits))
-            .await
-            .expect("connected or refused in time")
+        in_time(connect(&address, credentials, expected, &limits)).await
     }
 }
 
@@ -165,7 +158,7 @@ pub(crate) async fn health(channel: &Channel) -> Result<i32, Status> {
     let check = client.check(HealthCheckRequest {
         service: String::new(),
     });
-    let answer = timeout(PATIENCE, check).await.expect("answered in time");
+    let answer = in_time(check).await;
     answer.map(|response| response.into_inner().status)
 }
 

@@ -109,8 +109,9 @@ async fn break_off(cluster: &Cluster, open: Open, bytes: &[u8]) {
 
 /// A node that still ends the stream before is not waited for by the others; once it is there, it has nothing.
 async fn from_the_beginning(cluster: &Cluster, why: &str, open: &Open) {
-    eventually(why, LONG, async || {
-        (offset(cluster, open).await == 0).then_some(())
+    eventually(why, LONG, async || match offset(cluster, open).await {
+        0 => Ok(()),
+        offset => Err(offset),
     })
     .await;
 }

@@ -5,7 +5,9 @@ use tokio::time::Instant;
 
 use super::super::visits::{get, name, noise, store};
 use super::super::wire::{MARK, Wire};
-use super::super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
+use super::super::world::{
+    Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster, on_a_patient_cluster,
+};
 use super::super::{SIZE, completed, preservation};
 use super::SOON;
 
@@ -19,8 +21,12 @@ async fn put_before(cluster: &mut Cluster, node: &str, wire: &Wire) {
     eventually("the wire is used", LONG, async || {
         number += 1;
         let file = name(&format!("{node}-{number}"));
-        store(cluster, &file, b"x").await.ok()?;
-        (wire.carried() > 0).then_some(())
+        store(cluster, &file, b"x")
+            .await
+            .map_err(|error| error.to_string())?;
+        (wire.carried() > 0)
+            .then_some(())
+            .ok_or("nothing was carried".to_owned())
     })
     .await;
 }
@@ -122,10 +128,7 @@ fn a_node_that_hangs_is_dropped_and_healed_later() {
         end.unwrap();
         assert!(read == bytes, "the others are unaffected");
         wire.release();
-        eventually("healed", LONG, async || {
-            store(cluster, &file, &bytes).await.ok()
-        })
-        .await;
+        eventually("healed", LONG, async || store(cluster, &file, &bytes).await).await;
         let status = cluster.depositor().stat(&file).await.unwrap();
         assert_eq!(completed(&status), 3);
         assert!(std::fs::read(cluster.copy("two", &file)).unwrap() == bytes);
@@ -134,7 +137,7 @@ fn a_node_that_hangs_is_dropped_and_healed_later() {
 
 #[test]
 fn a_replica_that_is_not_required_delays_nothing() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         cluster.extra = "stall = '8 s'".to_owned();
         cluster.optional.push("two".to_owned());
         cluster.stop(REPOSITORY).await;
@@ -155,10 +158,10 @@ fn a_replica_that_is_not_required_delays_nothing() {
             .collect();
         assert_eq!(holders, ["one", "three"]);
         wire.release();
-        eventually("healed", LONG, async || {
+        let healed = cluster.eventually_retried("healed", async || {
             let status = cluster.depositor().stat(&file).await.unwrap();
-            (completed(&status) == 3).then_some(())
-        })
-        .await;
+            (completed(&status) == 3).then_some(()).ok_or(status)
+        });
+        healed.await;
     });
 }

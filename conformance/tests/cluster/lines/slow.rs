@@ -17,7 +17,7 @@ fn holders(stored: &archive_client::Stored) -> Vec<&str> {
 /// A small file is waited for; a large one is not, and comes there when the line is fast again.
 #[test]
 fn a_slow_replica_is_waited_for_or_dropped_by_the_rule() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         let lines = lay(cluster, "").await;
         let (before, small, large) = (name("before"), name("small"), name("large"));
         let (few, bytes) = (noise(2000, 91), noise(64 * SIZE, 92));
@@ -43,14 +43,14 @@ fn a_slow_replica_is_waited_for_or_dropped_by_the_rule() {
         }
         lines.node.quick();
         let files = [(before, few.clone()), (small, few), (large, bytes)];
-        assert_whole(cluster, &files).await;
+        assert_retried_and_whole(cluster, &files).await;
     });
 }
 
 /// What does not need it goes on as if it were not there.
 #[test]
 fn a_slow_replica_that_is_not_required_slows_nobody() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         cluster.optional.push("two".to_owned());
         let lines = lay(cluster, "").await;
         let bytes = noise(32 * SIZE, 93);
@@ -75,6 +75,6 @@ fn a_slow_replica_that_is_not_required_slows_nobody() {
             "the line was not slow"
         );
         lines.node.quick();
-        assert_whole(cluster, &files).await;
+        assert_retried_and_whole(cluster, &files).await;
     });
 }

@@ -84,17 +84,17 @@ fn a_file_that_is_bound_after_a_replica_was_retired_is_told_too() {
         let storing = depositor.store(&deposit, &ignore);
         let (_first, ()) = tokio::join!(storing, deciding);
         eventually("acknowledged without it", LONG, async || {
-            store(cluster, &name, &bytes).await.ok()
+            store(cluster, &name, &bytes).await
         })
         .await;
         let said = progress(cluster, &name).await;
         assert_eq!(said[2], ("two".to_owned(), Progress::Withdrawn), "{said:?}");
         eventually("the walk ends", LONG, async || {
             let lines = trail(cluster, "").await;
-            lines
+            let is_given_up = lines
                 .iter()
-                .any(|line| line.what.contains("given up retired replica two"))
-                .then_some(())
+                .any(|line| line.what.contains("given up retired replica two"));
+            is_given_up.then_some(()).ok_or(lines)
         })
         .await;
     });
@@ -236,9 +236,10 @@ fn the_trail_names_who_did_it() {
         cluster.until_all_nodes_live().await;
         eventually("brought unasked", LONG, async || {
             let said = progress(cluster, &name).await;
-            said.iter()
-                .all(|(_, progress)| *progress == Progress::UploadCompleted)
-                .then_some(())
+            let are_all = said
+                .iter()
+                .all(|(_, progress)| *progress == Progress::UploadCompleted);
+            are_all.then_some(()).ok_or(said)
         })
         .await;
         let after = trail(cluster, "a").await;

@@ -6,7 +6,7 @@ use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVol
 use tonic::Code;
 
 use super::super::visits::{get, list, name, noise, store};
-use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster, worked_off};
+use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
 use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_some, until_live};
 
 /// A replica that is new in the settings: new files go there at once, old ones when it is bootstrapped; the repository
@@ -53,7 +53,8 @@ fn a_new_replica_is_filled_from_the_others() {
             let said = status(cluster).await;
             assert_eq!(said.below_required, 0);
             let is_filling = |one: &proto_archive::wire::status_response::ReplicaState| one.filling;
-            (!said.replicas.iter().any(is_filling)).then_some(())
+            let is_filled = !said.replicas.iter().any(is_filling);
+            is_filled.then_some(()).ok_or(said)
         })
         .await;
         names.push(new);
@@ -91,7 +92,8 @@ fn a_new_replica_is_filled_from_the_others() {
             let is_withdrawn = |copy: &archive_client::ReplicaStatus| {
                 copy.replica.as_str() == "four" && copy.progress == Progress::Withdrawn
             };
-            status.replicas.iter().any(is_withdrawn).then_some(())
+            let is_so = status.replicas.iter().any(is_withdrawn);
+            is_so.then_some(()).ok_or(status)
         })
         .await;
         let said = status(cluster).await;
@@ -140,14 +142,12 @@ fn a_replica_that_lost_everything_is_filled_again() {
             .bootstrap(request)
             .await
             .unwrap();
-        worked_off("filled again", LONG, async || {
+        eventually("filled again", LONG, async || {
             let listed = list(&cluster.reader(), Some("two")).await;
-            let (entries, _) = listed.or(Err(u64::MAX))?;
+            let count = listed.map(|(entries, _)| entries.len());
             let filling = status(cluster).await.replicas.iter().any(|one| one.filling);
-            match names.len().abs_diff(entries.len()) as u64 {
-                0 if !filling => Ok(()),
-                left => Err(left),
-            }
+            let is_filled = !filling && count.as_ref().is_ok_and(|count| *count == names.len());
+            is_filled.then_some(()).ok_or((count, filling))
         })
         .await;
         assert_eq!(status(cluster).await.below_required, 0);
@@ -165,8 +165,12 @@ fn a_node_that_is_dead_for_ever_is_retired() {
         cluster.stop(NODES[1]).await;
         let reader = cluster.reader();
         eventually("its silence is seen", LONG, async || {
-            let (_, end) = list(&reader, Some("two")).await.ok()?;
-            (!end.gaps.is_empty()).then_some(())
+            let (_, end) = list(&reader, Some("two"))
+                .await
+                .map_err(|error| error.to_string())?;
+            (!end.gaps.is_empty())
+                .then_some(())
+                .ok_or("no gap".to_owned())
         })
         .await;
         assert_eq!(
@@ -203,7 +207,7 @@ fn a_node_that_is_dead_for_ever_is_retired() {
         // The other request is about a world that is gone.
         let late = approve(cluster, "custodian/anna", &alone.id).await.unwrap();
         assert_eq!(late.state, "failed", "{late:?}");
-        worked_off("brought to the other node", LONG, async || {
+        eventually("brought to the other node", LONG, async || {
             let mut left = 0;
             for name in &names {
                 let status = stat(cluster, name).await;
@@ -228,8 +232,10 @@ fn a_node_that_is_dead_for_ever_is_retired() {
             let said = status(cluster).await;
             let nodes = said.replicas.iter().flat_map(|replica| &replica.nodes);
             let mut retired = nodes.filter(|node| node.node == "two-1");
-            let node = retired.next()?;
-            (node.mode == "retired" && !node.alive).then_some(())
+            let is_retired = retired
+                .next()
+                .is_some_and(|node| node.mode == "retired" && !node.alive);
+            is_retired.then_some(()).ok_or(said)
         })
         .await;
         let (entries, end) = list(&reader, Some("two")).await.unwrap();
@@ -256,12 +262,14 @@ fn a_volume_of_a_dead_node_is_retired() {
         let ended = decide(cluster, retire("volume-two")).await;
         assert_eq!(ended.state, "done", "{ended:?}");
         eventually("its copies do not count", LONG, async || {
-            (status(cluster).await.below_required == 1).then_some(())
+            let said = status(cluster).await;
+            (said.below_required == 1).then_some(()).ok_or(said)
         })
         .await;
         eventually("given up", LONG, async || {
             let status = stat(cluster, &names[0]).await;
-            (node_of(&status, "two").is_none()).then_some(())
+            let is_given_up = node_of(&status, "two").is_none();
+            is_given_up.then_some(()).ok_or(status)
         })
         .await;
     });

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::cluster::world::on_a_patient_cluster;
 
 /// What was told of `key`, in order.
 fn told(cluster: &Cluster, key: &str) -> Vec<(String, String)> {
@@ -18,8 +19,10 @@ fn told(cluster: &Cluster, key: &str) -> Vec<(String, String)> {
 
 async fn until_told(cluster: &Cluster, key: &str, what: &str) -> String {
     eventually(&format!("{key} {what}"), LONG, async || {
-        let (last, text) = told(cluster, key).pop()?;
-        (last == what).then_some(text)
+        match told(cluster, key).pop() {
+            Some((last, text)) if last == what => Ok(text),
+            other => Err(other),
+        }
     })
     .await
 }
@@ -86,7 +89,7 @@ fn what_is_wrong_is_told_once_and_once_that_it_is_over_whoever_restarts() {
 /// A node that reads too slowly for its deadline, and then one that reads fast enough again.
 #[test]
 fn a_scrub_that_does_not_keep_its_deadline_is_told_and_when_it_does_again() {
-    on_a_cluster(async |cluster: &mut Cluster| {
+    on_a_patient_cluster(async |cluster: &mut Cluster| {
         let path = cluster.path("told");
         cluster.repository_settings = format!(
             "[notify]\ndelay = '1 s'\ncommand = ['/bin/sh', '-c', 'cat >> {}']\n",
@@ -99,10 +102,10 @@ fn a_scrub_that_does_not_keep_its_deadline_is_told_and_when_it_does_again() {
         // Two looks at a node that keeps its own.
         let worker = "attention";
         let looked = cluster.steps(REPOSITORY, worker);
-        eventually("looked at", LONG, async || {
-            (cluster.steps(REPOSITORY, worker) >= looked + 2).then_some(())
-        })
-        .await;
+        let looks = cluster.eventually_retried("looked at", async || {
+            cluster.steps(REPOSITORY, worker) >= looked + 2
+        });
+        looks.await;
         let late = ["one", "two"].map(|id| format!("replica/{id}/node/{id}-1/scrub"));
         for key in &late {
             assert_eq!(told(cluster, key), []);

@@ -5,14 +5,10 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
-
-/// How long anything may take here before a test gives up.
-pub const LIMIT: Duration = Duration::from_mins(2);
-pub const PAUSE: Duration = Duration::from_millis(50);
+use testing::{Observation, PATIENCE, eventually_blocking};
 
 /// An archive that runs.
 pub struct Archive {
@@ -140,14 +136,10 @@ impl Archive {
     /// `holdfast` with words, until it ends so: what was killed or pulled out is noticed in its time.
     #[track_caller]
     pub fn until(&self, words: &[&str], code: i32) -> Ran {
-        let begun = Instant::now();
-        loop {
+        eventually_blocking(&format!("{words:?} ends with {code}"), PATIENCE, || {
             let ran = self.run(words);
-            if ran.code == code || begun.elapsed() > LIMIT {
-                return ran.expect(code);
-            }
-            std::thread::sleep(PAUSE);
-        }
+            if ran.code == code { Ok(ran) } else { Err(ran) }
+        })
     }
 
     /// `holdfast --json` with words: its document, whatever the exit code.
@@ -274,18 +266,17 @@ impl Archive {
 
     /// Until every replica and node that is known answers, whatever else is to be told.
     pub fn wait_until_alive(&mut self) {
-        let begun = Instant::now();
-        loop {
+        eventually_blocking("every part lives", PATIENCE, || {
             if let Some(status) = self.up.as_mut().and_then(|up| up.try_wait().expect("wait")) {
                 panic!("up ended: {status}\n{}", self.log());
             }
             let ran = self.run(&["--json", "status"]);
             if matches!(ran.code, 0 | 1) && is_alive(&ran.json()) {
-                return;
+                Ok(())
+            } else {
+                Err(ran)
             }
-            assert!(begun.elapsed() < LIMIT, "not every part lives: {ran:#?}");
-            std::thread::sleep(PAUSE);
-        }
+        });
     }
 
     /// What the parts said.
@@ -334,14 +325,10 @@ fn is_running(id: Pid) -> bool {
     test_kill_process(id).is_ok() && !(is_zombie && threads < 2)
 }
 
-/// Asks again and again until it is so.
+/// Looks until it is so.
 #[track_caller]
-pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < LIMIT, "waited too long for {what}");
-        std::thread::sleep(PAUSE);
-    }
+pub fn wait<O: Observation>(what: &str, look: impl FnMut() -> O) -> O::Awaited {
+    eventually_blocking(what, PATIENCE, look)
 }
 
 /// The bytes of a file of that name: the same ones for the same name and size.

@@ -68,12 +68,10 @@ fn has_ended(status: &Value) -> bool {
 }
 
 fn end_of(archive: &Archive, id: &str) -> Value {
-    let mut last = None;
-    wait("the end of a job", || {
-        last = status(archive, id).filter(has_ended);
-        last.is_some()
-    });
-    last.expect("a status")
+    wait("the end of a job", || match status(archive, id) {
+        Some(status) if has_ended(&status) => Ok(status),
+        other => Err(other),
+    })
 }
 
 fn hostile(name: &str) -> PathBuf {
@@ -102,7 +100,11 @@ fn a_job_survives_the_kill_of_every_part() {
         ];
         assert_eq!(archive.run(&words).expect(0).out.trim(), id);
         wait("the job runs", || {
-            status(&archive, &id).is_some_and(|status| status["state"] != "queued")
+            let status = status(&archive, &id);
+            let runs = status
+                .as_ref()
+                .is_some_and(|status| status["state"] != "queued");
+            runs.then_some(()).ok_or(status)
         });
         archive.kill(part);
         archive.restart(part);

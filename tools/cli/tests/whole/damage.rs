@@ -140,7 +140,9 @@ fn scrubbing_finds_and_the_archive_mends_by_itself() {
     archive.flip("two", "left.warc", 5 * GROUP);
     std::fs::remove_file(archive.file("one", "gone.warc")).expect("remove");
     wait("both copies to be whole again", || {
-        archive.is_whole("two", "left.warc", size) && archive.is_whole("one", "gone.warc", size)
+        let are_whole = archive.is_whole("two", "left.warc", size)
+            && archive.is_whole("one", "gone.warc", size);
+        are_whole.then_some(()).ok_or_else(|| archive.filed())
     });
     archive.until(&["check", "checksums"], 0);
 }
@@ -175,11 +177,13 @@ fn too_much_damage_at_once_waits_for_a_person() {
     archive.run(&["scrub", "resume"]).expect(0);
     wait("the brake", || {
         let status = archive.run(&["status"]).out;
-        status.contains("`repair --all`")
+        let holds = status.contains("`repair --all`");
+        holds.then_some(()).ok_or(status)
     });
     wait("all of it to be filed", || {
         let filed = archive.run(&["anomalies", "--all"]).out;
-        names.iter().all(|name| filed.contains(name.as_str()))
+        let is_all = names.iter().all(|name| filed.contains(name.as_str()));
+        is_all.then_some(()).ok_or(filed)
     });
     let mended = whole(&names);
     assert!(mended <= 20, "the brake holds after 20 files: {mended}");
@@ -189,11 +193,12 @@ fn too_much_damage_at_once_waits_for_a_person() {
         let refused = archive.run(&["repair", "--all"]);
         let asked = refused.err.split("--confirm ").nth(1);
         let Some(asked) = asked.filter(|_| refused.code == 5) else {
-            return refused.code == 0;
+            return (refused.code == 0).then_some(()).ok_or(refused);
         };
         has_asked = true;
         let left: String = asked.chars().take_while(char::is_ascii_digit).collect();
-        archive.run(&["repair", "--all", "--confirm", &left]).code == 0
+        let ordered = archive.run(&["repair", "--all", "--confirm", &left]);
+        (ordered.code == 0).then_some(()).ok_or(ordered)
     });
     assert!(has_asked, "more than 20 want a confirmation");
     assert_eq!(whole(&names), names.len());

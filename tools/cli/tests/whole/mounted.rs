@@ -132,9 +132,11 @@ fn a_disk_that_turns_read_only_serves_what_it_has_and_takes_nothing_until_it_is_
     archive.run(&["check", "checksums"]).expect(0);
     archive.store_into_some("d.warc", SIZE);
     wait("the disk to be told", || {
-        problems(&archive)
+        let problems = problems(&archive);
+        let is_told = problems
             .iter()
-            .any(|problem| problem.contains("Read-only file system"))
+            .any(|problem| problem.contains("Read-only file system"));
+        is_told.then_some(()).ok_or(problems)
     });
     for _ in 0..2 {
         archive.until(&["check", "files"], 1);
@@ -199,7 +201,9 @@ fn a_disk_in_the_place_of_another_is_offline_and_nothing_is_missing() {
     let told = |what: &str, count: usize| {
         wait(what, || {
             let problems = problems(&archive);
-            problems.len() == count && problems.iter().all(|problem| problem.contains(what))
+            let is_so =
+                problems.len() == count && problems.iter().all(|problem| problem.contains(what));
+            is_so.then_some(()).ok_or(problems)
         });
     };
 

@@ -55,10 +55,14 @@ fn a_removal_that_is_killed_is_done_or_not_done_and_told() {
         let code = approving.wait().expect("an end").code();
         archive.wait_for_answers();
         // What was approved goes on by itself.
-        wait("the request to end", || {
-            state(&archive, &request) != "approved"
+        let first = wait("the request to end", || {
+            let state = state(&archive, &request);
+            if state == "approved" {
+                Err(state)
+            } else {
+                Ok(state)
+            }
         });
-        let first = state(&archive, &request);
         println!(
             "round {round}: {part} killed, approve ended with {code:?}, the request is {first}"
         );

@@ -26,12 +26,12 @@ fn number(state: &Value, key: &str) -> u64 {
 
 /// Once the node has looked over its catalog since it started.
 fn surveyed(archive: &Archive) -> Value {
-    let mut found = None;
     wait("the scrub to look over the catalog", || {
-        found = scrub(archive).filter(|state| state["oldest"].is_string());
-        found.is_some()
-    });
-    found.expect("it was found")
+        match scrub(archive) {
+            Some(state) if state["oldest"].is_string() => Ok(state),
+            other => Err(other),
+        }
+    })
 }
 
 /// `HOLDFAST_KILLS` is how often (4), `HOLDFAST_SEED` repeats the choices of a run.
@@ -67,10 +67,9 @@ fn a_scrub_that_is_killed_goes_on_where_it_was_and_finds_what_is_last() {
     let mut read = 0;
     for round in 0..kills {
         let more = 1 + dice.roll(5);
-        let mut here = 0;
-        wait("some files to be read", || {
-            here = scrub(&archive).map_or(0, |state| number(&state, "files"));
-            here >= more
+        let here = wait("some files to be read", || {
+            let here = scrub(&archive).map_or(0, |state| number(&state, "files"));
+            if here >= more { Ok(here) } else { Err(here) }
         });
         archive.kill(NODE);
         read += here;
@@ -90,10 +89,14 @@ fn a_scrub_that_is_killed_goes_on_where_it_was_and_finds_what_is_last() {
         let of_last = wrong.iter().any(|(name, replica, kind)| {
             (name, replica.as_str(), kind.as_str()) == (&last, "two", "corrupt")
         });
-        of_last && wrong.len() == 1
+        (of_last && wrong.len() == 1).then_some(()).ok_or(wrong)
     });
     wait("the end of the round", || {
-        scrub(&archive).is_some_and(|state| number(&state, "due") == 0)
+        let state = scrub(&archive);
+        let is_over = state
+            .as_ref()
+            .is_some_and(|state| number(state, "due") == 0);
+        is_over.then_some(()).ok_or(state)
     });
     archive.run(&["repair", "--all"]).expect(0);
     archive.run(&["check", "checksums"]).expect(0);

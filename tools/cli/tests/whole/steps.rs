@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::archive::{Archive, Dice, LIMIT, PAUSE, Ran, executable, files_below};
+use crate::archive::{Archive, Dice, Ran, executable, files_below, wait};
 
 /// With the copies left alone by everything but the commands of the test.
 pub const BY_HAND: [&str; 2] = ["repair.automatic=off", "scrub.enabled=false"];
@@ -91,20 +91,16 @@ impl Archive {
     /// The same, where what is wrong is looked up anew before each check, as it may be mended meanwhile.
     #[track_caller]
     pub fn check_until_as(&self, kind: &str, what: &str, wrong: impl Fn() -> BTreeSet<Filed>) {
-        let begun = Instant::now();
-        loop {
-            let wrong = &wrong();
+        wait(what, || {
+            let wrong = wrong();
             let ran = self.run(&["check", kind]);
             let filed = self.filed();
-            if filed == *wrong && ran.code == i32::from(!wrong.is_empty()) {
-                return;
+            if filed == wrong && ran.code == i32::from(!wrong.is_empty()) {
+                Ok(())
+            } else {
+                Err(format!("filed {filed:?} and not {wrong:?}: {ran:#?}"))
             }
-            assert!(
-                begun.elapsed() < LIMIT,
-                "{what}: {filed:?} and not {wrong:?}: {ran:#?}"
-            );
-            std::thread::sleep(PAUSE);
-        }
+        });
     }
 
     /// Waits until every node answers by itself: a monitor takes one for alive that was killed a moment ago.

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::{ByteSize, Clock, Metrics, Period, Tasks, Workers};
 
+use testing::{PATIENCE, eventually};
+
 use super::broken::SIZE;
 use super::*;
 use crate::metrics::Instruments;
@@ -82,14 +84,11 @@ impl Running {
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&State) -> bool) -> State {
-        for _ in 0..600 {
+        eventually(what, PATIENCE, async || {
             let state = self.state();
-            if is_so(&state) {
-                return state;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("never {what}: {:?}", self.state());
+            if is_so(&state) { Ok(state) } else { Err(state) }
+        })
+        .await
     }
 
     async fn stop(self) {

@@ -9,6 +9,7 @@ use archive_daemon::ByteSize;
 use archive_model::{JobId, Program};
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
+use testing::{PATIENCE, eventually, in_time};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -141,12 +142,6 @@ async fn heard(world: &World, open: batch_run_request::Open) -> (Heard, Result<(
     let mut caller = Caller::new(&world.door.batch);
     caller.say(batch_run_request::Step::Open(open)).await;
     caller.rest().await
-}
-
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future)
-        .await
-        .expect("in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]

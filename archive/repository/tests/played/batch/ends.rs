@@ -8,6 +8,7 @@ use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_run_response::{End, Step, Want};
 use proto_archive::wire::batch_status::State;
 use proto_archive::wire::{BatchListRequest, BatchSpec, BatchStatus, Gap};
+use testing::{PATIENCE, eventually};
 use tonic::Code;
 
 use super::monitor::{Cut, Lie, Monitor};
@@ -187,9 +188,15 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     assert_eq!(state(&waiting), State::Cancelled);
     let begun = Instant::now();
     let cancelled = anna.cancel("one").await.unwrap();
-    while world.monitor.script().runs.iter().all(|run| run.0 != "two") {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the next job runs", PATIENCE, async || {
+        let runs = world.monitor.script().runs.clone();
+        if runs.iter().any(|run| run.0 == "two") {
+            Ok(())
+        } else {
+            Err(runs)
+        }
+    })
+    .await;
     assert!(
         begun.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -201,9 +208,13 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     anna.until("two", |status| !status.nodes.is_empty()).await;
     let cancelled = olga.cancel("two").await.unwrap();
     assert_eq!(cancelled.reason, "cancelled by operator/olga");
-    while world.monitor.script().running > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("nothing runs", PATIENCE, async || {
+        match world.monitor.script().running {
+            0 => Ok(()),
+            running => Err(running),
+        }
+    })
+    .await;
     assert!(
         begun.elapsed() < Duration::from_secs(40),
         "{:?}",
@@ -329,7 +340,7 @@ async fn limits_end_a_job_with_the_reason() {
         ..file_list()
     };
     anna.submit("slow", slow).await.unwrap();
-    let status = anna.ended("slow").await;
+    let status = anna.ended_after_pauses(&world, "slow").await;
     assert_eq!(state(&status), State::Failed);
     assert!(status.reason.contains("time is over"), "{}", status.reason);
     assert_eq!(anna.output("slow", What::Result).await, b"a\n");
@@ -351,9 +362,10 @@ async fn limits_end_a_job_with_the_reason() {
     drop(anna);
     running.stop().await;
     let running = world.start().await;
-    while world.folder("all").try_exists().unwrap() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("its files are gone", PATIENCE, async || {
+        !world.folder("all").try_exists().unwrap()
+    })
+    .await;
     let mut anna = world.caller(&running, "researcher/anna");
     assert_eq!(anna.find("all").await.unwrap_err().code(), Code::NotFound);
     world.end(running).await;
@@ -416,7 +428,7 @@ async fn nodes_that_the_monitor_has_not_heard_of_yet_are_waited_for() {
         .await;
     assert_eq!(state(&status), State::Running);
     assert!(status.reason.contains("waits for n-1"), "{}", status.reason);
-    anna.ended("goes-on").await;
+    anna.ended_after_pauses(&world, "goes-on").await;
     world.end(running).await;
 }
 
@@ -429,7 +441,7 @@ async fn a_node_that_ends_each_run_is_left_out_and_named() {
     let running = world.start().await;
     let mut anna = world.caller(&running, "researcher/anna");
     anna.submit("without", file_list()).await.unwrap();
-    let status = anna.ended("without").await;
+    let status = anna.ended_after_pauses(&world, "without").await;
     assert_eq!(state(&status), State::Partial, "{status:?}");
     assert_eq!((status.files, status.unread, status.restarts), (2, 0, 5));
     assert_eq!(anna.output("without", What::Result).await, b"a\nb\n");

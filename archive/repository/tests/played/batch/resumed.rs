@@ -5,6 +5,7 @@ use std::io::Write;
 
 use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_status::State;
+use testing::{PATIENCE, eventually};
 
 use super::monitor::{Cut, Monitor};
 use super::world::{World, file_list, state};
@@ -96,17 +97,12 @@ async fn a_repository_that_stops_after_any_message_goes_on() {
         world.monitor.script().cuts.insert(id.clone(), cuts);
         anna.submit(&id, file_list()).await.unwrap();
         for runs in 1..=2 {
-            while world
-                .monitor
-                .script()
-                .runs
-                .iter()
-                .filter(|run| run.0 == id)
-                .count()
-                < runs
-            {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
+            eventually("another run", PATIENCE, async || {
+                let all = world.monitor.script().runs.clone();
+                let own = all.iter().filter(|run| run.0 == id).count();
+                if own < runs { Err(own) } else { Ok(()) }
+            })
+            .await;
             drop(anna);
             running.stop().await;
             // What a kill leaves behind the last checkpoint.

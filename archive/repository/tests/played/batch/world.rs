@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Clock, Daemon};
 use archive_model::{Digests, FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root};
 use archive_repository::admin::{Admin, AdminRow};
@@ -19,6 +20,7 @@ use proto_archive::wire::replica_server::ReplicaServer;
 use proto_archive::wire::{
     BatchOutputRequest, BatchRef, BatchSpec, BatchStatus, BatchSubmitRequest,
 };
+use testing::{PATIENCE, eventually};
 use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
@@ -26,11 +28,16 @@ use tonic::transport::Channel;
 use super::monitor::{Monitor, ROOT, SIZE};
 use crate::lab::{Lab, replica};
 
+/// The longest pause that a job makes, and longer than any limit that these tests set.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
 pub(crate) struct World {
     lab: Lab,
     endpoint: String,
     pub(crate) monitor: Monitor,
     pub(crate) settings: BatchSettings,
+    /// The time of the repository.
+    pub(crate) hand: ManualClock,
 }
 
 /// A repository that runs.
@@ -53,6 +60,7 @@ impl World {
             lab,
             endpoint,
             monitor,
+            hand: ManualClock::running(Clock::system().now()),
             settings: BatchSettings {
                 running: 64,
                 ..BatchSettings::default()
@@ -105,7 +113,7 @@ impl World {
     }
 
     pub(crate) async fn start(&self) -> Running {
-        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let daemon = Daemon::new(self.hand.clock(), Chance::system());
         let address = archive_repository::serve(self.all_settings(), daemon.clone())
             .await
             .unwrap();
@@ -196,14 +204,34 @@ impl Caller {
         id: &str,
         is_so: impl Fn(&BatchStatus) -> bool,
     ) -> BatchStatus {
-        for _ in 0..2400 {
+        eventually("a job in another state", PATIENCE, async || {
             let status = self.find(id).await.unwrap();
             if is_so(&status) {
-                return status;
+                Ok(status)
+            } else {
+                Err(status)
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{:?}", self.find(id).await);
+        })
+        .await
+    }
+
+    /// Waits for the end of a job without waiting for its pauses: the time is moved over them, each time later, so that
+    /// a slow machine comes to its end, too.
+    pub(crate) async fn ended_after_pauses(&mut self, world: &World, id: &str) -> BatchStatus {
+        let (mut calm, mut next) = (Duration::from_millis(200), Instant::now());
+        eventually("the end of a job", PATIENCE, async || {
+            let status = self.find(id).await.unwrap();
+            if !status.ended.is_empty() {
+                return Ok(status);
+            }
+            if Instant::now() >= next {
+                world.hand.advance(LONGEST_PAUSE);
+                next = Instant::now() + calm;
+                calm = calm * 3 / 2;
+            }
+            Err(status)
+        })
+        .await
     }
 
     /// Waits for the end of a job.

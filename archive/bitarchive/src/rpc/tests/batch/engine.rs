@@ -125,10 +125,9 @@ impl World {
 
     /// Waits until nothing of any job is left.
     async fn quiet(&self) {
-        in_time(async {
-            while self.running() != (0, 0) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+        eventually("nothing is left", PATIENCE, async || match self.running() {
+            (0, 0) => Ok(()),
+            running => Err(running),
         })
         .await;
     }

@@ -149,9 +149,10 @@ async fn so_many_jobs_and_no_more() {
     let status = ends(&world, vec![batch_run_request::Step::Open(open())]).await;
     assert_eq!(Kind::of(&status), Kind::Busy, "{status}");
     drop(waiting);
-    in_time(async {
-        while world.door.instruments.batch.jobs.get() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    eventually("no job is left", PATIENCE, async || {
+        match world.door.instruments.batch.jobs.get() {
+            0 => Ok(()),
+            jobs => Err(jobs),
         }
     })
     .await;

@@ -1,0 +1,19 @@
+//! Waiting in tests without hanging on luck. Tests see this crate under `[dev-dependencies]`; nothing else does.
+//!
+//! A test meets time in three ways:
+//!
+//! - Its subject waits, and the subject is ours: hand it the clock of an `archive_daemon::clock::ManualClock` and advance that
+//!   clock. It stands beside `Clock`, because it is one of the two sources that a `Clock` has.
+//! - The test waits for a state that others bring about (another task, a process, a disk): [`eventually`], or
+//!   [`eventually_blocking`] outside a runtime. The message of a wait that is given up says what was awaited, where, and
+//!   what was seen last.
+//! - A future must end and might not: [`in_time`].
+//!
+//! The limits are against hanging. None of them decides how fast something is: a machine that is ten times slower
+//! passes the same tests. A cluster on port 0 is in `conformance/tests/cluster/world.rs`.
+//!
+//! Functions panic where a test has to fail; none returns an error.
+
+mod wait;
+
+pub use wait::{Nothing, Observation, PATIENCE, eventually, eventually_blocking, in_time};
