@@ -36,9 +36,6 @@ pub(crate) use paging::Paging;
 /// The most that is decided in one round.
 const ROUND: usize = 256;
 
-/// How often the stamp beside the admin data is renewed while there is work.
-const STAMP: Duration = Duration::from_secs(1);
-
 /// The coordinator.
 pub(crate) struct Coordinator {
     pub(crate) archive: String,
@@ -108,7 +105,6 @@ impl Coordinator {
         stop: &tokio_util::sync::CancellationToken,
     ) -> Step<()> {
         self.resume()?;
-        let mut stamped = self.clock.instant();
         while let Some(first) = runtime.block_on(self.wait(stop)) {
             let mut round = vec![first];
             while round.len() < ROUND
@@ -117,10 +113,6 @@ impl Coordinator {
                 round.push(Wake::Letter(letter));
             }
             self.round(round)?;
-            if self.clock.instant().saturating_duration_since(stamped) >= STAMP {
-                self.admin.stamp().map_err(AdminError::from)?;
-                stamped = self.clock.instant();
-            }
         }
         Ok(self.admin.stamp().map_err(AdminError::from)?)
     }

@@ -7,7 +7,8 @@ use std::sync::PoisonError;
 use archive_db::{Database, DbError, Load, Options, Table, Text};
 use archive_model::{FileName, NodeId, ReplicaId};
 
-use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
+use super::stamp::{STAMP, Stamp};
+use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES, VERSION};
 use crate::audit_log::{Position, Rows as TrailRows};
 use crate::export::{Node, Row, Rows};
 
@@ -56,7 +57,9 @@ impl Admin {
             batch.delete(&self.audit, &row?.0)?;
         }
         batch.put(&self.drained, &0, &position)?;
-        batch.commit().map(|_| ())
+        batch.commit()?;
+        self.stamp.log_ends(&position);
+        Ok(())
     }
 
     /// Everything, as it stands now: nobody changes files and trail while the reading begins.
@@ -107,9 +110,11 @@ impl Restoring {
     /// Begins in a directory that has none.
     pub(crate) fn begin(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
-        let options = Options::new("admin", 1, TABLES);
+        let options = Options::new("admin", VERSION, TABLES);
         let database = Database::open(&data.join("admin"), &options)?;
-        let admin = Admin::new(database, data.join(super::STAMP))?;
+        // The stamp of what was lost stays until the end: it says that there was something.
+        let stamp = Stamp::new(data.join(STAMP), None);
+        let admin = Admin::new(database, stamp)?;
         let load = admin.database.load()?;
         Ok(Self { admin, load })
     }
@@ -157,6 +162,7 @@ impl Restoring {
 
     /// Takes how far the log that is there has come.
     pub(crate) fn drained(&mut self, position: Position) -> Result<(), DbError> {
+        self.admin.stamp.log_ends(&position);
         self.load.put(&self.admin.drained, &0, &position)
     }
 

@@ -38,6 +38,8 @@ impl Coordinator {
         let now = self.clock.now();
         let mut changes = self.admin.change();
         let mut is_changed = false;
+        // Those who wait are told that it is remembered.
+        let mut is_acknowledged = !self.waiting.is_empty();
         for Decided { name, by, effects } in &all {
             for effect in effects {
                 match effect {
@@ -63,6 +65,7 @@ impl Coordinator {
                     | Effect::HealFrom { .. }
                     | Effect::SetTimer(_) => {}
                     Effect::Answer { requester, result } => {
+                        is_acknowledged = true;
                         if let Some(line) = self.refusal(name, *requester, result, now) {
                             changes.note(line);
                             is_changed = true;
@@ -72,7 +75,11 @@ impl Coordinator {
             }
         }
         if is_changed {
-            self.admin.commit(changes).map_err(AdminError::from)?;
+            let committed = self.admin.commit_unstamped(changes);
+            committed.map_err(AdminError::from)?;
+        }
+        if is_acknowledged {
+            self.admin.stamp().map_err(AdminError::from)?;
         }
         self.close_what_is_back()?;
         let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();

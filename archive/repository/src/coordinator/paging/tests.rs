@@ -249,6 +249,10 @@ fn order_in_full_memory_reaches_the_row() {
     };
     coordinator.round(vec![Wake::Letter(order)]).unwrap();
     is_done.blocking_recv().unwrap();
+    let stamp = || crate::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
+    let told = stamp();
+    admin.stamp().unwrap();
+    assert_eq!(stamp(), told, "stamped before anybody was told");
     let row = admin.file(&complete.record.name).unwrap().unwrap();
     let state = &row.record.replicas[&id("one")].state;
     assert!(state.is_withdrawn(), "{state}");
