@@ -42,6 +42,12 @@ use stamp::STAMP;
 /// The version of the tables. From 2 on there is a stamp beside them that was written before anybody was told of a change.
 const VERSION: u32 = 2;
 
+/// The table of numbers that do not follow from other rows.
+pub(crate) const NUMBERS: &str = "numbers";
+
+/// In that table: no request has this number or a lower one, unless it is in the table of the requests.
+pub(crate) const LAST_REQUEST: &str = "last-request";
+
 /// Every table of the admin data.
 const TABLES: &[&str] = &[
     "files",
@@ -60,6 +66,7 @@ const TABLES: &[&str] = &[
     "incidents",
     "similar",
     "batch",
+    NUMBERS,
 ];
 
 /// One file, as it was decided.

@@ -6,9 +6,12 @@ use std::sync::PoisonError;
 
 use archive_db::{Database, DbError, Load, Options, Table, Text};
 use archive_model::{FileName, NodeId, ReplicaId};
+use jiff::Timestamp;
 
 use super::stamp::{STAMP, Stamp};
-use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES, VERSION};
+use super::{
+    Admin, AdminError, AdminRow, AuditLine, LAST_REQUEST, NUMBERS, NodeRow, TABLES, VERSION,
+};
 use crate::audit_log::{Position, Rows as TrailRows};
 use crate::export::{Node, Row, Rows};
 
@@ -167,8 +170,15 @@ impl Restoring {
     }
 
     /// Makes them durable, with a fresh stamp.
-    pub(crate) fn finish(self) -> Result<(), AdminError> {
-        let Self { admin, load } = self;
+    ///
+    /// Requests that were made since the export, or all of them, are not known any more, and their ids stand in attics and
+    /// in the trail. So the next request has a number that the archive cannot have come to before: that of the minutes
+    /// since 1970, of which each had one request at most.
+    pub(crate) fn finish(self, now: Timestamp) -> Result<(), AdminError> {
+        let Self { admin, mut load } = self;
+        let minutes = u64::try_from(now.as_second() / 60).unwrap_or_default();
+        let numbers = admin.table(NUMBERS)?;
+        load.put(&numbers, &LAST_REQUEST.to_owned(), &minutes)?;
         load.finish()?;
         Ok(admin.stamp()?)
     }
