@@ -39,8 +39,11 @@ pub use lagging::Late;
 
 use stamp::STAMP;
 
-/// The version of the tables. From 2 on there is a stamp beside them that was written before anybody was told of a change.
+/// The version of the tables.
 const VERSION: u32 = 2;
+
+/// From this version on there is a stamp beside them that was written before anybody was told of a change.
+const STAMPED: u32 = 2;
 
 /// The table of numbers that do not follow from other rows.
 pub(crate) const NUMBERS: &str = "numbers";
@@ -241,7 +244,8 @@ impl Admin {
         let database = data.join("admin");
         let opened = Database::open(&database, &options);
         let database = opened.map_err(|error| AdminError::of(database, error))?;
-        if is_absent && database.found_version() == Some(VERSION) {
+        let version = database.found_version();
+        if is_absent && version.is_some_and(|version| version >= STAMPED) {
             return Err(AdminError::Unstamped(path));
         }
         let admin = Self::new(database, stamp)?;
