@@ -9,13 +9,30 @@ use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Env, ReadOptions};
 
 use crate::key::Key;
 use crate::value::Value;
-use crate::{Batch, DbError, Load, Options, Table, version};
+use crate::{Batch, DbError, Load, Options, Table, log, version};
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
 #[derive(Clone, Debug)]
 pub struct Database {
     pub(crate) inner: Arc<Inner>,
+    found: Option<u32>,
+    torn: Option<TornTail>,
+}
+
+/// A write that was cut away when the database was opened: a power cut had torn it, and nobody was told of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}: a power cut tore the last write, of which nobody was told: {cut} bytes after byte {kept} were cut away",
+    log.display()
+)]
+pub struct TornTail {
+    /// The log.
+    pub log: PathBuf,
+    /// How many of its bytes are kept.
+    pub kept: u64,
+    /// How many bytes were cut away.
+    pub cut: u64,
 }
 
 /// What the handles share.
@@ -32,8 +49,36 @@ impl Database {
     ///
     /// Files of a database without the file that names the others are damage, never a reason to begin anew.
     pub fn open(path: &Path, options: &Options) -> Result<Self, DbError> {
-        let is_new = !is_there(path)?;
-        Self::open_in(path, options, None, is_new)
+        if !is_there(path)? {
+            return Self::open_in(path, options, None, true);
+        }
+        let Some(cut) = options.cut else {
+            return Self::open_in(path, options, None, false);
+        };
+        let open = || Self::open_in(path, options, None, false);
+        match open() {
+            Err(DbError::Damaged { .. }) => {}
+            other => return other,
+        }
+        // Nobody else has it open, and of those who come here at once one goes on.
+        let lock = fs::File::open(path.join("LOCK")).map_err(|error| io_error(path, &error))?;
+        lock.try_lock().or(Err(DbError::Busy {
+            path: path.to_path_buf(),
+        }))?;
+        match open() {
+            Err(damaged @ DbError::Damaged { .. }) => {
+                let torn = torn_tail(path, options.at_least)?.ok_or(damaged)?;
+                cut(&torn.log, torn.kept).map_err(|what| DbError::Io {
+                    path: path.to_path_buf(),
+                    what,
+                })?;
+                Ok(Self {
+                    torn: Some(torn),
+                    ..open()?
+                })
+            }
+            other => other,
+        }
     }
 
     /// The same on disk (`env` is none) or elsewhere; `is_new` as the caller found out.
@@ -68,6 +113,8 @@ impl Database {
         inner.create_missing(&[version::META], &rocksdb)?;
         let database = Self {
             inner: Arc::new(inner),
+            found,
+            torn: None,
         };
         match found {
             None => version::write(&database, options)?,
@@ -105,6 +152,16 @@ impl Database {
     /// Whoever keeps it elsewhere after a commit can tell by [`Options::at_least`] whether a commit was lost.
     pub fn sequence(&self) -> u64 {
         self.inner.db.latest_sequence_number()
+    }
+
+    /// The version that it had before it was opened; none: it was made.
+    pub const fn found_version(&self) -> Option<u32> {
+        self.found
+    }
+
+    /// What was cut away when it was opened, where [`Options::torn_tail`] allowed that.
+    pub const fn torn(&self) -> Option<&TornTail> {
+        self.torn.as_ref()
     }
 
     /// Reads every table to its end, past the cache, with every checksum; gives the number of rows.
@@ -220,10 +277,7 @@ pub(crate) fn scan_options() -> ReadOptions {
 ///
 /// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
 fn is_there(path: &Path) -> Result<bool, DbError> {
-    let io = |error: io::Error| DbError::Io {
-        path: path.to_path_buf(),
-        what: error.to_string(),
-    };
+    let io = |error: io::Error| io_error(path, &error);
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -249,6 +303,42 @@ fn is_there(path: &Path) -> Result<bool, DbError> {
             what: format!("{} is there and CURRENT is not", name.display()),
         }),
     }
+}
+
+fn io_error(path: &Path, error: &io::Error) -> DbError {
+    DbError::Io {
+        path: path.to_path_buf(),
+        what: error.to_string(),
+    }
+}
+
+/// The write that a power cut tore at the end of the newest log; none: the damage is another.
+fn torn_tail(path: &Path, at_least: u64) -> Result<Option<TornTail>, DbError> {
+    let io = |error: io::Error| io_error(path, &error);
+    let files = log::logs(path).map_err(io)?;
+    let logs = files.iter().map(|file| log::read(file));
+    let mut logs = logs.collect::<io::Result<Vec<_>>>().map_err(io)?;
+    let sequence = logs.iter().filter_map(|log| log.sequence).max();
+    let Some(newest) = logs.pop() else {
+        return Ok(None);
+    };
+    let is_whole = |log: &log::Log| log.tail == log::Tail::Short && log.whole == log.length;
+    if newest.tail != log::Tail::Torn || !logs.iter().all(is_whole) {
+        return Ok(None);
+    }
+    // Where no log has a whole write, the tables tell how far it came: that is compared after the cut.
+    if let Some(found) = sequence.filter(|found| *found < at_least) {
+        return Err(DbError::Behind {
+            path: path.to_path_buf(),
+            stamp: at_least,
+            found,
+        });
+    }
+    Ok(Some(TornTail {
+        cut: newest.length.saturating_sub(newest.whole),
+        kept: newest.whole,
+        log: newest.path,
+    }))
 }
 
 #[cfg(test)]

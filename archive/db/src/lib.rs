@@ -12,7 +12,8 @@
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
 //! database with fewer rows. Its users either compare with the disk (a cache) or keep [`Database::sequence`] in a
-//! second place and open with [`Options::at_least`] (a record).
+//! second place and open with [`Options::at_least`] (a record). Who does so before anybody is told of a commit may let a
+//! write be cut away that a power cut tore, by [`Options::torn_tail`].
 //!
 //! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
 //!
@@ -39,6 +40,7 @@ pub mod database;
 pub mod error;
 pub mod key;
 pub mod load;
+mod log;
 pub mod memory;
 pub mod options;
 pub mod table;
@@ -46,11 +48,11 @@ pub mod value;
 mod version;
 
 pub use batch::Batch;
-pub use database::Database;
+pub use database::{Database, TornTail};
 pub use error::DbError;
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;
-pub use options::{Migration, Options};
+pub use options::{Cut, Migration, Options};
 pub use table::{Rows, Table};
 pub use value::{InvalidValue, Value};

@@ -1,5 +1,7 @@
 //! What a database is: its name, version and tables; and how much memory it may use.
 
+use std::path::Path;
+
 use rocksdb::{
     BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, LogLevel, WriteBufferManager,
 };
@@ -11,6 +13,9 @@ use crate::{Database, DbError};
 /// It runs before anyone else sees the database. A crash may run it again from its beginning.
 pub type Migration = fn(&Database) -> Result<(), DbError>;
 
+/// Cuts a file to a length, durably; says why not.
+pub type Cut = fn(&Path, u64) -> Result<(), String>;
+
 /// What to open, for [`Database::open`].
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +24,7 @@ pub struct Options {
     pub(crate) tables: Vec<&'static str>,
     pub(crate) migrations: Vec<Migration>,
     pub(crate) at_least: u64,
+    pub(crate) cut: Option<Cut>,
     memory: usize,
 }
 
@@ -31,6 +37,7 @@ impl Options {
             tables: tables.to_vec(),
             migrations: Vec::new(),
             at_least: 0,
+            cut: None,
             memory: 128 << 20,
         }
     }
@@ -48,6 +55,15 @@ impl Options {
     #[must_use]
     pub const fn at_least(mut self, sequence: u64) -> Self {
         self.at_least = sequence;
+        self
+    }
+
+    /// Lets a write be cut away, by `cut`, that a power cut has torn at the end of the newest log: some of its sectors are
+    /// zeros, and nothing can be read behind it. For records whose user brings [`Options::at_least`] up to date before
+    /// anybody is told of a commit: then nobody was told of that write.
+    #[must_use]
+    pub const fn torn_tail(mut self, cut: Cut) -> Self {
+        self.cut = Some(cut);
         self
     }
 

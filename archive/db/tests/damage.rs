@@ -1,9 +1,10 @@
 //! Files that were cut, flipped or taken away while nobody looked: noticed, and never a short answer.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 
-use archive_db::{Database, DbError};
+use archive_db::{Database, DbError, Options};
 
 use crate::files::{
     Rows, assert_damaged, committed, crash_image, files, flip, loaded, options, rows, size,
@@ -214,5 +215,106 @@ fn files_that_are_gone_cut_or_flipped_are_damage_and_never_a_new_database() {
         Database::destroy(&image).unwrap();
         let database = Database::open(&image, &options()).unwrap();
         assert_eq!(rows(&database).unwrap(), []);
+    }
+}
+
+fn cut(log: &Path, length: u64) -> Result<(), String> {
+    truncate(log, length);
+    Ok(())
+}
+
+/// With a stamp that is brought up to date before anybody is told.
+fn stamped(sequence: u64) -> Options {
+    options().at_least(sequence).torn_tail(cut)
+}
+
+/// Appends what a power cut leaves of a write: its whole length, and zeros from `zeros` on.
+fn tear(log: &Path, zeros: usize) {
+    let length = 3000_u16.min(u16::try_from(32_768 - size(log) % 32_768).unwrap() - 8);
+    let mut record = vec![0x12, 0x34, 0x56, 0x78];
+    record.extend(length.to_le_bytes());
+    record.push(1);
+    record.resize(7 + usize::from(length), b'x');
+    record[zeros..].fill(0);
+    let mut file = OpenOptions::new().append(true).open(log).unwrap();
+    file.write_all(&record).unwrap();
+}
+
+/// Fails if a write that a power cut tore stops a record, is served, or takes a whole write with it.
+#[test]
+fn torn_write_is_cut_where_the_stamp_allows() {
+    for (count, zeros) in [(20, 7), (20, 0), (400, 1000), (0, 7)] {
+        let (_directory, path, database, _) = committed(count);
+        let sequence = database.sequence();
+        let expected: Vec<u64> = (0..count).collect();
+        let image = crash_image(&path, "image");
+        drop(database);
+        let log = files(&image, "", ".log")[0].clone();
+        let whole = size(&log);
+        tear(&log, zeros);
+        let torn = size(&log);
+        if zeros == 7 {
+            assert_damaged(Database::open(&image, &options()), "nobody stamps");
+            assert_eq!(size(&log), torn, "nothing is cut");
+        }
+        let database = Database::open(&image, &stamped(sequence)).unwrap();
+        assert_eq!(rows(&database).unwrap(), expected);
+        if zeros == 7 {
+            let cut = database.torn().unwrap();
+            assert_eq!((cut.kept, cut.cut), (whole, torn - whole));
+        }
+        drop(database);
+        let again = Database::open(&image, &stamped(sequence)).unwrap();
+        assert_eq!(rows(&again).unwrap(), expected);
+        assert_eq!(again.torn(), None, "it is said once");
+    }
+}
+
+/// Fails if a write of which somebody was told is cut away.
+#[test]
+fn torn_write_before_the_stamp_is_refused() {
+    // The last sector is a part of the last row.
+    let mut all = (20..80).map(committed);
+    let is_so = |path: &Path| matches!(size(&files(path, "", ".log")[0]) % 512, 1..=100);
+    let found = all.find(|(_, path, ..)| is_so(path));
+    let (_directory, path, _database, sequence) = found.unwrap();
+    let image = crash_image(&path, "image");
+    let log = files(&image, "", ".log")[0].clone();
+    let whole = size(&log);
+    // It did not reach the disk, and the row was acknowledged.
+    let mut bytes = fs::read(&log).unwrap();
+    let from = bytes.len() - bytes.len() % 512;
+    bytes[from..].fill(0);
+    fs::write(&log, &bytes).unwrap();
+    for _ in 0..2 {
+        let opened = Database::open(&image, &stamped(sequence));
+        assert!(
+            matches!(opened, Err(DbError::Behind { found, .. }) if found == sequence - 1),
+            "{opened:?}"
+        );
+        assert_eq!(size(&log), whole, "nothing is cut");
+    }
+    assert!(Database::open(&image, &stamped(sequence - 1)).is_ok());
+}
+
+/// Fails if damage of another kind, or with whole writes behind it, is cut away.
+#[test]
+fn other_damage_of_a_log_is_never_cut() {
+    let (_directory, path, _database, _) = committed(100);
+    let flipped = crash_image(&path, "flipped");
+    let log = files(&flipped, "", ".log")[0].clone();
+    flip(&log, size(&log) - 30);
+    let zeros = crash_image(&path, "zeros");
+    let other = files(&zeros, "", ".log")[0].clone();
+    let mut bytes = fs::read(&other).unwrap();
+    bytes[4096..4608].fill(0);
+    fs::write(&other, &bytes).unwrap();
+    for (image, log) in [(flipped, log), (zeros, other)] {
+        let before = size(&log);
+        assert_damaged(
+            Database::open(&image, &stamped(0)),
+            &image.display().to_string(),
+        );
+        assert_eq!(size(&log), before);
     }
 }

@@ -205,6 +205,11 @@ pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
     named("fsync", path, || file.sync_all())
 }
 
+/// Makes the file's bytes durable, where its length has not changed.
+pub(crate) fn sync_data(file: &File, path: &Path) -> Result<()> {
+    named("fdatasync", path, || file.sync_data())
+}
+
 /// Makes the names in a directory durable.
 pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     named("fsync directory", path, || {

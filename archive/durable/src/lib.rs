@@ -7,8 +7,9 @@
 //!
 //! Invariants:
 //! - a final name never bears bytes that were not synced and read back;
-//! - nothing is replaced, except a small state file by [`replace()`] and a damaged copy by its repaired one
-//!   ([`exchange`], or [`journal`] where there is no room for two): old or new after a crash, and never neither;
+//! - nothing is replaced, except a small state file by [`replace()`], a [`stamp`] slot by slot, and a damaged copy by its
+//!   repaired one ([`exchange`], or [`journal`] where there is no room for two): old or new after a crash, and never
+//!   neither;
 //! - a system call that fails is reported with its name and path, and is never tried again.
 //!
 //! Not promised: durability on a disk that lies about its cache, or on file systems without hard links.
@@ -29,6 +30,7 @@ pub mod replace;
 pub mod sidecar;
 pub mod space;
 pub mod stage;
+pub mod stamp;
 pub mod verify;
 pub mod volume;
 
@@ -40,5 +42,6 @@ pub use replace::{read_small, read_state, replace, replace_secret};
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
 pub use stage::{PublishError, Received, Reservation, Sealed, Stage, Survey, Target, Verified};
+pub use stamp::{Stamp, StampFile};
 pub use verify::UncachedFile;
 pub use volume::{Expected, Identity, VolumeProblem};

@@ -1,12 +1,14 @@
 //! What was decided about every file, and the trail of who did what: one database, one synced batch for both.
 //!
 //! Written before it is acted on. Damage is never read as absence: a row that does not decode, or a database that ends
-//! before the stamp that is kept beside it, stops the repository.
+//! before the stamp that is kept beside it, stops the repository. Before anybody is told of a change the stamp is brought
+//! up to date; so what is behind it at the end of a log, torn by a power cut, is what nobody was told of, and is cut away.
 
 mod counts;
 mod lagging;
 mod ledger;
 mod similar;
+pub mod stamp;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;
@@ -18,8 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
-use archive_db::{Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, Value};
-use archive_durable::{DiskError, read_state, replace};
+use archive_db::{
+    Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, TornTail, Value,
+};
+use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,8 +37,19 @@ use crate::store::FileRecord;
 pub use counts::Counts;
 pub use lagging::Late;
 
-/// How far the data had come when it was last seen: beside them, so that their loss shows.
-const STAMP: &str = "admin.stamp";
+use stamp::STAMP;
+
+/// The version of the tables.
+const VERSION: u32 = 2;
+
+/// From this version on there is a stamp beside them that was written before anybody was told of a change.
+const STAMPED: u32 = 2;
+
+/// The table of numbers that do not follow from other rows.
+pub(crate) const NUMBERS: &str = "numbers";
+
+/// In that table: no request has this number or a lower one, unless it is in the table of the requests.
+pub(crate) const LAST_REQUEST: &str = "last-request";
 
 /// Every table of the admin data.
 const TABLES: &[&str] = &[
@@ -54,6 +69,7 @@ const TABLES: &[&str] = &[
     "incidents",
     "similar",
     "batch",
+    NUMBERS,
 ];
 
 /// One file, as it was decided.
@@ -116,7 +132,7 @@ pub struct Admin {
     drained: ledger::Drained,
     rows: Tables,
     similar: similar::Similar,
-    stamp: PathBuf,
+    stamp: Arc<stamp::Stamp>,
     /// Held while lines of the trail get their numbers: several tasks change the admin data.
     numbering: Arc<Mutex<()>>,
     running: Arc<Mutex<counts::Running>>,
@@ -138,13 +154,33 @@ pub enum AdminError {
     /// The stamp cannot be read or written.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The stamp is no number.
-    #[error("{}: {text:?} is no sequence number; restore it from a backup of the admin data", .path.display())]
+    /// The stamp says nothing that makes sense.
+    #[error(
+        "{}: this is no stamp of admin data ({text}); put back a backup of it together with `admin`, or move both away \
+         and run `holdfast admin restore`", .path.display()
+    )]
     Stamp {
         /// The file.
         path: PathBuf,
         /// What it says.
         text: String,
+    },
+    /// The stamp is gone: nothing tells whether the data are all there.
+    #[error(
+        "{}: the stamp of the admin data is gone, and without it nothing tells whether their end is gone, too; put back \
+         a backup of it together with `admin`, or move `admin` away and run `holdfast admin restore`", .0.display()
+    )]
+    Unstamped(PathBuf),
+    /// The data are damaged, or end before what was acknowledged.
+    #[error(
+        "{error}; move {} away, and bring them back by `holdfast admin restore`, with --from-replicas what no export has",
+        .data.display()
+    )]
+    Damaged {
+        /// Where they are.
+        data: PathBuf,
+        /// What the database said.
+        error: Box<DbError>,
     },
 }
 
@@ -182,33 +218,46 @@ impl Admin {
     /// The same for an archive that begins: where there are none, and no stamp says that there were, they are made.
     pub fn init(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
-        if read_state(&data.join(STAMP))?.is_some() {
+        // A stamp alone that says 0 is what is left of a beginning that was cut off.
+        if stamp::read(&data.join(STAMP))?.is_some_and(|reach| reach.sequence > 0) {
             return Self::open(data);
         }
         Self::open_at(data)
     }
 
     fn open_at(data: &Path) -> Result<Self, AdminError> {
-        let stamp = data.join(STAMP);
-        let at_least = match read_state(&stamp)? {
-            None => 0,
-            Some(text) => {
-                let text = String::from_utf8_lossy(&text).into_owned();
-                let number = text.trim().parse();
-                number.or(Err(AdminError::Stamp {
-                    path: stamp.clone(),
-                    text,
-                }))?
-            }
-        };
-        let options = Options::new("admin", 1, TABLES).at_least(at_least);
-        let database = Database::open(&data.join("admin"), &options)?;
+        let path = data.join(STAMP);
+        let found = stamp::find(&path)?;
+        let is_absent = found.is_none();
+        let is_exact = found.as_ref().is_some_and(|found| found.file.is_some());
+        let at_least = found.as_ref().map_or(0, |found| found.reach.sequence);
+        let stamp = stamp::Stamp::new(path.clone(), found);
+        if is_absent && !Restoring::is_there(data)? {
+            stamp.write(|| 0)?;
+        }
+        let mut options = Options::new("admin", VERSION, TABLES)
+            .migration(|_| Ok(()))
+            .at_least(at_least);
+        if is_exact {
+            options = options.torn_tail(cut);
+        }
+        let database = data.join("admin");
+        let opened = Database::open(&database, &options);
+        let database = opened.map_err(|error| AdminError::of(database, error))?;
+        let version = database.found_version();
+        if is_absent && version.is_some_and(|version| version >= STAMPED) {
+            return Err(AdminError::Unstamped(path));
+        }
         let admin = Self::new(database, stamp)?;
         admin.index_names()?;
+        if let Some(position) = admin.drained()? {
+            admin.stamp.log_ends(&position);
+        }
+        admin.stamp()?;
         Ok(admin)
     }
 
-    fn new(database: Database, stamp: PathBuf) -> Result<Self, AdminError> {
+    fn new(database: Database, stamp: stamp::Stamp) -> Result<Self, AdminError> {
         Ok(Self {
             files: database.table("files")?,
             audit: database.table("audit")?,
@@ -217,10 +266,15 @@ impl Admin {
             rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
             database,
-            stamp,
+            stamp: Arc::new(stamp),
             numbering: Arc::default(),
             running: Arc::default(),
         })
+    }
+
+    /// The write that was cut away when the data were opened, if any: a power cut had torn it, and nobody was told of it.
+    pub fn torn(&self) -> Option<&TornTail> {
+        self.database.torn()
     }
 
     /// What was decided about one file.
@@ -324,8 +378,18 @@ impl Admin {
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
-    /// Writes the changes and their lines of the trail, all or none, synced.
+    /// Writes the changes and their lines of the trail, all or none, synced. They are never gone unnoticed from then on: the
+    /// stamp says how far they come.
     pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
+        self.commit_unstamped(changes)?;
+        self.stamp().map_err(|error| DbError::Io {
+            path: error.path.clone(),
+            what: error.to_string(),
+        })
+    }
+
+    /// The same for changes of which nobody is told before [`Admin::stamp`]: after a power cut they may be gone.
+    pub(crate) fn commit_unstamped(&self, changes: Changes) -> Result<(), DbError> {
         let Changes {
             mut batch,
             lines,
@@ -350,11 +414,25 @@ impl Admin {
         Ok(())
     }
 
-    /// Keeps beside the database how far it has come, so that a log that vanishes is noticed. Called now and then.
+    /// Keeps beside the database how far it has come, durably. Costs nothing where it has not come further.
     pub fn stamp(&self) -> Result<(), DiskError> {
-        replace(
-            &self.stamp,
-            format!("{}\n", self.database.sequence()).as_bytes(),
-        )
+        self.stamp.write(|| self.database.sequence())
     }
+}
+
+impl AdminError {
+    fn of(data: PathBuf, error: DbError) -> Self {
+        if error.is_damage() {
+            let error = Box::new(error);
+            Self::Damaged { data, error }
+        } else {
+            Self::Database(error)
+        }
+    }
+}
+
+/// Cuts away what a power cut left of a log.
+fn cut(log: &Path, length: u64) -> Result<(), String> {
+    let cut = AppendFile::open(log).and_then(|mut log| log.cut(length));
+    cut.map_err(|error| error.to_string())
 }

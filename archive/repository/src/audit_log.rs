@@ -263,25 +263,28 @@ pub struct Verified {
     pub head: Hash,
     /// Bytes after the last whole line: an append that is under way, or was cut by a crash.
     pub torn: u64,
-    /// The number of the line whose hash was sought; none: it is not among them.
-    pub sought: Option<u64>,
+    /// Of each hash that was sought, the number of the line that has it; none: no line has.
+    pub sought: Vec<Option<u64>>,
 }
 
 /// Reads files of a log, in their order, without anything else. They may begin later than with the first; then what is
 /// before them is taken as their first line tells it. For people who hold copies of the log.
 pub fn verify(files: &[PathBuf]) -> Result<Verified, LogError> {
-    verify_all(Walk::over(files.to_vec()), None)
+    verify_all(Walk::over(files.to_vec()), &[])
 }
 
-/// Reads a log to its end, and looks for the line of a hash that an export names.
-pub fn verify_all(mut walk: Walk, sought: Option<Hash>) -> Result<Verified, LogError> {
-    let (mut lines, mut first, mut found) = (0, None, None);
+/// Reads a log to its end, and looks for the lines of hashes that an export or a stamp names.
+pub fn verify_all(mut walk: Walk, sought: &[Hash]) -> Result<Verified, LogError> {
+    let (mut lines, mut first, mut found) = (0, None, vec![None; sought.len()]);
     while let Some(entry) = walk.next() {
         let number = entry?.number;
         first.get_or_insert(number);
         lines += 1;
-        if sought == Some(walk.position().chain.previous()) {
-            found = Some(number);
+        let hash = walk.position().chain.previous();
+        for (sought, found) in sought.iter().zip(&mut found) {
+            if *sought == hash {
+                *found = Some(number);
+            }
         }
     }
     let chain = walk.position().chain;

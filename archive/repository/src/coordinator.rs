@@ -36,9 +36,6 @@ pub(crate) use paging::Paging;
 /// The most that is decided in one round.
 const ROUND: usize = 256;
 
-/// How often the stamp beside the admin data is renewed while there is work.
-const STAMP: Duration = Duration::from_secs(1);
-
 /// The coordinator.
 pub(crate) struct Coordinator {
     pub(crate) archive: String,
@@ -87,6 +84,12 @@ pub enum CoordinatorError {
     /// An admission or receipt cannot be written.
     #[error("signing for {0}: {1}")]
     Sign(FileName, String),
+    /// A decision about a file outlived the file's entry in memory: a bug, and what was decided is not remembered.
+    #[error(
+        "a decision about {0} cannot be remembered: the file is not in memory; this is a bug: report it, and start the \
+         repository again, which asks the replicas how the file stands"
+    )]
+    Absent(FileName),
     /// There is no randomness for an upload's id.
     #[error(transparent)]
     Chance(#[from] archive_daemon::clock::NoChance),
@@ -102,7 +105,6 @@ impl Coordinator {
         stop: &tokio_util::sync::CancellationToken,
     ) -> Step<()> {
         self.resume()?;
-        let mut stamped = self.clock.instant();
         while let Some(first) = runtime.block_on(self.wait(stop)) {
             let mut round = vec![first];
             while round.len() < ROUND
@@ -110,28 +112,33 @@ impl Coordinator {
             {
                 round.push(Wake::Letter(letter));
             }
-            // Timers that are due ring in every round, however many letters come.
-            let now = self.clock.now();
-            let due = self.timers.iter().take_while(|(at, _)| *at <= now);
-            round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
-            let mut decided = Vec::new();
-            for wake in round {
-                self.decide(wake, &mut decided)?;
-            }
-            if self.paging.is_due(now) {
-                self.page_in(now, &mut decided)?;
-            }
-            self.act(decided)?;
-            for done in self.waiting.drain(..) {
-                // One that does not wait any more need not know.
-                done.send(()).unwrap_or_default();
-            }
-            if self.clock.instant().saturating_duration_since(stamped) >= STAMP {
-                self.admin.stamp().map_err(AdminError::from)?;
-                stamped = self.clock.instant();
-            }
+            self.round(round)?;
         }
         Ok(self.admin.stamp().map_err(AdminError::from)?)
+    }
+
+    /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts.
+    ///
+    /// Files give up their places in memory only before anything is decided, or after it was remembered: what was decided
+    /// about a file lives in its entry until then.
+    fn round(&mut self, mut round: Vec<Wake>) -> Step<()> {
+        let now = self.clock.now();
+        let mut decided = Vec::new();
+        if self.paging.is_due(now) {
+            self.page_in(now, &mut decided)?;
+        }
+        // Timers that are due ring in every round, however many letters come.
+        let due = self.timers.iter().take_while(|(at, _)| *at <= now);
+        round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
+        for wake in round {
+            self.decide(wake, &mut decided)?;
+        }
+        self.act(decided)?;
+        for done in self.waiting.drain(..) {
+            // One that does not wait any more need not know.
+            done.send(()).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// After a start: files that were on their way go on, some at a time.

@@ -26,6 +26,7 @@ pub use export::{FromExport, from_export};
 pub use export::{judge, rewritten};
 pub use replicas::{FromReplicas, from_both, from_replicas};
 
+use crate::admin::stamp::{self, STAMP};
 use crate::admin::{AdminError, AuditLine, Restoring};
 use crate::audit_log::{Entry, LogError, Position, Walk};
 
@@ -127,12 +128,27 @@ fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
     TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// The log that is still there: its last line, and where it ends.
-fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, LogError> {
+/// The log that is still there: its last line, and where it ends. Refused where the stamp of the lost admin data knows
+/// lines that are gone from its end.
+fn log_end(data: &Path) -> Result<Option<(Entry, Position)>, RestoreError> {
+    let known = stamp::read(&data.join(STAMP))?;
+    let known = known.and_then(|reach| reach.audit);
     let mut walk = Walk::open(&data.join("audit"))?;
-    let mut last = None;
-    for entry in walk.by_ref() {
+    let (mut last, mut is_known) = (None, known.is_none());
+    while let Some(entry) = walk.next() {
         last = Some(entry?);
+        let chain = walk.position().chain;
+        is_known |= known.as_ref().is_some_and(|end| {
+            end.lines == chain.next() && end.head == chain.previous().to_string()
+        });
+    }
+    if let (false, Some(end), Some(_)) = (is_known, known, &last) {
+        let last = end.lines.saturating_sub(1);
+        let why = format!(
+            "by {STAMP} it has a line number {last} with the hash {}, and that is not there",
+            end.head
+        );
+        return Err(walk.changed(why).into());
     }
     Ok(last.map(|last| (last, walk.position())))
 }

@@ -200,6 +200,15 @@ fn admin_data_come_back_from_the_sidecars_or_nothing_is_written() {
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
         assert_eq!(names(cluster).await, ["a", "b"]);
+        for file in ["a", "b"] {
+            let said = audit(cluster, file).await.unwrap();
+            let told = said.iter().filter(|line| {
+                line.what
+                    .starts_with("re-established from the admission of")
+                    && line.what.contains("one: upload completed on one-1/")
+            });
+            assert_eq!(told.count(), 1, "{file}: {said:?}");
+        }
         let (read, end) = get(cluster, &Wanted::whole(name("b"))).await;
         end.unwrap();
         assert!(read == bytes);

@@ -1,7 +1,9 @@
-//! The record of a checksum replica: a table in RocksDB, and beside it a label that says whose it is and how far it came.
+//! The record of a checksum replica: a table in RocksDB, beside it a label that says whose it is, and a stamp that says how
+//! far it came.
 //!
-//! Made once, by [`Record::init`]. From then on a table that is gone, damaged, behind its label or another replica's is
-//! refused: an empty one in its place would be a voice that says that nothing was ever stored.
+//! Made once, by [`Record::init`]. From then on a table that is gone, damaged, behind its stamp or another replica's is
+//! refused: an empty one in its place would be a voice that says that nothing was ever stored. The stamp is written before
+//! anybody is told that a row is there; a write behind it that a power cut tore is cut away, and said.
 //!
 //! The admissions lie in a table of their own, so that a listing does not read them.
 
@@ -9,13 +11,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use archive_db::{Database, DbError, Table, Text, Value};
-use archive_durable::{AppendFile, DiskError, directory, read_state, replace};
+use archive_db::{Batch, Database, DbError, Table, Text, Value};
+use archive_durable::{AppendFile, DiskError, Stamp, StampFile, directory, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-const FORMAT: &str = "holdfast-checksum-replica/1";
+const FORMAT: &str = "holdfast-checksum-replica/2";
+
+/// The format that kept in the label how far the table came, brought up to date now and then.
+const OLD_FORMAT: &str = "holdfast-checksum-replica/1";
 
 const TABLES: &[&str] = &["files", "admissions"];
 
@@ -59,7 +64,7 @@ pub enum RecordError {
         /// What is wrong with it.
         why: String,
     },
-    /// The table is gone, damaged or behind its label.
+    /// The table is gone, damaged or behind its stamp.
     #[error(
         "{error}; without a backup of {}: move it away, start once with --init, and have the replica filled again from \
          the others",
@@ -79,14 +84,16 @@ pub enum RecordError {
     Disk(#[from] DiskError),
 }
 
-/// Whose record it is, and how far it came.
+/// Whose record it is.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
     format: String,
     node: NodeId,
     replica: ReplicaId,
-    sequence: u64,
+    /// How far the table had come, in the old format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
 }
 
 /// The record.
@@ -96,8 +103,8 @@ pub struct Record {
     database: Database,
     files: Table<Text<FileName>, Recorded>,
     admissions: Table<Text<FileName>, String>,
-    /// As it is on disk. Held while it is written.
-    label: Mutex<Label>,
+    /// Beside the table, and the sequence number in it. Held while it is written.
+    stamp: Mutex<(Stamp, u64)>,
 }
 
 impl Record {
@@ -109,12 +116,13 @@ impl Record {
         }
         AppendFile::open(&removed(data))?.sync()?;
         directory::sync(data)?;
-        let database = open(data, 0)?;
+        let database = open(data, 0, false)?;
+        begin_stamp(data, database.sequence())?;
         let label = Label {
             format: FORMAT.to_owned(),
             node: node.clone(),
             replica: replica.clone(),
-            sequence: database.sequence(),
+            sequence: None,
         };
         label.write(data)
     }
@@ -130,15 +138,33 @@ impl Record {
                 own: whose(node, replica),
             });
         }
-        let database = open(data, label.sequence)?;
+        let (database, stamp) = if let Some(sequence) = label.sequence {
+            let database = open(data, sequence, false)?;
+            let stamp = begin_stamp(data, database.sequence())?;
+            let label = Label {
+                format: FORMAT.to_owned(),
+                sequence: None,
+                ..label
+            };
+            label.write(data)?;
+            (database, stamp)
+        } else {
+            let stamp = read_stamp(data)?;
+            (open(data, stamp.1, true)?, stamp)
+        };
+        if let Some(torn) = database.torn() {
+            tracing::warn!("{torn}");
+        }
         let table = |error| failed(data, error);
-        Ok(Self {
+        let record = Self {
             data: data.to_owned(),
             files: database.table("files").map_err(table)?,
             admissions: database.table("admissions").map_err(table)?,
             database,
-            label: Mutex::new(label),
-        })
+            stamp: Mutex::new(stamp),
+        };
+        record.stamp()?;
+        Ok(record)
     }
 
     /// What is recorded of a file.
@@ -195,7 +221,7 @@ impl Record {
         let mut batch = self.database.batch();
         self.done(batch.put(&self.files, &key, &recorded))?;
         self.done(batch.put(&self.admissions, &key, &admission.to_owned()))?;
-        self.done(batch.commit())?;
+        self.commit(batch)?;
         Ok(recorded)
     }
 
@@ -210,7 +236,7 @@ impl Record {
         let mut batch = self.database.batch();
         self.done(batch.put(&self.files, &key, &recorded))?;
         self.done(batch.put(&self.admissions, &key, &admission.to_owned()))?;
-        self.done(batch.commit()).map(|_| ())
+        self.commit(batch)
     }
 
     /// Takes a row away, synced. Whoever calls it holds the name, and has written down that it goes.
@@ -219,20 +245,22 @@ impl Record {
         let mut batch = self.database.batch();
         self.done(batch.delete(&self.files, &key))?;
         self.done(batch.delete(&self.admissions, &key))?;
-        self.done(batch.commit()).map(|_| ())
+        self.commit(batch)
     }
 
-    /// Keeps in the label how far the table has come, so that a log that vanishes is noticed. Called now and then.
-    pub fn stamp(&self) -> Result<(), RecordError> {
-        let mut label = self.label.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Writes the changes, synced, and then how far the table has come: from then on they are never gone unnoticed.
+    fn commit(&self, batch: Batch) -> Result<(), RecordError> {
+        self.done(batch.commit())?;
+        self.stamp()
+    }
+
+    /// Of those who wait for each other here the first one writes for all.
+    fn stamp(&self) -> Result<(), RecordError> {
+        let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = self.database.sequence();
-        if label.sequence != sequence {
-            let new = Label {
-                sequence,
-                ..label.clone()
-            };
-            new.write(&self.data)?;
-            *label = new;
+        if stamp.1 != sequence {
+            stamp.0.write(sequence.to_string().as_bytes())?;
+            stamp.1 = sequence;
         }
         Ok(())
     }
@@ -255,13 +283,12 @@ impl Label {
         };
         let label: Self =
             serde_json::from_slice(&text).map_err(|error| wrong(format!("no label: {error}")))?;
-        if label.format == FORMAT {
-            Ok(Some(label))
-        } else {
-            Err(wrong(format!(
-                "it is {}, and this build reads {FORMAT}",
-                label.format
-            )))
+        match (label.format.as_str(), label.sequence) {
+            (FORMAT, None) | (OLD_FORMAT, Some(_)) => Ok(Some(label)),
+            (FORMAT | OLD_FORMAT, _) => Err(wrong(format!("it is no label of {}", label.format))),
+            (format, _) => Err(wrong(format!(
+                "it is {format}, and this build reads {OLD_FORMAT} and {FORMAT}"
+            ))),
         }
     }
 
@@ -285,9 +312,46 @@ pub(super) fn removed(data: &Path) -> PathBuf {
     data.join("removed.jsonl")
 }
 
-fn open(data: &Path, at_least: u64) -> Result<Database, RecordError> {
-    let options = archive_db::Options::new("checksums", 1, TABLES).at_least(at_least);
+fn open(data: &Path, at_least: u64, is_exact: bool) -> Result<Database, RecordError> {
+    let mut options = archive_db::Options::new("checksums", 1, TABLES).at_least(at_least);
+    if is_exact {
+        options = options.torn_tail(cut);
+    }
     Database::open(&data.join("table"), &options).map_err(|error| failed(data, error))
+}
+
+/// Cuts away what a power cut left of a log.
+fn cut(log: &Path, length: u64) -> Result<(), String> {
+    let cut = AppendFile::open(log).and_then(|mut log| log.cut(length));
+    cut.map_err(|error| error.to_string())
+}
+
+fn stamp_path(data: &Path) -> PathBuf {
+    data.join("table.stamp")
+}
+
+fn begin_stamp(data: &Path, sequence: u64) -> Result<(Stamp, u64), RecordError> {
+    let stamp = Stamp::begin(&stamp_path(data), sequence.to_string().as_bytes())?;
+    Ok((stamp, sequence))
+}
+
+fn read_stamp(data: &Path) -> Result<(Stamp, u64), RecordError> {
+    let path = stamp_path(data);
+    let wrong = |why: &str| RecordError::Label {
+        path: path.clone(),
+        why: format!("{why}, and without it nothing tells whether the table is all there"),
+    };
+    match Stamp::open(&path)? {
+        StampFile::Whole(stamp, text) => {
+            let number = std::str::from_utf8(&text).ok().map(str::parse);
+            match number {
+                Some(Ok(number)) => Ok((stamp, number)),
+                Some(Err(_)) | None => Err(wrong("it has no sequence number")),
+            }
+        }
+        StampFile::Absent => Err(wrong("it is gone")),
+        StampFile::Foreign(_) | StampFile::Damaged => Err(wrong("it is no stamp")),
+    }
 }
 
 fn failed(data: &Path, error: DbError) -> RecordError {

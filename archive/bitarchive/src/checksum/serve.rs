@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use archive_daemon::{Daemon, Step, Worker, WorkerError};
+use archive_daemon::Daemon;
 use archive_rpc::{Limits, Role};
 use tokio::task::spawn_blocking;
 
@@ -13,9 +12,6 @@ use super::{ChecksumReplica, Options, Settings};
 use crate::heartbeat::Reload;
 use crate::rpc::checksum::{Door, services};
 use crate::serve::{StartError, count_refusals, offer, trust};
-
-/// How often the label follows the table.
-const STAMP: Duration = Duration::from_secs(1);
 
 /// Opens the record, listens, and returns the address. It lives in the daemon's tasks until their stop.
 pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
@@ -48,9 +44,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         drain: settings.daemon.drain.duration() / 2,
         ..Limits::default()
     };
-    let stamp = Stamp(Arc::clone(&replica));
     let instance = replica.replica().as_str();
-    daemon.workers.spawn_instance(instance, stamp)?;
     daemon
         .workers
         .spawn_instance(instance, Show::new(Arc::clone(&replica), &daemon.metrics)?)?;
@@ -75,23 +69,6 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         limits,
         daemon.tasks.stop().cancelled_owned(),
     );
-    daemon.tasks.spawn("rpc", async move {
-        offered.await?;
-        spawn_blocking(move || replica.record().stamp()).await??;
-        Ok::<(), WorkerError>(())
-    });
+    daemon.tasks.spawn("rpc", offered);
     Ok(address)
-}
-
-/// Keeps how far the table has come in the label beside it.
-struct Stamp(Arc<ChecksumReplica>);
-
-impl Worker for Stamp {
-    const NAME: &'static str = "stamp";
-
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let replica = Arc::clone(&self.0);
-        spawn_blocking(move || replica.record().stamp()).await??;
-        Ok(Step::Idle(STAMP))
-    }
 }

@@ -1,6 +1,7 @@
 //! Tests of the record and of the line that a removed row leaves.
 
 use archive_db::{Database, Table, Text};
+use archive_durable::AppendFile;
 use archive_model::{FileName, Root};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
@@ -60,13 +61,101 @@ fn a_table_that_ends_before_the_label_is_refused() {
     assert!(copy.unwrap().success());
     let now = record(&data);
     now.add(&name, recorded(1), "one").unwrap();
-    now.stamp().unwrap();
     drop(now);
     std::fs::remove_dir_all(data.join("table")).unwrap();
     std::fs::rename(&older, data.join("table")).unwrap();
     let error = Record::open(&data, &"n-1".parse().unwrap(), &"n".parse().unwrap());
     let error = error.unwrap_err();
     assert!(matches!(error, RecordError::Damaged { .. }), "{error}");
+}
+
+/// What a kill would leave of the record at this moment, under another name.
+fn image(data: &std::path::Path) -> std::path::PathBuf {
+    let copy = data.with_extension("image");
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([data, copy.as_path()])
+        .status();
+    assert!(copied.unwrap().success());
+    copy
+}
+
+fn newest_log(data: &std::path::Path) -> std::path::PathBuf {
+    let entries = std::fs::read_dir(data.join("table")).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    files
+        .filter(|file| file.extension().is_some_and(|kind| kind == "log"))
+        .max()
+        .unwrap()
+}
+
+/// Fails if a row of which somebody was told may vanish with the end of the log, busy or idle.
+#[test]
+fn cut_log_behind_an_added_row_is_refused() {
+    let directory = crate::testing::directory();
+    let data = directory.path().join("data");
+    let record = record(&data);
+    for name in ["a", "b"] {
+        let name = FileName::new(name).unwrap();
+        record.add(&name, recorded(1), "one").unwrap();
+    }
+    let image = image(&data);
+    let log = newest_log(&image);
+    let length = std::fs::metadata(&log).unwrap().len();
+    let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_len(length - 1).unwrap();
+    let error = Record::open(&image, &"n-1".parse().unwrap(), &"n".parse().unwrap());
+    let error = error.unwrap_err();
+    assert!(matches!(error, RecordError::Damaged { .. }), "{error}");
+}
+
+/// Fails if a write that a power cut tore, and of which nobody was told, stops the replica.
+#[test]
+fn torn_tail_of_the_log_is_cut() {
+    let directory = crate::testing::directory();
+    let data = directory.path().join("data");
+    let record = record(&data);
+    let name = FileName::new("a").unwrap();
+    record.add(&name, recorded(1), "one").unwrap();
+    let image = image(&data);
+    let mut torn = vec![0x12, 0x34, 0x56, 0x78, 0xe8, 3, 1];
+    torn.resize(1007, 0);
+    AppendFile::open(&newest_log(&image))
+        .unwrap()
+        .append(&torn)
+        .unwrap();
+    let again = Record::open(&image, &"n-1".parse().unwrap(), &"n".parse().unwrap()).unwrap();
+    assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
+}
+
+/// Fails if a record of the first format does not open, or its stamp is not asked for from then on.
+#[test]
+fn record_of_the_first_format_is_brought_forward() {
+    let directory = crate::testing::directory();
+    let data = directory.path();
+    let name = FileName::new("a").unwrap();
+    let first = record(data);
+    first.add(&name, recorded(1), "one").unwrap();
+    drop(first);
+    std::fs::remove_file(data.join("table.stamp")).unwrap();
+    let label = data.join("holdfast-checksum-replica.json");
+    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let open = || Record::open(data, &node, &replica);
+    assert!(matches!(open(), Err(RecordError::Label { .. })));
+    for (sequence, is_there) in [(1_000_000, false), (2, true)] {
+        let old = format!(
+            r#"{{"format":"holdfast-checksum-replica/1","node":"n-1","replica":"n","sequence":{sequence}}}"#
+        );
+        std::fs::write(&label, old).unwrap();
+        let opened = open().map(|record| record.file(&name).unwrap());
+        match opened {
+            Ok(found) => assert!(is_there && found == Some(recorded(1))),
+            Err(error) => assert!(!is_there && matches!(error, RecordError::Damaged { .. })),
+        }
+    }
+    let text = std::fs::read_to_string(&label).unwrap();
+    assert!(text.contains("holdfast-checksum-replica/2"), "{text}");
+    assert_eq!(open().unwrap().file(&name).unwrap(), Some(recorded(1)));
 }
 
 #[test]
@@ -79,7 +168,8 @@ fn a_label_that_is_none_is_refused() {
         "",
         "{}",
         &text[..20],
-        &text.replace("replica/1", "replica/2"),
+        &text.replace("replica/2", "replica/1"),
+        &text.replace("replica/2", "replica/3"),
     ] {
         std::fs::write(&label, wrong).unwrap();
         let error = Record::open(

@@ -6,8 +6,12 @@ use std::sync::PoisonError;
 
 use archive_db::{Database, DbError, Load, Options, Table, Text};
 use archive_model::{FileName, NodeId, ReplicaId};
+use jiff::Timestamp;
 
-use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
+use super::stamp::{STAMP, Stamp};
+use super::{
+    Admin, AdminError, AdminRow, AuditLine, LAST_REQUEST, NUMBERS, NodeRow, TABLES, VERSION,
+};
 use crate::audit_log::{Position, Rows as TrailRows};
 use crate::export::{Node, Row, Rows};
 
@@ -56,7 +60,9 @@ impl Admin {
             batch.delete(&self.audit, &row?.0)?;
         }
         batch.put(&self.drained, &0, &position)?;
-        batch.commit().map(|_| ())
+        batch.commit()?;
+        self.stamp.log_ends(&position);
+        Ok(())
     }
 
     /// Everything, as it stands now: nobody changes files and trail while the reading begins.
@@ -107,9 +113,11 @@ impl Restoring {
     /// Begins in a directory that has none.
     pub(crate) fn begin(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
-        let options = Options::new("admin", 1, TABLES);
+        let options = Options::new("admin", VERSION, TABLES);
         let database = Database::open(&data.join("admin"), &options)?;
-        let admin = Admin::new(database, data.join(super::STAMP))?;
+        // The stamp of what was lost stays until the end: it says that there was something.
+        let stamp = Stamp::new(data.join(STAMP), None);
+        let admin = Admin::new(database, stamp)?;
         let load = admin.database.load()?;
         Ok(Self { admin, load })
     }
@@ -157,12 +165,20 @@ impl Restoring {
 
     /// Takes how far the log that is there has come.
     pub(crate) fn drained(&mut self, position: Position) -> Result<(), DbError> {
+        self.admin.stamp.log_ends(&position);
         self.load.put(&self.admin.drained, &0, &position)
     }
 
     /// Makes them durable, with a fresh stamp.
-    pub(crate) fn finish(self) -> Result<(), AdminError> {
-        let Self { admin, load } = self;
+    ///
+    /// Requests that were made since the export, or all of them, are not known any more, and their ids stand in attics and
+    /// in the trail. So the next request has a number that the archive cannot have come to before: that of the minutes
+    /// since 1970, of which each had one request at most.
+    pub(crate) fn finish(self, now: Timestamp) -> Result<(), AdminError> {
+        let Self { admin, mut load } = self;
+        let minutes = u64::try_from(now.as_second() / 60).unwrap_or_default();
+        let numbers = admin.table(NUMBERS)?;
+        load.put(&numbers, &LAST_REQUEST.to_owned(), &minutes)?;
         load.finish()?;
         Ok(admin.stamp()?)
     }

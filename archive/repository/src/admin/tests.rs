@@ -126,7 +126,7 @@ fn a_database_that_vanished_is_no_empty_archive() {
     std::fs::write(directory.path().join("admin/LOCK"), "").unwrap();
     let error = Admin::open(directory.path()).unwrap_err();
     assert!(
-        matches!(error, AdminError::Database(DbError::Behind { .. })),
+        matches!(&error, AdminError::Damaged { error, .. } if matches!(**error, DbError::Behind { .. })),
         "{error}"
     );
     std::fs::write(directory.path().join("admin.stamp"), "many").unwrap();

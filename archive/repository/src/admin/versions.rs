@@ -5,7 +5,7 @@ use archive_model::FileName;
 use serde::{Deserialize, Serialize};
 
 use super::tests::{row, store};
-use super::{Admin, AdminError, TABLES};
+use super::{Admin, AdminError, TABLES, VERSION};
 
 fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
@@ -34,7 +34,7 @@ fn a_database_of_a_later_release_is_refused_and_left_alone() {
     admin.stamp().unwrap();
     drop(admin);
     let tables = [TABLES, &["later"]].concat();
-    let options = Options::new("admin", 2, &tables).migration(|_| Ok(()));
+    let options = Options::new("admin", VERSION + 1, &tables).migration(|_| Ok(()));
     let path = directory.path().join("admin");
     drop(Database::open(&path, &options).unwrap());
     let error = Admin::open(directory.path()).unwrap_err();
@@ -44,7 +44,7 @@ fn a_database_of_a_later_release_is_refused_and_left_alone() {
     );
     let said = error.to_string();
     assert!(
-        said.contains("admin version 2; this build reads admin version 1"),
+        said.contains("admin version 3; this build reads admin version 1–2"),
         "{said}"
     );
     let later = Database::open(&path, &options).unwrap();
@@ -61,7 +61,7 @@ fn a_row_of_a_later_release_is_an_error_and_never_an_absent_file() {
     }
     drop(admin);
     let path = directory.path().join("admin");
-    let database = Database::open(&path, &Options::new("admin", 1, TABLES)).unwrap();
+    let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
     let files: Table<Text<FileName>, Later> = database.table("files").unwrap();
     let mut batch = database.batch();
     let later = Later("what b has become".to_owned());
@@ -86,7 +86,7 @@ fn a_row_of_a_later_release_is_an_error_and_never_an_absent_file() {
     admin.put(&mut changes, &row("b")).unwrap();
     assert!(is_told(&admin.commit(changes).unwrap_err()));
     drop(admin);
-    let database = Database::open(&path, &Options::new("admin", 1, TABLES)).unwrap();
+    let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
     let files: Table<Text<FileName>, Later> = database.table("files").unwrap();
     assert_eq!(files.get(&Text(name("b"))).unwrap(), Some(later));
 }

@@ -38,17 +38,18 @@ impl Coordinator {
         let now = self.clock.now();
         let mut changes = self.admin.change();
         let mut is_changed = false;
+        // Those who wait are told that it is remembered.
+        let mut is_acknowledged = !self.waiting.is_empty();
         for Decided { name, by, effects } in &all {
             for effect in effects {
                 match effect {
                     Effect::Persist => {
-                        if let Some((row, line)) = self.row(name, by.as_deref(), now)? {
-                            self.admin
-                                .put(&mut changes, &row)
-                                .map_err(AdminError::from)?;
-                            changes.note(line);
-                            is_changed = true;
-                        }
+                        let (row, line) = self.row(name, by.as_deref(), now)?;
+                        self.admin
+                            .put(&mut changes, &row)
+                            .map_err(AdminError::from)?;
+                        changes.note(line);
+                        is_changed = true;
                     }
                     Effect::Expire { .. } => {
                         self.admin
@@ -64,6 +65,7 @@ impl Coordinator {
                     | Effect::HealFrom { .. }
                     | Effect::SetTimer(_) => {}
                     Effect::Answer { requester, result } => {
+                        is_acknowledged = true;
                         if let Some(line) = self.refusal(name, *requester, result, now) {
                             changes.note(line);
                             is_changed = true;
@@ -73,7 +75,11 @@ impl Coordinator {
             }
         }
         if is_changed {
-            self.admin.commit(changes).map_err(AdminError::from)?;
+            let committed = self.admin.commit_unstamped(changes);
+            committed.map_err(AdminError::from)?;
+        }
+        if is_acknowledged {
+            self.admin.stamp().map_err(AdminError::from)?;
         }
         self.close_what_is_back()?;
         let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();
@@ -106,10 +112,9 @@ impl Coordinator {
         name: &FileName,
         by: Option<&str>,
         now: Timestamp,
-    ) -> Step<Option<(AdminRow, AuditLine)>> {
-        let Some(active) = self.files.get_mut(name) else {
-            return Ok(None);
-        };
+    ) -> Step<(AdminRow, AuditLine)> {
+        let absent = || CoordinatorError::Absent(name.clone());
+        let active = self.files.get_mut(name).ok_or_else(absent)?;
         let record = active.state.record().clone();
         if active.admission.is_none()
             && let (Some(content), Some(upload)) = (&record.content, &record.upload)
@@ -141,14 +146,12 @@ impl Coordinator {
             what,
         };
         let admission = active.admission.as_deref().map(str::to_owned);
-        Ok(Some((
-            AdminRow {
-                record,
-                depositor: active.depositor.clone(),
-                admission,
-            },
-            line,
-        )))
+        let row = AdminRow {
+            record,
+            depositor: active.depositor.clone(),
+            admission,
+        };
+        Ok((row, line))
     }
 
     fn perform(&mut self, name: &FileName, effects: Vec<Effect>, now: Timestamp) -> Step<()> {
@@ -267,9 +270,8 @@ impl Coordinator {
             self.transfers.stores.refuse(&error);
             Reply::Failed(error)
         } else {
-            let Some(active) = self.files.get(name) else {
-                return Ok(());
-            };
+            let absent = || CoordinatorError::Absent(name.clone());
+            let active = self.files.get(name).ok_or_else(absent)?;
             let record = active.state.record().clone();
             let admission = active.admission.as_deref().unwrap_or_default();
             let filed = self.anomalies.rows_of(name).map_err(AdminError::from)?;

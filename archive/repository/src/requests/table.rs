@@ -6,7 +6,7 @@ use archive_db::{DbError, Table, Value};
 use jiff::Timestamp;
 
 use super::{Act, NotAllowed, Person, Request, State};
-use crate::admin::{Admin, AuditLine};
+use crate::admin::{Admin, AuditLine, LAST_REQUEST, NUMBERS};
 
 impl Value for Request {
     const VERSION: u8 = 2;
@@ -17,6 +17,7 @@ impl Value for Request {
 pub struct Requests {
     admin: Admin,
     table: Table<u64, Request>,
+    numbers: Table<String, u64>,
     /// Held from when a request is read until its next state is written.
     changing: Arc<Mutex<()>>,
 }
@@ -40,6 +41,7 @@ impl Requests {
     pub fn new(admin: Admin) -> Result<Self, DbError> {
         Ok(Self {
             table: admin.table("requests")?,
+            numbers: admin.table(NUMBERS)?,
             admin,
             changing: Arc::default(),
         })
@@ -55,6 +57,9 @@ impl Requests {
     ) -> Result<Request, RequestError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let last = self.table.last()?.map_or(0, |(number, _)| number);
+        // A restored archive does not know all requests that it had.
+        let before = self.numbers.get(&LAST_REQUEST.to_owned())?;
+        let last = last.max(before.unwrap_or_default());
         let request = Request::ask(last.saturating_add(1), act, reason, person, now)?;
         self.write(&request, &request.asked_by, "asked", now)?;
         Ok(request)

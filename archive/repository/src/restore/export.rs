@@ -43,7 +43,7 @@ pub fn from_export(
 ) -> Result<FromExport, RestoreError> {
     let (mut report, begun) = begin(settings, export, skip_damaged, now)?;
     if let Some((restoring, _)) = begun {
-        restoring.finish()?;
+        restoring.finish(now)?;
         report.written = true;
     }
     Ok(report)

@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 use super::combine::{Removal, Rule, Sighting, Verdict};
 use super::export::{Begun, FromExport};
 use super::{Findings, RestoreError, log_end, refuse_if_there, restored, trust_file};
-use crate::admin::Restoring;
+use crate::admin::{AdminRow, AuditLine, Restoring};
 use crate::export::Node;
 use crate::replicas::{Admissions, Replicas};
 use crate::settings::Settings;
@@ -135,7 +135,7 @@ impl Work {
 
     fn run(&self, partial: bool, begun: Option<Begun>) -> Result<FromReplicas, RestoreError> {
         let own = &self.settings.repository;
-        let (mut restoring, next) = match begun {
+        let (mut restoring, mut next) = match begun {
             Some(begun) => begun,
             None => self.begin()?,
         };
@@ -150,7 +150,11 @@ impl Work {
             specs: &specs,
             now: self.clock.now(),
         };
-        let written = self.merge(&mut lanes, removed, rule, (&mut restoring, &mut report));
+        let mut trail = Trail {
+            restoring: &mut restoring,
+            next: &mut next,
+        };
+        let written = self.merge(&mut lanes, removed, rule, (&mut trail, &mut report));
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
             restoring.abandon(&own.data)?;
             written?;
@@ -177,7 +181,7 @@ impl Work {
             report.removed.count
         );
         restoring.line(next, &restored(&own.archive, self.clock.now(), what))?;
-        restoring.finish()?;
+        restoring.finish(self.clock.now())?;
         report.written = true;
         Ok(report)
     }
@@ -262,7 +266,7 @@ impl Work {
         lanes: &mut [Lane],
         mut removed: Removed,
         rule: Rule<'_>,
-        (restoring, report): (&mut Restoring, &mut FromReplicas),
+        (trail, report): (&mut Trail<'_>, &mut FromReplicas),
     ) -> Result<(), RestoreError> {
         loop {
             for lane in &mut *lanes {
@@ -282,7 +286,7 @@ impl Work {
                     self.fill(lane, report);
                 }
             }
-            let known = restoring.known(&name)?;
+            let known = trail.restoring.known(&name)?;
             let known = known.and_then(|row| row.record.content);
             match (rule.combine(&name, &sightings, &removals), known) {
                 (Verdict::File(row), Some(known)) => {
@@ -310,7 +314,7 @@ impl Work {
                     }
                     let is_everywhere = row.record.open().next().is_none();
                     report.incomplete += u64::from(!is_everywhere);
-                    restoring.file(&row)?;
+                    trail.file(&row, rule)?;
                 }
                 (Verdict::Contradicting(what), None) => {
                     report.contradicting.add(name.as_str(), what);
@@ -366,6 +370,38 @@ impl Work {
         answered
             .map_err(|late| late.to_string())?
             .map_err(|status| status.message().to_owned())
+    }
+}
+
+/// Where restored files go, each with its line of the trail.
+struct Trail<'a> {
+    restoring: &'a mut Restoring,
+    /// The number of the next line.
+    next: &'a mut u64,
+}
+
+impl Trail<'_> {
+    /// Takes a file, and says in the trail where its row came from.
+    fn file(&mut self, row: &AdminRow, rule: Rule<'_>) -> Result<(), RestoreError> {
+        let copies = row.record.replicas.iter().map(|(id, copy)| {
+            let place = copy.node.as_ref().zip(copy.volume.as_ref());
+            let place = place.map(|(node, volume)| format!(" on {node}/{volume}"));
+            format!("{id}: {}{}", copy.state, place.unwrap_or_default())
+        });
+        let line = AuditLine {
+            at: rule.now,
+            who: format!("repository/{}", rule.archive),
+            file: Some(row.record.name.clone()),
+            what: format!(
+                "re-established from the admission of {} that the replicas keep: {}",
+                row.depositor,
+                copies.collect::<Vec<_>>().join("; ")
+            ),
+        };
+        self.restoring.file(row)?;
+        self.restoring.line(*self.next, &line)?;
+        *self.next += 1;
+        Ok(())
     }
 }
 

@@ -58,7 +58,7 @@ fn a_whole_log_is_good_and_its_hashes_are_found() {
         "{ran:?}"
     );
     assert!(
-        ran.out.contains(&hashes[9]) && ran.err.is_empty(),
+        ran.out.contains(&hashes[9]) && ran.err.contains("compared with nothing"),
         "{ran:?}"
     );
     let said = verify(&["--json", "--head", &hashes[4]], &[&at])
@@ -138,6 +138,53 @@ fn a_log_that_was_changed_is_named_with_file_and_line() {
             .contains("audit-000000.jsonl line 1: the file is gone"),
         "{ran:?}"
     );
+}
+
+/// Fails if lines that were removed from the end, or a log that was written anew, are good beside the stamp that knows
+/// better, or if a stamp is used where it lies beside another log.
+#[test]
+fn removed_last_lines_are_noticed_by_the_stamp() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("audit");
+    let (files, hashes) = log("did");
+    put(&at, &files);
+    let stamp = directory.path().join("admin.stamp");
+    let end = format!(
+        r#"{{"sequence":7,"audit":{{"lines":9,"head":"{}"}}}}"#,
+        hashes[8]
+    );
+    archive_durable::Stamp::begin(&stamp, end.as_bytes()).unwrap();
+    let ran = verify(&[], &[&at]).expect(0);
+    assert!(
+        ran.out.contains("all 9 lines that") && ran.err.is_empty(),
+        "{ran:?}"
+    );
+    let said = verify(&["--json"], &[&at]).expect(0).json();
+    assert_eq!(said["known"]["lines"], 9);
+
+    let kept = |count: usize| {
+        let lines = files[1].split_inclusive('\n');
+        [files[0].clone(), lines.take(count).collect()]
+    };
+    put(&at, &kept(3));
+    verify(&[], &[&at]).expect(0);
+    for count in 0..3 {
+        put(&at, &kept(count));
+        let ran = verify(&[], &[&at]).expect(1);
+        let gone = format!("the last {} lines are gone", 3 - count);
+        assert!(ran.err.contains(&gone) && ran.out.is_empty(), "{ran:?}");
+        let elsewhere = directory.path().join(format!("copy-{count}/audit"));
+        std::fs::create_dir(elsewhere.parent().unwrap()).unwrap();
+        put(&elsewhere, &kept(count));
+        let ran = verify(&[], &[&elsewhere]).expect(0);
+        assert!(ran.err.contains("compared with nothing"), "{ran:?}");
+        verify(&["--stamp", stamp.to_str().unwrap()], &[&elsewhere]).expect(1);
+    }
+    put(&at, &log("made up").0);
+    let ran = verify(&[], &[&at]).expect(1);
+    assert!(ran.err.contains("the log was written anew"), "{ran:?}");
+    let absent = directory.path().join("nothing");
+    verify(&["--stamp", absent.to_str().unwrap()], &[&at]).expect(1);
 }
 
 #[test]

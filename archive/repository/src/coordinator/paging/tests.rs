@@ -10,7 +10,7 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::{Letter, Mail, Paging, Wake};
+use super::super::{CoordinatorError, Letter, Mail, Paging, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::anomalies::Anomalies;
@@ -208,4 +208,72 @@ fn few_files_stay_in_memory() {
     coordinator.page_in(now, &mut decided).unwrap();
     assert_eq!((decided.len(), coordinator.files.len()), (3, 3));
     assert_eq!(coordinator.paging.due(), None);
+}
+
+/// Fails if a file gives up its place in memory between the decision about it and the batch that remembers it.
+#[test]
+fn order_in_full_memory_reaches_the_row() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let mut complete = bound("x");
+    complete.record.phase = Phase::Complete;
+    for copy in complete.record.replicas.values_mut() {
+        copy.state = ReplicaState::UploadCompleted;
+    }
+    let mut changes = admin.change();
+    admin.put(&mut changes, &complete).unwrap();
+    admin.commit(changes).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    coordinator.resume().unwrap();
+    let now = hand.clock().now();
+    for number in 0..MOST {
+        let row = bound(&format!("f-{number:05}"));
+        let name = row.record.name.clone();
+        let (active, _) = Active::restore(row, now, &coordinator.limits);
+        coordinator.files.insert(name, active);
+    }
+    assert!(coordinator.paging.is_due(now));
+
+    let (done, is_done) = tokio::sync::oneshot::channel();
+    let order = Letter::Ordered {
+        name: complete.record.name.clone(),
+        event: Event::Withdrawn {
+            replica: id("one"),
+            why: "r1: not ours".to_owned(),
+        },
+        who: "custodian/c, approved by custodian/d".to_owned(),
+        done,
+    };
+    coordinator.round(vec![Wake::Letter(order)]).unwrap();
+    is_done.blocking_recv().unwrap();
+    let stamp = || crate::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
+    let told = stamp();
+    admin.stamp().unwrap();
+    assert_eq!(stamp(), told, "stamped before anybody was told");
+    let row = admin.file(&complete.record.name).unwrap().unwrap();
+    let state = &row.record.replicas[&id("one")].state;
+    assert!(state.is_withdrawn(), "{state}");
+    let line = admin.audit_rows(0).unwrap().last().unwrap().unwrap().1;
+    assert!(line.who.starts_with("custodian/c"), "{line:?}");
+}
+
+/// Fails if what was decided about a file that is not in memory is passed over.
+#[test]
+fn decision_about_an_absent_file_is_an_error() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    let name = FileName::new("x").unwrap();
+    let decided = Decided::by_itself(name.clone(), vec![Effect::Persist]);
+    let acted = coordinator.act(vec![decided]);
+    assert!(
+        matches!(&acted, Err(CoordinatorError::Absent(absent)) if *absent == name),
+        "{acted:?}"
+    );
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use archive_durable::DiskError;
+use archive_repository::admin::stamp::{self, LogEnd};
 use archive_repository::audit_log::{Hash, LogError, Verified, Walk, verify_all};
 use clap::Args;
 use serde::Serialize;
@@ -14,16 +15,21 @@ use crate::output::tell;
 /// Check that nobody has changed the audit log: its lines are chained by hashes
 ///
 /// Needs the files of the log, `audit-000000.jsonl` and so on, or the directory with all of them: the repository's own
-/// `audit`, or a copy of it. A line that was changed, removed, added or moved is named with its file. No line vouches for
-/// the last one: compare its hash, which is printed, with one that was kept elsewhere, or give that with --head. Every
-/// export has one: `audit_head`, in its last line.
+/// `audit`, or a copy of it. A line that was changed, removed, added or moved is named with its file.
 ///
-/// The exit code is 1 if the chain is broken, or if no line has the hash that was given.
+/// No line vouches for the last one. The stamp of the admin data, `admin.stamp`, knows how many lines there are and the
+/// hash of the last one: it is compared where it lies beside the directory `audit`, or is given with --stamp. A hash that
+/// was kept elsewhere is given with --head; every export has one: `audit_head`, in its last line. Without either, lines
+/// that were removed from the end are not noticed, and that is said.
+///
+/// The exit code is 1 if the chain is broken, if lines that the stamp knows are not there, or if no line has the hash that
+/// was given.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast verify audit holdfast-data/repository/audit
   holdfast verify audit audit-000007.jsonl audit-000008.jsonl
-  holdfast verify audit backup/audit --head 9f0c…64-digits…")]
+  holdfast verify audit backup/audit --head 9f0c…64-digits…
+  holdfast verify audit backup/audit --stamp holdfast-data/repository/admin.stamp")]
 pub(crate) struct VerifyAudit {
     /// The directory of the log, or files of it in their order
     #[arg(required = true, value_name = "FILE")]
@@ -31,6 +37,17 @@ pub(crate) struct VerifyAudit {
     /// The hash of a line, as an export or an earlier check told it; the log must have that line
     #[arg(long, value_name = "HEX", value_parser = hash)]
     head: Option<Hash>,
+    /// The stamp of the admin data, with which the end of the log is compared; else the one beside the directory
+    #[arg(long, value_name = "FILE")]
+    stamp: Option<PathBuf>,
+}
+
+/// Where a stamp says that the log ends at least.
+#[derive(Debug, Serialize)]
+struct KnownEnd {
+    stamp: PathBuf,
+    #[serde(flatten)]
+    end: LogEnd,
 }
 
 /// What the log says.
@@ -48,6 +65,8 @@ struct Said {
     /// The number of the line whose hash was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     sought: Option<u64>,
+    /// The end that a stamp knows, which is there; null: there was no stamp to compare with.
+    known: Option<KnownEnd>,
     /// Bytes after the last whole line.
     torn: u64,
 }
@@ -98,11 +117,17 @@ impl VerifyAudit {
     }
 
     fn check(&self) -> Result<Said, (Option<(PathBuf, u64)>, Failure)> {
+        // Before the log: a repository that runs appends to the log first.
+        let known = self.known().map_err(|why| (None, why))?;
         let walk = match self.files.as_slice() {
             [directory] if directory.is_dir() => Walk::open(directory).map_err(broken)?,
             files => Walk::over(files.to_vec()),
         };
-        let verified = verify_all(walk, self.head).map_err(broken)?;
+        let head = known
+            .as_ref()
+            .and_then(|known| Hash::parse(&known.end.head));
+        let sought: Vec<Hash> = self.head.into_iter().chain(head).collect();
+        let verified = verify_all(walk, &sought).map_err(broken)?;
         let Verified {
             lines,
             numbers,
@@ -112,17 +137,37 @@ impl VerifyAudit {
         } = verified;
         let shown = self.shown();
         let failed = |why: String| (None, Failure::failed(format!("{shown}: {why}")));
-        if lines == 0 {
+        if lines == 0 && known.is_none() {
             return Err(failed(
                 "there is no line of an audit log in it; name the directory `audit` of a repository, or its files"
                     .to_owned(),
             ));
         }
-        if let (Some(head), None) = (self.head, sought) {
+        let found = self.head.and_then(|_| sought.first().copied().flatten());
+        if let (Some(head), None) = (self.head, found) {
             return Err(failed(format!(
                 "the chain is whole, but no line of it has the hash {head}: it was written anew, or is older than that \
                  hash; compare it with another copy, and find out who changed it"
             )));
+        }
+        if let Some(KnownEnd { stamp, end }) = &known {
+            let last = end.lines.saturating_sub(1);
+            let stamp = stamp.display();
+            if numbers.end <= last {
+                let gone = end.lines.saturating_sub(numbers.end);
+                return Err(failed(format!(
+                    "the last {gone} lines are gone: by {stamp} there are lines up to number {last}, and the log ends with \
+                     {}; restore the log from a copy or from an export, and find out who removed them",
+                    numbers.end.saturating_sub(1)
+                )));
+            }
+            if sought.last().copied().flatten() != Some(last) {
+                return Err(failed(format!(
+                    "the chain is whole, but by {stamp} line number {last} has the hash {}: the log was written anew; \
+                     restore it from a copy or from an export, and find out who changed it",
+                    end.head
+                )));
+            }
         }
         Ok(Said {
             files: self.files.clone(),
@@ -131,9 +176,28 @@ impl VerifyAudit {
             first: numbers.start,
             last: numbers.end.saturating_sub(1),
             head: head.to_string(),
-            sought,
+            sought: found,
+            known,
             torn,
         })
+    }
+
+    /// The end that a stamp knows, if there is one to be compared with.
+    fn known(&self) -> Result<Option<KnownEnd>, Failure> {
+        let stamp = match (&self.stamp, self.files.as_slice()) {
+            (Some(stamp), _) => stamp.clone(),
+            (None, [directory]) if directory.is_dir() => directory.join("../admin.stamp"),
+            (None, _) => return Ok(None),
+        };
+        let reach = stamp::read(&stamp).map_err(|error| Failure::failed(error.to_string()))?;
+        if reach.is_none() && self.stamp.is_some() {
+            return Err(Failure::failed(format!(
+                "{}: there is no such file; name the `admin.stamp` of a repository",
+                stamp.display()
+            )));
+        }
+        let end = reach.and_then(|reach| reach.audit);
+        Ok(end.map(|end| KnownEnd { stamp, end }))
     }
 
     fn shown(&self) -> String {
@@ -159,6 +223,18 @@ impl VerifyAudit {
             output.line(&format!(
                 "  the hash that was given is that of line number {number}"
             ))?;
+        }
+        match &said.known {
+            Some(KnownEnd { stamp, end }) => output.line(&format!(
+                "  all {} lines that {} knows are there",
+                end.lines,
+                stamp.display()
+            ))?,
+            None if said.sought.is_none() => tell(
+                "the end of the log was compared with nothing: lines that were removed from it are not noticed; give \
+                 --stamp with the `admin.stamp` of the repository, or --head",
+            ),
+            None => {}
         }
         if *first > 0 {
             tell(&format!(

@@ -1,0 +1,215 @@
+//! Logs of the admin data that are cut, torn or deleted, stamps that are gone or old, and what is made of them.
+
+use std::path::{Path, PathBuf};
+
+use archive_db::{Database, DbError, Options};
+use archive_durable::AppendFile;
+use archive_model::FileName;
+
+use super::super::TABLES;
+use super::super::tests::{row, store};
+use super::*;
+
+/// What a kill would leave at this moment: a copy of everything.
+fn image(data: &Path) -> tempfile::TempDir {
+    let image = tempfile::tempdir().unwrap();
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([data.join("admin"), data.join(STAMP)])
+        .arg(image.path())
+        .status();
+    assert!(copied.unwrap().success());
+    image
+}
+
+fn newest_log(data: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(data.join("admin")).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    files
+        .filter(|file| file.extension().is_some_and(|kind| kind == "log"))
+        .max()
+        .unwrap()
+}
+
+fn names(admin: &Admin) -> Vec<String> {
+    let files = admin.files(None).unwrap();
+    files
+        .map(|row| row.unwrap().record.name.to_string())
+        .collect()
+}
+
+fn is_behind(opened: &Result<Admin, AdminError>) -> bool {
+    matches!(
+        opened,
+        Err(AdminError::Damaged { error, .. }) if matches!(**error, DbError::Behind { .. })
+    )
+}
+
+/// A change of which nobody is told.
+fn store_untold(admin: &Admin, name: &str) {
+    let mut changes = admin.change();
+    admin.put(&mut changes, &row(name)).unwrap();
+    admin.commit_unstamped(changes).unwrap();
+}
+
+/// Appends what a power cut leaves of a write: its whole length, and zeros.
+fn tear(log: &Path) {
+    let mut torn = vec![0x12, 0x34, 0x56, 0x78, 0xe8, 3, 1];
+    torn.resize(1007, 0);
+    AppendFile::open(log).unwrap().append(&torn).unwrap();
+}
+
+/// Fails if a row of which somebody was told may vanish with the end of the log, or with all of it.
+#[test]
+fn cut_log_behind_a_commit_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    for name in ["a", "b", "c"] {
+        store(&admin, name);
+    }
+    let length = std::fs::metadata(newest_log(directory.path()))
+        .unwrap()
+        .len();
+    for cut in [1, 40, length / 2, length] {
+        let image = image(directory.path());
+        let log = newest_log(image.path());
+        AppendFile::open(&log).unwrap().cut(length - cut).unwrap();
+        for _ in 0..2 {
+            let opened = Admin::open(image.path());
+            assert!(is_behind(&opened), "{cut} bytes cut: {opened:?}");
+            let said = opened.unwrap_err().to_string();
+            assert!(said.contains("holdfast admin restore"), "{said}");
+        }
+    }
+    let image = image(directory.path());
+    std::fs::remove_file(newest_log(image.path())).unwrap();
+    assert!(is_behind(&Admin::open(image.path())), "without its log");
+}
+
+/// Fails if what nobody was told of stays without a stamp while nothing else happens.
+#[test]
+fn idle_archive_is_stamped_by_its_worker() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    store_untold(&admin, "a");
+    let open_cut = || {
+        let image = image(directory.path());
+        let log = newest_log(image.path());
+        let length = std::fs::metadata(&log).unwrap().len();
+        AppendFile::open(&log).unwrap().cut(length - 1).unwrap();
+        Admin::open(image.path())
+    };
+    assert!(names(&open_cut().unwrap()).is_empty());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut worker = Stamping(admin.clone());
+    runtime.block_on(worker.step()).unwrap();
+    let opened = open_cut();
+    assert!(is_behind(&opened), "{opened:?}");
+}
+
+/// Fails if a write that a power cut tore stops the repository, or a restart, or is cut away in silence.
+#[test]
+fn torn_tail_of_the_log_is_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    store(&admin, "a");
+    store(&admin, "b");
+    let image = image(directory.path());
+    tear(&newest_log(image.path()));
+    let again = Admin::open(image.path()).unwrap();
+    assert_eq!(names(&again), ["a", "b"]);
+    let said = again.torn().unwrap().to_string();
+    assert!(said.contains("1007 bytes after byte"), "{said}");
+    store(&again, "c");
+    drop(again);
+    let third = Admin::open(image.path()).unwrap();
+    assert_eq!((names(&third).len(), third.torn()), (3, None));
+}
+
+/// Fails if admin data of version 1 do not open, if a tail is cut that an old stamp says nothing of, or if ours is not
+/// asked for from then on.
+#[test]
+fn old_stamp_is_read_and_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let stamp = directory.path().join(STAMP);
+    let admin = Admin::init(directory.path()).unwrap();
+    store(&admin, "a");
+    let torn = image(directory.path());
+    archive_durable::replace(&torn.path().join(STAMP), b"3\n").unwrap();
+    tear(&newest_log(torn.path()));
+    let opened = Admin::open(torn.path());
+    assert!(
+        matches!(&opened, Err(AdminError::Damaged { .. })),
+        "{opened:?}"
+    );
+    let reached = read(&stamp).unwrap().unwrap().sequence;
+    drop(admin);
+
+    for (text, is_good) in [
+        (format!("{}\n", reached + 1000), false),
+        (format!("{}\n", reached - 1), true),
+    ] {
+        archive_durable::replace(&stamp, text.as_bytes()).unwrap();
+        let opened = Admin::open(directory.path());
+        assert_eq!(opened.is_ok(), is_good, "{text}: {opened:?}");
+    }
+    assert!(matches!(
+        archive_durable::Stamp::open(&stamp).unwrap(),
+        StampFile::Whole(..)
+    ));
+    assert!(read(&stamp).unwrap().unwrap().sequence >= reached);
+    std::fs::remove_file(&stamp).unwrap();
+    let opened = Admin::open(directory.path());
+    assert!(
+        matches!(opened, Err(AdminError::Unstamped(_))),
+        "{opened:?}"
+    );
+}
+
+/// Fails if admin data as release 2b43974 made them, which had no stamp before its first second, are refused.
+#[test]
+fn first_version_without_a_stamp_opens() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options::new("admin", 1, &TABLES[..TABLES.len() - 1]);
+    let path = directory.path().join("admin");
+    drop(Database::open(&path, &options).unwrap());
+    let admin = Admin::open(directory.path()).unwrap();
+    store(&admin, "a");
+    drop(admin);
+    let admin = Admin::open(directory.path()).unwrap();
+    let found = admin.file(&FileName::new("a").unwrap()).unwrap();
+    assert_eq!(found, Some(row("a")));
+}
+
+/// Fails if a beginning that was cut off before there were tables does not go on.
+#[test]
+fn beginning_that_was_cut_off_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = serde_json::to_vec(&StampContent::default()).unwrap();
+    archive_durable::Stamp::begin(&directory.path().join(STAMP), &text).unwrap();
+    let opened = Admin::open(directory.path());
+    assert!(matches!(opened, Err(AdminError::Absent(_))), "{opened:?}");
+    store(&Admin::init(directory.path()).unwrap(), "a");
+    assert_eq!(names(&Admin::open(directory.path()).unwrap()), ["a"]);
+}
+
+/// Fails if the end of the audit log is known nowhere but in it.
+#[test]
+fn stamp_knows_the_end_of_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    store(&admin, "a");
+    let known = || read(&directory.path().join(STAMP)).unwrap().unwrap().audit;
+    assert_eq!(known(), None);
+    let line = admin.audit_rows(0).unwrap().next().unwrap().unwrap().1;
+    let mut position = Position::start();
+    position.chain.line(0, &line).unwrap();
+    admin.set_drained(position, 0).unwrap();
+    store(&admin, "b");
+    let end = LogEnd::at(&position).unwrap();
+    assert_eq!((end.lines, known()), (1, Some(end.clone())));
+    drop(admin);
+    let admin = Admin::open(directory.path()).unwrap();
+    store(&admin, "c");
+    assert_eq!(known(), Some(end), "also after a restart");
+}
