@@ -1,6 +1,10 @@
 //! How long and how much, for both ends of a connection. Nothing waits for ever.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
+
+/// How many calls one caller may have under way, unless the settings say otherwise.
+pub const CALLS_PER_CALLER: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// The limits of a server or a channel. Both ends read the first five; the others are a server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct Limits {
     pub connections: usize,
     /// Calls at once on one connection.
     pub streams: u32,
+    /// Calls at once of one caller, over all connections.
+    pub calls_per_caller: usize,
     /// A certificate that was valid when the connection began is looked at again after this long, so that one that
     /// ends or was revoked since does not live on in an open connection.
     pub recheck: Duration,
@@ -55,6 +61,7 @@ impl Default for Limits {
             handshakes: 256,
             connections: 1024,
             streams: 256,
+            calls_per_caller: CALLS_PER_CALLER.get(),
             recheck: Duration::from_mins(5),
             drain: Duration::from_secs(30),
         }
