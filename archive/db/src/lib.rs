@@ -37,6 +37,8 @@
 pub mod batch;
 pub mod database;
 pub mod error;
+#[cfg(feature = "faults")]
+pub mod fault;
 pub mod key;
 pub mod load;
 pub mod memory;
@@ -47,7 +49,7 @@ mod version;
 
 pub use batch::Batch;
 pub use database::Database;
-pub use error::DbError;
+pub use error::{BrokenDatabase, DbError};
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;

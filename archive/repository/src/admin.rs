@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
-use archive_db::{Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, Value};
+use archive_db::{
+    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Options, Table, Text, Value,
+};
 use archive_durable::{DiskError, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
@@ -241,6 +243,11 @@ impl Admin {
                 .range((Excluded(Text(after.clone())), Unbounded))?,
         };
         Ok(rows.map(|row| row.map(|(_, row)| row)))
+    }
+
+    /// Why nothing can be written into them any more, if a write failed so.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.database.broken()
     }
 
     /// The nodes that belong to a replica, heard of or not; those that were retired do not any more.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, Notifier, Step, Worker, WorkerError};
+use archive_daemon::{Daemon, Notifier, OwnThread, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Limits, Refused, Role, ServeError,
+    ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
 };
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
@@ -120,13 +120,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     })?;
     let data = own.data.clone();
     let admin = spawn_blocking(move || Admin::open(&data)).await??;
+    let watched = admin.clone();
+    daemon
+        .tasks
+        .spawn_watch("admin-data", daemon.clock.clone(), move || watched.broken());
     let standing = Arc::new(Standing::open(admin.clone()).map_err(AdminError::from)?);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let limits = Limits {
-        drain: settings.daemon.drain.duration() / 2,
-        ..Limits::default()
-    };
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let replicas = Arc::new(Replicas::new(
         &settings.replicas,
         credentials.clone(),
@@ -229,6 +230,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon.workers.spawn(Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
+        thread: OwnThread::new("credentials"),
     })?;
     let source = format!("repository {}", own.archive);
     let told = Arc::new(Told::open(&admin).map_err(AdminError::from)?);
@@ -397,6 +399,7 @@ fn read<T>(
 struct Reload {
     credentials: Credentials,
     clock: archive_daemon::Clock,
+    thread: OwnThread,
 }
 
 impl Worker for Reload {
@@ -404,7 +407,8 @@ impl Worker for Reload {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        spawn_blocking(move || credentials.reload(now.into())).await??;
+        let reloaded = self.thread.run(move || credentials.reload(now.into()));
+        reloaded.await??;
         Ok(Step::Idle(std::time::Duration::from_mins(1)))
     }
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use archive_db::{Database, DbError, Table, Text, Value};
+use archive_db::{BrokenDatabase, Database, DbError, Table, Text, Value};
 use archive_durable::{AppendFile, DiskError, directory, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
@@ -138,6 +138,11 @@ impl Record {
             database,
             label: Mutex::new(label),
         })
+    }
+
+    /// Why nothing can be written into it any more, if a write failed so.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.database.broken()
     }
 
     /// What is recorded of a file.
