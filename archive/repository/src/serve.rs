@@ -20,7 +20,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::admin::{Admin, AdminError};
 use crate::alarm::Alarm;
 use crate::anomalies::Anomalies;
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, DonorLoad};
 use crate::attention::Attention;
 use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
@@ -154,6 +154,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         replicas: Arc::clone(&replicas),
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
+        load: DonorLoad::default(),
     };
     let (of, clock) = (admin.clone(), daemon.clock.clone());
     let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
@@ -287,6 +288,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         people,
         tasks: daemon.tasks.clone(),
         clock: daemon.clock.clone(),
+        listings: Door::places(),
     };
     let stop = daemon.tasks.stop();
     daemon.tasks.spawn("rpc", async move {

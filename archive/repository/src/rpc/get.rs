@@ -124,7 +124,8 @@ impl Job {
 
     /// Begins to read.
     pub(super) fn open(self, door: &Door) -> Assembly {
-        door.assembler.read(self.wanted, self.donors, [self.asked])
+        let donors = door.assembler.by_load(self.donors);
+        door.assembler.read(self.wanted, donors, [self.asked])
     }
 }
 

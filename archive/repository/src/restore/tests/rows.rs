@@ -161,7 +161,7 @@ fn every_table_comes_back_and_goes_on() {
     assert_eq!(asked.unwrap().id(), "r4", "no number is given twice");
     let anomalies = Anomalies::open(&admin, ManualClock::new(now()).clock()).unwrap();
     assert_eq!(anomalies.rows().unwrap().count(), 3);
-    assert_eq!(anomalies.closed().unwrap().count(), 1);
+    assert_eq!(anomalies.closed_after(None).unwrap().count(), 1);
     let standing = Standing::open(admin).unwrap().now();
     assert!(standing.is_filling(&"two".parse().unwrap()));
     assert_eq!((standing.volumes.len(), standing.draining.len()), (1, 2));
