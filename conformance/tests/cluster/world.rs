@@ -43,6 +43,9 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// What a part may take to end: more than its own drain.
 const LAST_CALL: Duration = Duration::from_mins(1);
 
+/// How many threads may block, unless a test says otherwise: as many as in a part that is a process.
+const BLOCKING: usize = 512;
+
 /// An archive that runs.
 pub(crate) struct Cluster {
     directory: TempDir,
@@ -69,8 +72,14 @@ pub(crate) struct Cluster {
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
 pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
+    on_a_cluster_with_threads(BLOCKING, test);
+}
+
+/// The same where all parts together have so many threads that may block.
+pub(crate) fn on_a_cluster_with_threads(blocking: usize, test: impl AsyncFnOnce(&mut Cluster)) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
+        .max_blocking_threads(blocking)
         .enable_all()
         .build()
         .unwrap();
@@ -199,6 +208,29 @@ impl Cluster {
         daemon.tasks.stop_all();
         let ended = daemon.tasks.join(LAST_CALL).await;
         assert!(ended.is_ok(), "{part}: {ended:?}");
+    }
+
+    /// Waits until a part has ended by itself, and says why it has.
+    pub(crate) async fn failure(&mut self, part: &str) -> String {
+        let daemon = self.running.remove(part).unwrap();
+        let ended = timeout(LONG, daemon.tasks.join(LAST_CALL)).await;
+        let error = ended.unwrap_or_else(|_| panic!("{part} has not ended after {LONG:?}"));
+        let error: &dyn std::error::Error = &error.unwrap_err();
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        causes
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(": ")
+    }
+
+    /// Lets a background job of a part have its turn now, and waits until it has had it.
+    pub(crate) async fn turn(&self, part: &str, worker: &str) {
+        let before = self.steps(part, worker);
+        self.running[part].workers.resume(worker).unwrap();
+        eventually(worker, LONG, async || {
+            (self.steps(part, worker) > before).then_some(())
+        })
+        .await;
     }
 
     /// Waits until the repository has heard from every node.
