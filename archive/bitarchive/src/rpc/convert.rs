@@ -152,7 +152,10 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
     wire::NodeStatus {
         node: node.id().to_string(),
         endpoint: String::new(),
-        volumes: volumes.into_iter().map(volume_status).collect(),
+        volumes: volumes
+            .into_iter()
+            .map(|volume| volume_status(node, volume))
+            .collect(),
         usable,
         seen: String::new(),
         alive: true,
@@ -177,9 +180,9 @@ fn usable(node: &Node, volume: &Volume) -> u64 {
     }
 }
 
-fn volume_status(volume: Volume) -> wire::VolumeStatus {
+fn volume_status(node: &Node, volume: Volume) -> wire::VolumeStatus {
     let space = match volume.problem {
-        None => Space::of(&volume.path),
+        None => node.volume_set().space(&volume.path),
         Some(_) => Ok(Space { total: 0, free: 0 }),
     };
     let (space, unknown) = match space {
