@@ -117,7 +117,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let stop = daemon.tasks.stop();
-    let client = rpc::NodesClient::new(credentials.clone(), limits);
+    let client = rpc::NodesClient::new(credentials.clone(), limits.with_independent_streams());
     let settings = (monitor, settings.batch_monitor);
     let door = rpc::Door::new(settings, &daemon, nodes, instruments, client, components);
     let services = rpc::services(door);

@@ -159,6 +159,11 @@ impl Assembly {
             .collect()
     }
 
+    /// Lets the donor go that is being read: whoever wants the bytes does not take them now. What follows is asked for anew.
+    pub(crate) fn pause(&mut self) {
+        self.open = None;
+    }
+
     /// The next part; none once everything that was asked for has come, or is a hole.
     pub(crate) async fn next(&mut self) -> Option<Part> {
         loop {

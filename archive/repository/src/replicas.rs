@@ -69,6 +69,8 @@ impl Replicas {
         limits: Limits,
         standing: View,
     ) -> Result<Self, ConnectError> {
+        // What one caller does not read must not keep anybody else's answers waiting.
+        let limits = limits.with_independent_streams();
         let (mut monitors, mut batch) = (BTreeMap::new(), BTreeMap::new());
         for replica in replicas {
             let expected = expected(Role::Monitor, replica.id.as_str())?;

@@ -35,6 +35,19 @@ pub async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     deliver(answers, Ok(answer), UNREAD).await
 }
 
+/// Sends one answer unless the caller leaves it unread for `patience`; then it is given back.
+pub async fn send_within<T>(
+    answers: &Answers<T>,
+    answer: T,
+    patience: Duration,
+) -> Result<Option<T>, Status> {
+    match answers.send_timeout(Ok(answer), patience).await {
+        Ok(()) => Ok(None),
+        Err(SendTimeoutError::Closed(_)) => Err(gone()),
+        Err(SendTimeoutError::Timeout(unsent)) => unsent.map(Some),
+    }
+}
+
 /// Sends one answer from a thread that may block. The thread waits for the caller, at most for [`UNREAD`]: where many
 /// answers go to callers whom nobody knows, use [`answer_from`].
 pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {

@@ -49,6 +49,19 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// The same, for a connection whose streams are read at different paces, as one on which many callers' bytes pass: a
+    /// few that nobody reads would fill the connection's window, and nothing else could be answered on it. What waits is
+    /// bounded by the windows of the streams.
+    #[must_use]
+    pub const fn with_independent_streams(self) -> Self {
+        Self {
+            connection_window: 1 << 30,
+            ..self
+        }
+    }
+}
+
 // Frames stay at HTTP/2's 16 KiB: it is a TLS record, and larger ones measured erratic.
 impl Default for Limits {
     fn default() -> Self {

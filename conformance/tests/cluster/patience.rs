@@ -22,10 +22,13 @@ use super::world::{
 const THREADS: usize = 16;
 
 /// How many callers do not read.
-const UNREAD: usize = 40;
+const UNREAD: usize = 24;
 
 /// More files than fit into what is sent before anybody has to read.
 const FILES: usize = 12_000;
+
+/// More bytes than fit into what is sent before anybody has to read.
+const LARGE: usize = 20 << 20;
 
 /// What a user waits for who is not kept waiting by somebody else.
 const BRISK: Duration = Duration::from_secs(2);
@@ -52,13 +55,13 @@ async fn multiply(cluster: &mut Cluster, of: &str, count: usize) {
 #[test]
 fn unread_answers_do_not_stop_the_archive() {
     on_a_cluster_with_threads(THREADS, async |cluster: &mut Cluster| {
-        let (first, bytes) = (name("a.warc.gz"), noise(1 << 20, 1));
+        let (first, bytes) = (name("a.warc.gz"), noise(LARGE, 1));
         store(cluster, &first, &bytes).await.unwrap();
         multiply(cluster, "a.warc.gz", FILES).await;
         let mut lists: Vec<Streaming<_>> = Vec::new();
         let mut reads: Vec<Streaming<_>> = Vec::new();
         for number in 0..UNREAD {
-            let caller = cluster.channel(&format!("reader/slow-{}", number / 20));
+            let caller = cluster.channel(&format!("reader/slow-{}", number / 8));
             let mut access = AccessClient::new(caller);
             let list = access.list(ListRequest::default()).await.unwrap();
             lists.push(list.into_inner());

@@ -219,6 +219,32 @@ async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
     }
 }
 
+/// Fails if streams that nobody reads fill the window of their connection, so that no other call on it is answered.
+#[tokio::test]
+async fn unread_streams_delay_no_other_call_on_their_connection() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let anna = world.credentials(&["reader/anna"]);
+    let limits = Limits::default().with_independent_streams();
+    let expected = Expected::role(Role::Repository);
+    let address = server.address.to_string();
+    let channel = connect(&address, &anna, &expected, &limits)
+        .await
+        .expect("connected");
+    let mut unread = Vec::new();
+    for _ in 0..5 {
+        unread.push(give(&channel).await.expect("given"));
+    }
+    // As long as it takes to send what may be sent unread.
+    for _ in 0..500 {
+        let who = timeout(PATIENCE, call(&channel, "Who")).await;
+        assert_eq!(
+            who.expect("answered in time").expect("answered"),
+            "reader/anna"
+        );
+    }
+}
+
 /// Fails if one caller can take all places of a server, or keeps a place that it has given back.
 #[tokio::test]
 async fn caller_with_too_many_calls_is_refused() {
