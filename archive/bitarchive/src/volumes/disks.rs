@@ -145,7 +145,7 @@ mod tests {
 
     /// Fails if a disk that hangs is asked again and again, keeps another one waiting, or is not asked when it is back.
     #[test]
-    fn hung_disk_holds_one_thread_and_delays_no_other() {
+    fn hung_disk_holds_one_thread_only() {
         let (disks, hung, well) = (
             DiskThreads::default(),
             Path::new("/hung"),

@@ -221,7 +221,7 @@ async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
 
 /// Fails if streams that nobody reads fill the window of their connection, so that no other call on it is answered.
 #[tokio::test]
-async fn unread_streams_delay_no_other_call_on_their_connection() {
+async fn unread_streams_delay_no_other_call() {
     let world = World::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
