@@ -30,8 +30,32 @@ const FILES: usize = 12_000;
 /// More bytes than fit into what is sent before anybody has to read.
 const LARGE: usize = 20 << 20;
 
+/// What a part may take to end.
+const LAST_CALL: Duration = Duration::from_mins(1);
+
 /// What a user waits for who is not kept waiting by somebody else.
 const BRISK: Duration = Duration::from_secs(2);
+
+/// Waits until a part has ended by itself, and says why it has.
+async fn failure(cluster: &mut Cluster, part: &str) -> String {
+    let daemon = cluster.running.remove(part).unwrap();
+    let ended = timeout(LONG, daemon.tasks.join(LAST_CALL)).await;
+    let error = ended.unwrap_or_else(|_| panic!("{part} has not ended after {LONG:?}"));
+    let error: &dyn std::error::Error = &error.unwrap_err();
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    causes.join(": ")
+}
+
+/// Lets a background job of a part have its turn now, and waits until it has had it.
+async fn turn(cluster: &Cluster, part: &str, worker: &str) {
+    let before = cluster.steps(part, worker);
+    cluster.running[part].workers.resume(worker).unwrap();
+    eventually(worker, LONG, async || {
+        (cluster.steps(part, worker) > before).then_some(())
+    })
+    .await;
+}
 
 /// Puts rows into the admin data that are like that of a file which is there, under other names.
 async fn multiply(cluster: &mut Cluster, of: &str, count: usize) {
@@ -79,9 +103,9 @@ fn unread_answers_do_not_stop_the_archive() {
                 REPOSITORY => "credentials".to_owned(),
                 _ => "credentials/one-1".to_owned(),
             };
-            cluster.turn(part, &worker).await;
+            turn(cluster, part, &worker).await;
         }
-        cluster.turn(NODES[0], "heartbeat/one-1").await;
+        turn(cluster, NODES[0], "heartbeat/one-1").await;
         let mut count = 0;
         let mut one = lists.pop().unwrap();
         while let Some(answer) = one.message().await.unwrap() {
@@ -170,7 +194,7 @@ async fn ends_at_a_failing_table(cluster: &mut Cluster, part: &str, data: &str) 
     let (deposit, ignore) = (deposit(&first, &bytes), |_: StoreEvent<'_>| {});
     let failure = {
         let mut storing = pin!(timeout(LONG, depositor.store(&deposit, &ignore)));
-        let mut ending = pin!(cluster.failure(part));
+        let mut ending = pin!(failure(cluster, part));
         let mut is_over = false;
         loop {
             tokio::select! {

@@ -52,7 +52,7 @@ pub(crate) struct Cluster {
     authority: Authority,
     trust: Arc<TrustFile>,
     clock: Clock,
-    running: BTreeMap<String, Daemon>,
+    pub(crate) running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
     /// The replicas in the repository's settings.
     replicas: Vec<String>,
@@ -208,29 +208,6 @@ impl Cluster {
         daemon.tasks.stop_all();
         let ended = daemon.tasks.join(LAST_CALL).await;
         assert!(ended.is_ok(), "{part}: {ended:?}");
-    }
-
-    /// Waits until a part has ended by itself, and says why it has.
-    pub(crate) async fn failure(&mut self, part: &str) -> String {
-        let daemon = self.running.remove(part).unwrap();
-        let ended = timeout(LONG, daemon.tasks.join(LAST_CALL)).await;
-        let error = ended.unwrap_or_else(|_| panic!("{part} has not ended after {LONG:?}"));
-        let error: &dyn std::error::Error = &error.unwrap_err();
-        let causes = std::iter::successors(Some(error), |error| error.source());
-        causes
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(": ")
-    }
-
-    /// Lets a background job of a part have its turn now, and waits until it has had it.
-    pub(crate) async fn turn(&self, part: &str, worker: &str) {
-        let before = self.steps(part, worker);
-        self.running[part].workers.resume(worker).unwrap();
-        eventually(worker, LONG, async || {
-            (self.steps(part, worker) > before).then_some(())
-        })
-        .await;
     }
 
     /// Waits until the repository has heard from every node.
