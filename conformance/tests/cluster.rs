@@ -9,6 +9,7 @@ mod drain;
 mod ingest;
 mod ledger;
 mod lines;
+mod patience;
 mod people;
 mod preservation;
 mod roles;

@@ -9,7 +9,7 @@ mod stamp;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_db::{Database, DbError, Options, Table, Text, Value};
+use archive_db::{BrokenDatabase, Database, DbError, Options, Table, Text, Value};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -153,6 +153,11 @@ impl Catalog {
             Ok(()) => self.stamped.store(sequence, Ordering::Relaxed),
             Err(error) => tracing::warn!(%error, "the stamp of the catalog is not written"),
         }
+    }
+
+    /// Why nothing can be written into it any more, if a write failed so.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.database.broken()
     }
 
     /// Where it lies.

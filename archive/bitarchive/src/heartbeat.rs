@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Period, Step, Worker, WorkerError};
+use archive_daemon::{Clock, OwnThread, Period, Step, Worker, WorkerError};
 use archive_model::NodeId;
 use archive_rpc::Credentials;
 use jiff::SignedDuration;
@@ -78,8 +78,20 @@ impl Worker for Look {
 
 /// Takes up certificates that were exchanged on disk, and new lists of revoked ones.
 pub(crate) struct Reload {
-    pub(crate) credentials: Credentials,
-    pub(crate) clock: Clock,
+    credentials: Credentials,
+    clock: Clock,
+    thread: OwnThread,
+}
+
+impl Reload {
+    pub(crate) fn new(credentials: Credentials, clock: Clock) -> Self {
+        let thread = OwnThread::new("credentials");
+        Self {
+            credentials,
+            clock,
+            thread,
+        }
+    }
 }
 
 impl Worker for Reload {
@@ -87,7 +99,8 @@ impl Worker for Reload {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        spawn_blocking(move || credentials.reload(now.into())).await??;
+        let reloaded = self.thread.run(move || credentials.reload(now.into()));
+        reloaded.await??;
         Ok(Step::Idle(Duration::from_mins(1)))
     }
 }

@@ -123,10 +123,11 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(volume: &Volume) -> Option<Self> {
+    fn new(node: &Node, volume: &Volume) -> Option<Self> {
         let problem = volume.problem.as_ref();
         let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
-        let space = (problem.is_none() || is_poisoned).then(|| Space::of(&volume.path));
+        let space =
+            (problem.is_none() || is_poisoned).then(|| node.volume_set().space(&volume.path));
         Some(Self {
             id: volume.id.clone()?,
             is_online: problem.is_none(),
@@ -164,7 +165,7 @@ impl Worker for Show {
         let seen = move || {
             node.volumes()
                 .iter()
-                .filter_map(Seen::new)
+                .filter_map(|volume| Seen::new(&node, volume))
                 .collect::<Vec<_>>()
         };
         for seen in spawn_blocking(seen).await? {

@@ -1,6 +1,7 @@
 //! The door: the service `Node`, and the node's own calls to its monitor. It decodes, calls one function, encodes.
 //!
-//! Disks block, so each call runs on a thread that may, and waits there for the wire.
+//! Disks block, so each call runs on a thread that may. It waits there for the wire within limits; a reader of bytes, who
+//! may be slow, keeps no thread while it does not read.
 
 mod attic;
 mod batch;
@@ -17,22 +18,22 @@ mod upload;
 mod verify;
 mod volumes;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_rpc::{Kind, Services};
+use archive_rpc::answers::{Outlet, Progress, answer_from, fail};
+use archive_rpc::{AnswerStream, Answers, Kind, Services};
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
 use proto_archive::{convert as fields, wire};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
+pub(crate) use archive_rpc::answers::send_blocking as send;
 #[cfg(test)]
 pub(crate) use convert::report;
 pub(crate) use herald::Herald;
@@ -64,11 +65,6 @@ pub(crate) fn services(door: Door) -> Services {
         descriptors: vec![proto_archive::DESCRIPTORS],
     }
 }
-
-/// Where answers go. When the caller is gone, sending fails and the work ends.
-pub(crate) type Answers<T> = mpsc::Sender<Result<T, Status>>;
-
-type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Door {
     /// Runs `work` on a thread that may block; what it sends is the answer, and so is the error it ends with.
@@ -116,32 +112,27 @@ fn answer<P: Send + Sync + 'static, T: Send + 'static>(
     let part = Arc::clone(part);
     tasks.spawn_blocking(name, move || {
         if let Err(status) = work(&part, &answers) {
-            // A caller that is gone, or does not read, needs no answer.
-            drop(deliver(&answers, Err(status), UNREAD));
+            Handle::current().block_on(fail(&answers, status));
         }
         Ok::<(), std::convert::Infallible>(())
     });
     Response::new(Box::pin(ReceiverStream::new(stream)))
 }
 
-/// How long a caller may leave an answer unread.
-const UNREAD: Duration = Duration::from_mins(2);
-
-/// Sends one answer; a caller that is gone, or does not read, ends the work. On a thread that may block.
-pub(crate) fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
-    deliver(answers, Ok(answer), UNREAD)
-}
-
-fn deliver<T>(
-    answers: &Answers<T>,
-    answer: Result<T, Status>,
-    patience: Duration,
-) -> Result<(), Status> {
-    let sending = async { tokio::time::timeout(patience, answers.send(answer)).await };
-    match Handle::current().block_on(sending) {
-        Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
-        Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
-    }
+/// Runs `work` on threads that may block, for as long as what it sends is taken: a slow caller keeps none.
+fn answer_in_turns<T: Send + 'static>(
+    tasks: &Tasks,
+    name: &str,
+    work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<Progress, Status> + Send + 'static,
+) -> Response<AnswerStream<T>> {
+    let (answers, stream) = mpsc::channel(4);
+    tasks.spawn_once(name, async move {
+        if let Err(status) = answer_from(&answers, work).await {
+            fail(&answers, status).await;
+        }
+        Ok::<(), std::convert::Infallible>(())
+    });
+    Response::new(Box::pin(ReceiverStream::new(stream)))
 }
 
 #[tonic::async_trait]
@@ -164,10 +155,11 @@ impl NodeService for Door {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
         let root = fields::root("root", &request.root)?;
-        let sent = self.instruments.read_bytes.clone();
-        Ok(self.answer("read", move |node, answers| {
-            let range = (request.start, request.end);
-            read::read(node, &name, root, range, &sent, answers)
+        let (node, sent) = (Arc::clone(&self.node), self.instruments.read_bytes.clone());
+        let range = (request.start, request.end);
+        let mut reader = read::SegmentReader::new(node, name, root, range, sent);
+        Ok(answer_in_turns(&self.tasks, "read", move |outlet| {
+            reader.send_on(outlet)
         }))
     }
 

@@ -125,10 +125,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let endpoint = own.endpoint.unwrap_or_else(|| address.to_string());
-    let limits = Limits {
-        drain: settings.daemon.drain.duration() / 2,
-        ..Limits::default()
-    };
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let (clock, workers, id) = (&daemon.clock, &daemon.workers, own.node.as_str());
     let between = (own.monitor.as_str(), endpoint);
     let herald = Herald::new(&node, between, &own.replica, &credentials, &limits, clock)?;
@@ -147,14 +144,13 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     };
     workers.spawn_instance(id, look)?;
     workers.spawn_instance(id, Strangers::new(Arc::clone(&node), own.look))?;
-    workers.spawn_instance(
-        id,
-        Reload {
-            credentials: credentials.clone(),
-            clock: clock.clone(),
-        },
-    )?;
+    workers.spawn_instance(id, Reload::new(credentials.clone(), clock.clone()))?;
 
+    // A node that cannot write its catalog takes files and answers for none of them: it ends, and rebuilds it at the start.
+    let watched = Arc::clone(&node);
+    daemon
+        .tasks
+        .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
     let evidence = Evidence {
         node: Arc::clone(&node),
         clock: clock.clone(),

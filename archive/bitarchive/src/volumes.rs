@@ -4,6 +4,7 @@
 //! empty or older disk is told from the right one at any start, and a volume that is gone stays known. A volume that
 //! failed a write is *poisoned* there until people clear it.
 
+mod disks;
 mod generation;
 mod memory;
 mod unready;
@@ -14,12 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::{
-    DiskError, Expected, Identity, Severity, Space, VolumeProblem, directory, volume,
-};
+use archive_durable::{DiskError, Expected, Identity, Severity, VolumeProblem, directory, volume};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
+use self::disks::DiskThreads;
 pub use self::memory::unlisted;
 use self::memory::{MEMORY_NAME, Memory, Remembered, remember, write};
 pub use self::verbs::VolumesError;
@@ -104,6 +104,8 @@ pub struct Volumes {
     paths: Vec<PathBuf>,
     reserve: u64,
     state: RwLock<State>,
+    /// Where disks are asked that may hang.
+    disks: DiskThreads,
     /// Held while the disks are looked at, which may take long.
     looking: Mutex<()>,
     /// Held while a disk is labelled: two orders at once would not see each other.
@@ -149,6 +151,7 @@ impl Volumes {
                 changed: BTreeSet::new(),
                 foreign: BTreeMap::new(),
             }),
+            disks: DiskThreads::default(),
             looking: Mutex::default(),
             labelling: Mutex::default(),
         };
@@ -256,7 +259,7 @@ impl Volumes {
                 seen: None,
             };
             let was_retired = remembered.values().any(|memory| memory.path == *path);
-            let problem = match volume::recognise(path, &expected) {
+            let problem = match self.recognise(path, expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
                         remembered.insert(found.volume, Memory::new(path, found.generation));
@@ -293,7 +296,7 @@ impl Volumes {
         let found = match (&memory.poisoned, memory.retired) {
             (_, true) => Err(VolumeProblem::Retired),
             (Some(why), false) => Err(VolumeProblem::Poisoned(why.clone())),
-            (None, false) => volume::recognise(&memory.path, &expected),
+            (None, false) => self.recognise(&memory.path, expected),
         };
         if let Ok(identity) = &found {
             memory.generation = identity.generation;
@@ -351,7 +354,7 @@ impl Volumes {
     pub fn choose(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
         let mut best: Option<(u64, VolumeId, Layout)> = None;
         for (id, layout) in self.writable() {
-            let usable = match Space::of(layout.root()) {
+            let usable = match self.space(layout.root()) {
                 Ok(space) => space.usable(self.reserve),
                 Err(error) => {
                     self.blame(&id, &error)?;
@@ -367,7 +370,7 @@ impl Volumes {
 
     /// The room on the volume of `layout` above the reserve, in bytes.
     pub fn room_on(&self, layout: &Layout) -> Result<u64, DiskError> {
-        Ok(Space::of(layout.root())?.usable(self.reserve))
+        Ok(self.space(layout.root())?.usable(self.reserve))
     }
 
     /// Takes a volume offline if the error says that its disk fails. Durable: a restart does not forget.

@@ -45,6 +45,7 @@ pub mod settings;
 pub mod shutdown;
 pub mod tasks;
 pub mod telemetry;
+pub mod thread;
 pub mod worker;
 
 pub use clock::{Chance, Clock};
@@ -53,4 +54,5 @@ pub use notify::{Notifier, NotifySettings};
 pub use run::{Daemon, DaemonSettings, Panicked, RunError, run, spare};
 pub use settings::{ByteSize, Period};
 pub use tasks::{TaskError, Tasks};
+pub use thread::OwnThread;
 pub use worker::{Step, Worker, WorkerError, Workers};

@@ -15,6 +15,11 @@ use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::clock::Clock;
+
+/// How often it is looked whether something failed.
+const WATCH: Duration = Duration::from_secs(1);
+
 /// Any error: supervision names it and does not look inside.
 pub type AnyError = Box<dyn Error + Send + Sync>;
 
@@ -118,6 +123,27 @@ impl Tasks {
         future: impl Future<Output = Result<(), E>> + Send + 'static,
     ) {
         self.start(name, future, Lives::UntilDone);
+    }
+
+    /// Ends all tasks with the error that `failure` gives, once it gives one. It is asked every second.
+    pub fn spawn_watch<E: Into<AnyError> + Send + 'static>(
+        &self,
+        name: &str,
+        clock: Clock,
+        failure: impl Fn() -> Option<E> + Send + 'static,
+    ) {
+        let stop = self.stop();
+        self.spawn(name, async move {
+            loop {
+                if let Some(error) = failure() {
+                    return Err(error);
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = clock.sleep(WATCH) => {}
+                }
+            }
+        });
     }
 
     /// Starts blocking code on a thread of its own; it may end. Inside a runtime only.
@@ -270,6 +296,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::clock::ManualClock;
 
     const SOON: Duration = Duration::from_secs(20);
 
@@ -320,6 +347,23 @@ mod tests {
         tasks.spawn_once("upload", async { Err(io::Error::other("disk on fire")) });
         let error = joined(&tasks).await.unwrap_err();
         assert_eq!(chain(&error), "task `upload` failed: disk on fire");
+    }
+
+    /// Fails if a part goes on after what it cannot do without has failed.
+    #[tokio::test]
+    async fn watched_failure_stops_all_and_is_named() {
+        let hand = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let tasks = Tasks::new();
+        let (has_failed, seen) = tokio::sync::watch::channel(false);
+        tasks.spawn_watch("catalog", hand.clock(), move || {
+            let has_failed = *seen.borrow();
+            has_failed.then(|| io::Error::other("it cannot be written"))
+        });
+        hand.sleepers(1).await;
+        has_failed.send_replace(true);
+        hand.advance(WATCH);
+        let error = joined(&tasks).await.unwrap_err();
+        assert_eq!(chain(&error), "task `catalog` failed: it cannot be written");
     }
 
     #[tokio::test]

@@ -72,15 +72,23 @@ impl Batch {
 
     /// Writes the changes and syncs them; gives [`crate::Database::sequence`] as it is then.
     ///
-    /// After an error the changes may be there or not after the next opening, but never some of them.
+    /// After an error the changes may be there or not after the next opening, but never some of them. See
+    /// [`crate::Database::broken`]: after most errors nothing can be committed any more.
     pub fn commit(self) -> Result<u64, DbError> {
         if !self.writes.is_empty() {
+            #[cfg(feature = "faults")]
+            if crate::fault::is_failing(self.inner.path()) {
+                return Err(self.inner.failed_write(DbError::Io {
+                    path: self.inner.path().to_owned(),
+                    what: "IO error: While fdatasync: Input/output error (injected)".to_owned(),
+                }));
+            }
             let mut options = WriteOptions::default();
             options.set_sync(true);
             self.inner
                 .db
                 .write_opt(self.writes, &options)
-                .map_err(|error| self.inner.failed(&error))?;
+                .map_err(|error| self.inner.failed_write(self.inner.failed(&error)))?;
         }
         Ok(self.inner.db.latest_sequence_number())
     }
@@ -90,7 +98,7 @@ impl Batch {
         self.inner
             .db
             .write_without_wal(self.writes)
-            .map_err(|error| self.inner.failed(&error))
+            .map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Env, ReadOptions};
 
 use crate::key::Key;
 use crate::value::Value;
-use crate::{Batch, DbError, Load, Options, Table, log, version};
+use crate::{Batch, BrokenDatabase, DbError, Load, Options, Table, log, version};
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     path: PathBuf,
     /// All of them, those that this build does not name included.
     tables: Vec<String>,
+    /// The first write that failed so that no other can succeed.
+    broken: OnceLock<DbError>,
 }
 
 impl Database {
@@ -175,6 +177,12 @@ impl Database {
         Ok(rows)
     }
 
+    /// Why nothing can be written any more, if a write failed so. Whoever answers for what it writes has to end then, or
+    /// to open the database again: each further commit fails.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.inner.broken.get().cloned().map(BrokenDatabase)
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -198,6 +206,7 @@ impl Inner {
             db,
             path: path.to_path_buf(),
             tables,
+            broken: OnceLock::new(),
         })
     }
 
@@ -234,7 +243,7 @@ impl Inner {
         for table in &self.tables {
             self.db
                 .flush_cf(self.family(table)?)
-                .map_err(|error| self.failed(&error))?;
+                .map_err(|error| self.failed_write(self.failed(&error)))?;
         }
         Ok(())
     }
@@ -257,6 +266,14 @@ impl Inner {
 
     pub(crate) fn failed(&self, error: &rocksdb::Error) -> DbError {
         DbError::from_rocksdb(&self.path, error)
+    }
+
+    /// Remembers a write that failed so that no other can succeed.
+    pub(crate) fn failed_write(&self, error: DbError) -> DbError {
+        if error.breaks_writing() {
+            self.broken.get_or_init(|| error.clone());
+        }
+        error
     }
 
     pub(crate) fn path(&self) -> &Path {

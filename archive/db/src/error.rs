@@ -82,6 +82,11 @@ pub enum DbError {
     },
 }
 
+/// A database that failed while it wrote: RocksDB takes nothing from then on, until it is opened again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}; nothing more can be written there: see to its disk, then start this part again")]
+pub struct BrokenDatabase(#[from] pub DbError);
+
 /// Which half of a row cannot be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRow {
@@ -130,11 +135,48 @@ impl DbError {
         }
     }
 
+    /// Whether nothing can be written any more after a write that failed so. A full disk is another thing: there is room
+    /// again some day, and RocksDB goes on by itself.
+    pub(crate) fn breaks_writing(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Io { what, .. } => !what.contains("No space left on device"),
+            Self::Behind { .. }
+            | Self::Busy { .. }
+            | Self::Format { .. }
+            | Self::Unreadable { .. }
+            | Self::Unwritable { .. }
+            | Self::NoTable { .. } => false,
+        }
+    }
+
     /// Whether destroying the database and filling it again from elsewhere would help.
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
             Self::Damaged { .. } | Self::Behind { .. } | Self::Unreadable { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if an I/O error is passed over as if the next write could succeed, or a full disk ends a part.
+    #[test]
+    fn io_errors_break_writing_and_full_disks_do_not() {
+        let io = |what: &str| DbError::Io {
+            path: "catalog".into(),
+            what: what.to_owned(),
+        };
+        assert!(io("IO error: While fdatasync: 000015.log: Input/output error").breaks_writing());
+        let full = "IO error: No space left on device: While appending to file: 000015.log";
+        assert!(!io(full).breaks_writing());
+        let said = BrokenDatabase(io("IO error: While fdatasync: Input/output error")).to_string();
+        assert!(
+            said.contains("catalog") && said.contains("start this part again"),
+            "{said}"
+        );
     }
 }

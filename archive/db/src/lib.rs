@@ -38,6 +38,8 @@
 pub mod batch;
 pub mod database;
 pub mod error;
+#[cfg(feature = "faults")]
+pub mod fault;
 pub mod key;
 pub mod load;
 mod log;
@@ -49,7 +51,7 @@ mod version;
 
 pub use batch::Batch;
 pub use database::{Database, TornTail};
-pub use error::DbError;
+pub use error::{BrokenDatabase, DbError};
 pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;

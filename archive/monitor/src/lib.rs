@@ -29,11 +29,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use archive_batch::{Components, InvalidJob};
-use archive_daemon::Daemon;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
+use archive_daemon::{Daemon, OwnThread};
 use archive_model::ReplicaId;
-use archive_rpc::{CredentialsError, Drained, Limits, Refused, Role, ServeError};
+use archive_rpc::{CredentialsError, Drained, Refused, Role, ServeError};
 
 use metrics::Instruments;
 use nodes::Nodes;
@@ -110,16 +110,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let reload = Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
+        thread: OwnThread::new("credentials"),
     };
     daemon.workers.spawn_instance(replica.as_str(), reload)?;
 
     // Calls are cut before the tasks are, so that a client that does not read ends as a call and not as a failure.
-    let limits = Limits {
-        drain: settings.daemon.drain.duration() / 2,
-        ..Limits::default()
-    };
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let stop = daemon.tasks.stop();
-    let client = rpc::NodesClient::new(credentials.clone(), limits);
+    let client = rpc::NodesClient::new(credentials.clone(), limits.with_independent_streams());
     let settings = (monitor, settings.batch_monitor);
     let door = rpc::Door::new(settings, &daemon, nodes, instruments, client, components);
     let services = rpc::services(door);

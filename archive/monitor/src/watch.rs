@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use archive_daemon::{Clock, Step, Worker, WorkerError};
+use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
 use archive_model::NodeId;
 use archive_rpc::Credentials;
 
@@ -51,6 +51,7 @@ impl Watch {
 pub(crate) struct Reload {
     pub(crate) credentials: Credentials,
     pub(crate) clock: Clock,
+    pub(crate) thread: OwnThread,
 }
 
 /// How long an exchange may take to be noticed.
@@ -60,7 +61,9 @@ impl Worker for Reload {
     const NAME: &'static str = "credentials";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        self.credentials.reload(self.clock.now().into())?;
-        std::future::ready(Ok(Step::Idle(RELOAD))).await
+        let (credentials, now) = (self.credentials.clone(), self.clock.now());
+        let reloaded = self.thread.run(move || credentials.reload(now.into()));
+        reloaded.await??;
+        Ok(Step::Idle(RELOAD))
     }
 }

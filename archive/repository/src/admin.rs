@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
 use archive_db::{
-    Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, TornTail, Value,
+    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Options, Table, Text, TornTail,
+    Value,
 };
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
@@ -295,6 +296,11 @@ impl Admin {
                 .range((Excluded(Text(after.clone())), Unbounded))?,
         };
         Ok(rows.map(|row| row.map(|(_, row)| row)))
+    }
+
+    /// Why nothing can be written into them any more, if a write failed so.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.database.broken()
     }
 
     /// The nodes that belong to a replica, heard of or not; those that were retired do not any more.

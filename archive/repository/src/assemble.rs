@@ -7,6 +7,9 @@
 //!
 //! Not promised: that a donor is intact elsewhere. Only what was asked for was proven.
 
+mod donors;
+mod parts;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,13 +20,18 @@ use archive_model::groups::GROUP_SIZE;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, Root};
 use archive_proof::decode;
 use archive_rpc::Kind;
-use bytes::Bytes;
 use tonic::Status;
 
+pub(crate) use self::donors::DonorLoad;
+use self::donors::{Candidate, CountedRead, Refusal};
+pub(crate) use self::parts::{Hole, Part, Proven};
 use crate::replicas::{ReadSegments, Replicas, Segment};
 
 /// The longest segment that is believed, in bytes.
 const LONGEST_SEGMENT: u64 = 16 << 20;
+
+/// How long a donor may keep a reader waiting before another one is asked.
+const HEDGE: Duration = Duration::from_secs(1);
 
 /// Reads out of the replicas.
 #[derive(Clone, Debug)]
@@ -32,6 +40,7 @@ pub(crate) struct Assembler {
     pub(crate) clock: Clock,
     /// How long a replica may be silent.
     pub(crate) stall: Duration,
+    pub(crate) load: DonorLoad,
 }
 
 /// The file, as admitted.
@@ -52,39 +61,6 @@ pub(crate) struct Donor {
     pub(crate) bad: Groups,
 }
 
-/// What comes next.
-#[derive(Debug)]
-pub(crate) enum Part {
-    /// Bytes, held against the root.
-    Proven(Proven),
-    /// Bytes that nobody gives.
-    Hole(Hole),
-}
-
-/// Bytes that were held against the root.
-#[derive(Debug)]
-pub(crate) struct Proven {
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
-    /// With their proof.
-    pub(crate) encoded: Bytes,
-    /// Without it; empty unless they were asked for.
-    pub(crate) bytes: Bytes,
-}
-
-/// A group that nobody gives.
-#[derive(Debug)]
-pub(crate) struct Hole {
-    /// First byte and one past the last.
-    pub(crate) range: Range<u64>,
-    /// Who could not be asked, or did not answer as one does: it may be good there. Empty: it is lost.
-    pub(crate) unknown: Vec<ReplicaId>,
-    /// Whether nobody of these answered at all.
-    pub(crate) is_silence: bool,
-    /// What each replica said.
-    pub(crate) said: String,
-}
-
 /// A reading under way.
 #[derive(Debug)]
 pub(crate) struct Assembly {
@@ -101,39 +77,37 @@ pub(crate) struct Assembly {
     sent: BTreeMap<ReplicaId, u64>,
 }
 
-/// A donor, and how it has done so far.
-#[derive(Debug)]
-struct Candidate {
-    donor: Donor,
-    /// Whether its monitor was asked where the file is.
-    is_located: bool,
-    /// What came of asking it for the bytes that are wanted now, and up to where they were.
-    refusal: Option<(Refusal, u64)>,
-    /// It kept us waiting: it is not asked again.
-    has_stalled: bool,
-    /// It showed damage.
-    is_damaged: bool,
-}
-
-/// Why a replica did not give bytes.
-#[derive(Debug)]
-enum Refusal {
-    /// They are damaged there, or there is no copy.
-    Bad(String),
-    /// Nobody knows how they are there: it did not answer.
-    Silent(String),
-    /// Nobody knows how they are there: what it sent proves nothing.
-    Lies(String),
-}
-
 #[derive(Debug)]
 struct Open {
     index: usize,
     until: u64,
     segments: ReadSegments,
+    _counted: CountedRead,
+}
+
+/// Why nothing came of asking a donor.
+enum Failure {
+    /// It takes long, and somebody else can be asked.
+    Slow,
+    Refused(Status),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
 }
 
 impl Assembler {
+    /// The donors, those first that answer and have least to do.
+    pub(crate) fn by_load(&self, donors: Vec<Donor>) -> Vec<Donor> {
+        let is_silent = |donor: &Donor| {
+            let node = donor.node.as_ref();
+            node.is_some_and(|node| self.replicas.is_silent(&donor.replica, node))
+        };
+        self.load.order(donors, is_silent, self.clock.instant())
+    }
+
     /// Reads the groups that `ranges` touch, ascending, from `donors`, the first of them preferred.
     pub(crate) fn read(
         &self,
@@ -154,18 +128,6 @@ impl Assembler {
             is_narrow: false,
             with_bytes: false,
             sent: BTreeMap::new(),
-        }
-    }
-}
-
-impl Candidate {
-    const fn new(donor: Donor) -> Self {
-        Self {
-            donor,
-            is_located: false,
-            refusal: None,
-            has_stalled: false,
-            is_damaged: false,
         }
     }
 }
@@ -197,6 +159,11 @@ impl Assembly {
             .collect()
     }
 
+    /// Lets the donor go that is being read: whoever wants the bytes does not take them now. What follows is asked for anew.
+    pub(crate) fn pause(&mut self) {
+        self.open = None;
+    }
+
     /// The next part; none once everything that was asked for has come, or is a hole.
     pub(crate) async fn next(&mut self) -> Option<Part> {
         loop {
@@ -212,18 +179,12 @@ impl Assembly {
                         }
                         return Some(Part::Proven(proven));
                     }
-                    Err(status) => self.refused(open.index, open.until, &status),
+                    Err(failure) => self.failed(open.index, open.until, failure),
                 }
             } else if let Some((index, until)) = self.choose(&range) {
                 match self.ask(index, range.start..until).await {
-                    Ok(segments) => {
-                        self.open = Some(Open {
-                            index,
-                            until,
-                            segments,
-                        });
-                    }
-                    Err(status) => self.refused(index, until, &status),
+                    Ok(open) => self.open = Some(open),
+                    Err(failure) => self.failed(index, until, failure),
                 }
             } else if !self.is_narrow {
                 self.narrow(range.start);
@@ -237,12 +198,11 @@ impl Assembly {
     fn choose(&self, range: &Range<u64>) -> Option<(usize, u64)> {
         let group = range.start / GROUP_SIZE;
         let one = (group + 1).saturating_mul(GROUP_SIZE).min(range.end);
-        let askable = |index: &&usize| {
-            let candidate = self.candidate(**index);
-            candidate.refusal.is_none() && !candidate.has_stalled
-        };
+        let askable = |index: &&usize| self.candidate(**index).is_askable();
         let is_good = |index: &&usize| !self.candidate(**index).donor.bad.contains(group);
-        let good = self.order.iter().filter(askable).find(is_good);
+        let is_quick = |index: &&usize| !self.candidate(**index).is_slow;
+        let mut good = self.order.iter().filter(askable).filter(is_good);
+        let good = good.clone().find(is_quick).or_else(|| good.next());
         let index = good.or_else(|| self.order.iter().find(askable)).copied()?;
         if self.is_narrow || good.is_none() {
             return Some((index, one));
@@ -254,15 +214,45 @@ impl Assembly {
         Some((index, until.min(range.end)))
     }
 
+    /// How long a donor may take: little, where another one can give the same bytes.
+    fn patience(&self, index: usize, offset: u64) -> Duration {
+        let group = offset / GROUP_SIZE;
+        let is_other = |other: &&usize| {
+            let candidate = self.candidate(**other);
+            let is_quick = candidate.is_askable() && !candidate.is_slow;
+            **other != index && is_quick && !candidate.donor.bad.contains(group)
+        };
+        let is_hedged = !self.candidate(index).is_slow && self.order.iter().any(|it| is_other(&it));
+        if is_hedged {
+            HEDGE.min(self.of.stall)
+        } else {
+            self.of.stall
+        }
+    }
+
+    /// What `doing` comes to, within the patience with this donor.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        doing: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Failure> {
+        match self.of.clock.timeout(patience, doing).await {
+            Ok(done) => Ok(done?),
+            Err(_slow) if patience < self.of.stall => Err(Failure::Slow),
+            Err(late) => Err(Kind::TimedOut.status(late.to_string()).into()),
+        }
+    }
+
     /// Asks a donor, whose place is found out first where it is not known.
-    async fn ask(&mut self, index: usize, range: Range<u64>) -> Result<ReadSegments, Status> {
+    async fn ask(&mut self, index: usize, range: Range<u64>) -> Result<Open, Failure> {
+        let patience = self.patience(index, range.start);
         let name = self.wanted.name.clone();
         let donor = &self.candidate(index).donor;
         let replica = donor.replica.clone();
         let node = if let Some(node) = &donor.node {
             node.clone()
         } else {
-            let node = self.locate(&replica).await?;
+            let node = self.within(patience, self.locate(&replica)).await?;
             if let Some(candidate) = self.candidates.get_mut(index) {
                 candidate.is_located = true;
                 candidate.donor.node = Some(node.clone());
@@ -276,14 +266,16 @@ impl Assembly {
             &self.wanted.root,
             (range.start, range.end),
         );
-        let answer = self.of.clock.timeout(self.of.stall, reading).await;
-        answer.map_err(|late| Kind::TimedOut.status(late.to_string()))?
+        Ok(Open {
+            index,
+            until: range.end,
+            segments: self.within(patience, reading).await?,
+            _counted: self.of.load.begin(&replica),
+        })
     }
 
     async fn locate(&self, replica: &ReplicaId) -> Result<NodeId, Status> {
-        let locating = self.of.replicas.locate(replica, &self.wanted.name);
-        let located = self.of.clock.timeout(self.of.stall, locating).await;
-        let located = located.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+        let located = self.of.replicas.locate(replica, &self.wanted.name).await?;
         let right = |copy: &&crate::replicas::Copy| {
             copy.is_readable() && copy.root == Some(self.wanted.root)
         };
@@ -299,13 +291,9 @@ impl Assembly {
     }
 
     /// The next segment of a stream, held against the root.
-    async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Status> {
-        let message = self
-            .of
-            .clock
-            .timeout(self.of.stall, open.segments.next())
-            .await;
-        let message = message.map_err(|late| Kind::TimedOut.status(late.to_string()))??;
+    async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Failure> {
+        let patience = self.patience(open.index, offset);
+        let message = self.within(patience, open.segments.next()).await?;
         let ended = || Kind::Unavailable.status("the node ended before the range did");
         let Segment {
             offset: begin,
@@ -314,7 +302,8 @@ impl Assembly {
         } = message.ok_or_else(ended)?;
         let end = begin.saturating_add(length);
         if begin != offset || length == 0 || end > open.until || length > LONGEST_SEGMENT {
-            return Err(Kind::Internal.status("the node sent another range than asked for"));
+            let said = "the node sent another range than asked for";
+            return Err(Kind::Internal.status(said).into());
         }
         let mut bytes = Vec::new();
         let proven = decode(
@@ -337,6 +326,22 @@ impl Assembly {
             encoded,
             bytes: bytes.into(),
         })
+    }
+
+    /// A donor did not give what was asked of it, or took long.
+    fn failed(&mut self, index: usize, until: u64, failure: Failure) {
+        match failure {
+            Failure::Refused(status) => self.refused(index, until, &status),
+            Failure::Slow => {
+                let now = self.of.clock.instant();
+                if let Some(candidate) = self.candidates.get_mut(index) {
+                    candidate.is_slow = true;
+                    let (file, replica) = (&self.wanted.name, &candidate.donor.replica);
+                    tracing::info!(%file, %replica, "a read does not wait, and goes on from another replica");
+                    self.of.load.note_slow(replica, now);
+                }
+            }
+        }
     }
 
     /// A donor did not give what was asked of it.
@@ -365,6 +370,8 @@ impl Assembly {
             }
             Kind::TimedOut => {
                 candidate.has_stalled = true;
+                let now = self.of.clock.instant();
+                self.of.load.note_slow(&donor.replica, now);
                 Refusal::Silent(said)
             }
             Kind::Internal => Refusal::Lies(said),

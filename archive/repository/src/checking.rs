@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_rpc::Kind;
+use archive_rpc::answers::{Progress, UNREAD};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use regex::Regex;
@@ -25,14 +26,11 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::anomalies::{AnomalyRow, Found};
-use crate::preserver::{Errand, Preserver, blocking};
+use crate::preserver::{Errand, Preserver, feed_rows};
 use seen::Seen;
 
 /// How often whoever asked hears how far it is.
 const PROGRESS: Duration = Duration::from_secs(1);
-
-/// How long whoever asked may leave a step unread.
-const UNREAD: Duration = Duration::from_mins(2);
 
 /// Damage of which a check remembers that it has to tell.
 const MOST_REMEMBERED: usize = 10_000;
@@ -293,16 +291,22 @@ impl Pass<'_> {
         let (rows, mut old) = mpsc::channel(WINDOW);
         let (own, replica, started) = (self.own.clone(), self.replica.clone(), self.started);
         let selection = self.order.selection.clone();
-        let read = blocking(move || {
-            for row in own.anomalies.rows()? {
-                let row = row?;
-                let is_old = row.replica == replica && row.filed.seen < started;
-                if is_old && selection.has(&row.file) && rows.blocking_send(row.file).is_err() {
-                    break;
+        let read = async move {
+            let mut last = None;
+            feed_rows(&rows, move |outlet| {
+                let after = last.take();
+                for row in own.anomalies.rows_after(after.as_ref())? {
+                    let row = row?;
+                    let is_old = row.replica == replica && row.filed.seen < started;
+                    if is_old && selection.has(&row.file) && !outlet.send(row.file.clone()) {
+                        last = Some(row);
+                        return Ok(Progress::Paused);
+                    }
                 }
-            }
-            Ok(())
-        });
+                Ok(Progress::Done)
+            })
+            .await
+        };
         let look = async {
             let mut last = None;
             while let Some(file) = old.recv().await {

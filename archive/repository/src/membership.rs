@@ -7,9 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Step, Worker, WorkerError};
+use archive_daemon::{OwnThread, Step, Worker, WorkerError};
 use archive_model::{NodeId, ReplicaId};
-use tokio::task::spawn_blocking;
 
 use crate::admin::Admin;
 use crate::replicas::Replicas;
@@ -25,6 +24,7 @@ pub(crate) struct Membership {
     replicas: Arc<Replicas>,
     standing: Arc<Standing>,
     ids: Vec<ReplicaId>,
+    thread: OwnThread,
 }
 
 impl Membership {
@@ -39,12 +39,13 @@ impl Membership {
             replicas,
             standing,
             ids: settings.iter().map(|replica| replica.id.clone()).collect(),
+            thread: OwnThread::new("membership"),
         }
     }
 
     async fn tell(&self, replica: &ReplicaId) -> Result<(), WorkerError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
-        let known = spawn_blocking(move || admin.nodes(&id)).await??;
+        let known = self.thread.run(move || admin.nodes(&id)).await??;
         self.replicas.add_members(replica, &known);
         // A monitor that does not answer is seen by everyone who asks it.
         let Ok(heard) = self.replicas.nodes_heard(replica).await else {
@@ -59,7 +60,9 @@ impl Membership {
         }
         tracing::info!(%replica, nodes = ?new, "new nodes");
         let (admin, id) = (self.admin.clone(), replica.clone());
-        spawn_blocking(move || admin.add_nodes(&id, &new)).await??;
+        self.thread
+            .run(move || admin.add_nodes(&id, &new))
+            .await??;
         Ok(())
     }
 }

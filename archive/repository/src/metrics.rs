@@ -88,6 +88,19 @@ impl Instruments {
         }
     }
 
+    /// Shows how many scheduled checks of a kind should have been done once more since they were due.
+    pub(crate) fn show_overdue(&self, kind: &str, count: usize) {
+        let gauge = self.metrics.gauge(
+            "repository_checks_overdue",
+            "Scheduled checks that are due for longer than their period",
+            &[("kind", kind)],
+        );
+        match gauge {
+            Ok(gauge) => set(&gauge, count as u64),
+            Err(error) => tracing::warn!(%error, "a metric cannot be shown"),
+        }
+    }
+
     /// Shows how many files still lie on what is drained.
     pub(crate) fn show_drain(&self, source: &Source, files: u64) {
         let volume = source.volume.as_ref().map_or("", |volume| volume.as_str());

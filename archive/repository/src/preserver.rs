@@ -15,6 +15,8 @@ use archive_daemon::{Chance, Clock, Tasks};
 use archive_db::DbError;
 use archive_model::{FileName, Groups, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
+use archive_rpc::answers::{Outlet, Progress, feed};
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
@@ -264,8 +266,20 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Status> {
     let done = spawn_blocking(work).await;
     let done = done.map_err(|error| Kind::Internal.status(error.to_string()))?;
-    done.map_err(|error| {
-        tracing::error!(%error, "the admin data cannot be used");
-        Kind::Storage.status(error.to_string())
-    })
+    done.map_err(|error| unusable(&error))
+}
+
+/// Sends what is read from tables, from a thread that may block, for as long as somebody takes it.
+pub(crate) async fn feed_rows<M: Send + 'static>(
+    to: &mpsc::Sender<M>,
+    work: impl FnMut(&mut Outlet<M>) -> Result<Progress, DbError> + Send + 'static,
+) -> Result<(), Status> {
+    let fed = feed(to, work).await;
+    fed.map_err(|error| unusable(&error))
+}
+
+/// The admin data failed: the caller can do nothing, an operator must.
+fn unusable(error: &DbError) -> Status {
+    tracing::error!(%error, "the admin data cannot be used");
+    Kind::Storage.status(error.to_string())
 }

@@ -15,6 +15,7 @@ mod upload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId, VolumeId};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
@@ -40,6 +41,9 @@ pub(crate) use upload::{Opened, Place, Upload};
 use crate::settings::ReplicaSettings;
 use crate::standing::{Now, View};
 
+/// How long a monitor may take to say how its nodes are: it knows that without asking them.
+const STATE: Duration = Duration::from_secs(5);
+
 /// The replicas of the archive, as the repository calls them.
 #[derive(Debug)]
 pub(crate) struct Replicas {
@@ -49,6 +53,8 @@ pub(crate) struct Replicas {
     credentials: Credentials,
     limits: Limits,
     nodes: Mutex<BTreeMap<NodeId, (String, NodeClient<Channel>)>>,
+    /// Nodes that were silent when their monitor was last asked.
+    silent: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
     /// Which nodes belong to which replica: each monitor is told with every question about its state.
     members: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
     /// What is out of service is not asked, and what it says is not heard.
@@ -63,6 +69,8 @@ impl Replicas {
         limits: Limits,
         standing: View,
     ) -> Result<Self, ConnectError> {
+        // What one caller does not read must not keep anybody else's answers waiting.
+        let limits = limits.with_independent_streams();
         let (mut monitors, mut batch) = (BTreeMap::new(), BTreeMap::new());
         for replica in replicas {
             let expected = expected(Role::Monitor, replica.id.as_str())?;
@@ -78,6 +86,7 @@ impl Replicas {
             credentials,
             limits,
             nodes: Mutex::default(),
+            silent: Mutex::default(),
             members: Mutex::default(),
             standing,
         })
@@ -217,8 +226,31 @@ impl Replicas {
         let retired = now.retired_nodes(replica);
         let retired = retired.iter().map(NodeId::to_string).collect();
         let request = wire::ReplicaStateRequest { known, retired };
-        let answer = self.monitor(replica)?.replica_state(request).await?;
-        Ok(answer.into_inner().nodes)
+        let mut monitor = self.monitor(replica)?;
+        let answer = tokio::time::timeout(STATE, monitor.replica_state(request)).await;
+        let late = |_elapsed| {
+            Kind::TimedOut.status(format!(
+                "the monitor of replica {replica} did not answer within {STATE:?}; see that it is running"
+            ))
+        };
+        let nodes = answer.map_err(late)??.into_inner().nodes;
+        let silent = nodes.iter().filter(|node| !node.alive);
+        let silent = silent.filter_map(|node| fields::node_id(&node.node).ok());
+        let silent = silent.collect();
+        self.lock_silent().insert(replica.clone(), silent);
+        Ok(nodes)
+    }
+
+    /// Whether a node was silent when its monitor was last asked, which is about every second.
+    pub(crate) fn is_silent(&self, replica: &ReplicaId, node: &NodeId) -> bool {
+        let silent = self.lock_silent();
+        silent
+            .get(replica)
+            .is_some_and(|nodes| nodes.contains(node))
+    }
+
+    fn lock_silent(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, BTreeSet<NodeId>>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells a monitor which nodes it has; gives those it has heard of.

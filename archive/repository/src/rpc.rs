@@ -12,21 +12,20 @@ mod preservation;
 mod receipt;
 mod salvage;
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_daemon::{Clock, Notifier, Tasks};
 use archive_proof::{SigningKey, TrustFile};
-use archive_rpc::{Kind, Services};
+use archive_rpc::answers::{fail, send};
+use archive_rpc::{AnswerStream, Answers, Kind, Services};
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::batch_server::BatchServer;
 use proto_archive::wire::ingest_server::IngestServer;
 use proto_archive::wire::preservation_server::PreservationServer;
-use tokio::sync::mpsc;
-use tokio_stream::Stream;
-use tonic::Status;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
+use tonic::{Response, Status};
 
 use crate::admin::Admin;
 use crate::assemble::Assembler;
@@ -60,6 +59,15 @@ pub(crate) struct Door {
     pub(crate) people: Arc<People>,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
+    /// The right to list a replica.
+    pub(crate) listings: Arc<Semaphore>,
+}
+
+impl Door {
+    /// The rights to list replicas, for all callers together.
+    pub(crate) fn places() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(list::MOST_GATHERED))
+    }
 }
 
 /// What the repository's server offers, and to whom.
@@ -75,17 +83,25 @@ pub(crate) fn services(door: Door) -> Services {
     }
 }
 
-type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-type Answers<T> = mpsc::Sender<Result<T, Status>>;
-
-/// How long a caller may leave an answer unread.
-const UNREAD: Duration = Duration::from_mins(2);
-
-/// Sends one answer; a caller that is gone, or does not read, ends the work.
-async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
-    match tokio::time::timeout(UNREAD, answers.send(Ok(answer))).await {
-        Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
-        Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+impl Door {
+    /// Does work in a task of its own; what it sends is the answer, and so is the error it ends with.
+    fn answer<T: Send + 'static, F>(
+        &self,
+        name: &str,
+        work: impl FnOnce(Answers<T>) -> F,
+    ) -> Response<AnswerStream<T>>
+    where
+        F: Future<Output = Result<(), Status>> + Send + 'static,
+    {
+        let (answers, stream) = mpsc::channel(4);
+        let work = Box::pin(work(answers.clone()));
+        self.tasks.spawn_once(name, async move {
+            if let Err(status) = work.await {
+                fail(&answers, status).await;
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        Response::new(Box::pin(ReceiverStream::new(stream)))
     }
 }
 

@@ -1,8 +1,10 @@
-//! Checks that are due: which of which replica, and when. One at a time, and not all replicas at once.
+//! Checks that are due: which of which replica, and when. One of each kind at a time, and not all replicas at once: a check
+//! of checksums that takes days does not keep the daily checks of files waiting.
 //!
 //! When each was last done is remembered, so that a restart neither repeats nor forgets one. A check that could not ask
-//! everybody is tried again sooner.
+//! everybody is tried again sooner. One that is due for longer than its period is overdue, and is said to be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +47,10 @@ pub(crate) struct Schedule {
     own: Preserver,
     periods: [Option<SignedDuration>; 2],
     table: Table<(String, Text<ReplicaId>), LastCheck>,
-    running: Option<oneshot::Receiver<()>>,
+    /// What runs, by kind.
+    running: [Option<oneshot::Receiver<()>>; 2],
+    /// What was said to be overdue.
+    overdue: BTreeSet<(usize, ReplicaId)>,
 }
 
 impl Schedule {
@@ -60,26 +65,33 @@ impl Schedule {
             table: own.admin.table("checks")?,
             periods: periods.map(|set| set.and_then(period)),
             own,
-            running: None,
+            running: [None, None],
+            overdue: BTreeSet::new(),
         })
     }
 
-    /// What has been due for the longest time, if anything is; what was never done gets its first time.
-    fn due(&self) -> Result<Option<(usize, ReplicaId)>, DbError> {
+    /// The check of each kind that has been due for the longest time, if any is; what was never done gets its first time.
+    fn due(&mut self) -> Result<[Option<ReplicaId>; 2], DbError> {
         let now = self.own.clock.now();
-        let mut first_due: Option<(Timestamp, usize, ReplicaId)> = None;
-        for (kind, period) in self.periods.iter().enumerate() {
+        let mut first_due = [None, None];
+        let mut overdue = BTreeSet::new();
+        for (kind, (period, first_due)) in self.periods.iter().zip(&mut first_due).enumerate() {
             let Some(period) = period else {
                 continue;
             };
+            let mut least = Timestamp::MAX;
             let specs = self.own.in_service();
             let count = specs.len();
             for (index, spec) in specs.iter().enumerate() {
                 let key = key(kind, &spec.id);
                 match self.table.get(&key)? {
                     Some(last) if last.due <= now => {
-                        if first_due.as_ref().is_none_or(|(due, ..)| last.due < *due) {
-                            first_due = Some((last.due, kind, spec.id.clone()));
+                        if is_overdue(last.due, *period, now) {
+                            overdue.insert((kind, spec.id.clone()));
+                        }
+                        if last.due < least {
+                            least = last.due;
+                            *first_due = Some(spec.id.clone());
                         }
                     }
                     // The period was made shorter since.
@@ -91,7 +103,26 @@ impl Schedule {
                 }
             }
         }
-        Ok(first_due.map(|(_, kind, replica)| (kind, replica)))
+        self.tell_overdue(overdue);
+        Ok(first_due)
+    }
+
+    /// Shows how many checks are overdue, and logs each once.
+    fn tell_overdue(&mut self, overdue: BTreeSet<(usize, ReplicaId)>) {
+        for (kind, replica) in overdue.difference(&self.overdue) {
+            let kind = KINDS.get(*kind).copied().unwrap_or_default();
+            tracing::warn!(
+                %replica,
+                kind,
+                "a scheduled check is overdue by more than its period; see whether the last one still runs, or make \
+                 `[checks]` longer"
+            );
+        }
+        for (kind, word) in KINDS.into_iter().enumerate() {
+            let count = overdue.iter().filter(|(of, _)| *of == kind).count();
+            self.own.instruments.show_overdue(word, count);
+        }
+        self.overdue = overdue;
     }
 
     fn put(
@@ -106,7 +137,9 @@ impl Schedule {
     /// Runs a check in a task of its own.
     fn start(&mut self, kind: usize, replica: ReplicaId) {
         let (over, running) = oneshot::channel();
-        self.running = Some(running);
+        if let Some(place) = self.running.get_mut(kind) {
+            *place = Some(running);
+        }
         let (own, table) = (self.own.clone(), self.table.clone());
         let period = self.periods.get(kind).copied().flatten();
         let stop = self.own.tasks.stop();
@@ -191,14 +224,19 @@ impl Worker for Schedule {
     const NAME: &'static str = "schedule";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        if let Some(running) = &mut self.running {
-            match running.try_recv() {
-                Err(oneshot::error::TryRecvError::Empty) => return Ok(Step::Idle(PAUSE)),
-                Ok(()) | Err(oneshot::error::TryRecvError::Closed) => self.running = None,
+        for place in &mut self.running {
+            if let Some(running) = place
+                && !matches!(running.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+            {
+                *place = None;
             }
         }
-        if let Some((kind, replica)) = self.due()? {
-            self.start(kind, replica);
+        for (kind, due) in self.due()?.into_iter().enumerate() {
+            if let Some(replica) = due
+                && self.running.get(kind).is_some_and(Option::is_none)
+            {
+                self.start(kind, replica);
+            }
         }
         Ok(Step::Idle(PAUSE))
     }
@@ -227,6 +265,11 @@ fn first(now: Timestamp, period: SignedDuration, index: usize, count: usize) -> 
     later(now, pause.min(period))
 }
 
+/// Whether a check that was due then should have been done once more since.
+fn is_overdue(due: Timestamp, period: SignedDuration, now: Timestamp) -> bool {
+    later(due, period) < now
+}
+
 fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
     now.checked_add(pause).unwrap_or(Timestamp::MAX)
 }
@@ -234,6 +277,17 @@ fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fails if a check that waits for its turn is called overdue, or one that misses a whole period is not.
+    #[test]
+    fn check_is_overdue_after_a_whole_period() {
+        let due = Timestamp::from_second(1_000_000_000).unwrap();
+        let day = SignedDuration::from_hours(24);
+        let hours = |hours| due.checked_add(SignedDuration::from_hours(hours)).unwrap();
+        assert!(!is_overdue(due, day, hours(23)));
+        assert!(is_overdue(due, day, hours(25)));
+        assert!(!is_overdue(Timestamp::MAX, day, hours(25)));
+    }
 
     #[test]
     fn first_checks_are_spread_over_the_period() {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use archive_daemon::metrics::MetricError;
 use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
-use archive_daemon::{Daemon, Notifier, Step, Worker, WorkerError};
+use archive_daemon::{Daemon, Notifier, OwnThread, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{
-    ConnectError, Credentials, CredentialsError, Drained, Limits, Refused, Role, ServeError,
+    ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
 };
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -22,7 +22,7 @@ use crate::admin::stamp::Stamping;
 use crate::admin::{Admin, AdminError, AuditLine};
 use crate::alarm::Alarm;
 use crate::anomalies::Anomalies;
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, DonorLoad};
 use crate::attention::Attention;
 use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
@@ -124,13 +124,14 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let admin = spawn_blocking(move || Admin::open(&data)).await??;
     report_torn_tail(&admin, &own.archive, daemon.clock.now())?;
     daemon.workers.spawn(Stamping(admin.clone()))?;
+    let watched = admin.clone();
+    daemon
+        .tasks
+        .spawn_watch("admin-data", daemon.clock.clone(), move || watched.broken());
     let standing = Arc::new(Standing::open(admin.clone()).map_err(AdminError::from)?);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let limits = Limits {
-        drain: settings.daemon.drain.duration() / 2,
-        ..Limits::default()
-    };
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let replicas = Arc::new(Replicas::new(
         &settings.replicas,
         credentials.clone(),
@@ -157,6 +158,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         replicas: Arc::clone(&replicas),
         clock: daemon.clock.clone(),
         stall: own.stall.duration(),
+        load: DonorLoad::default(),
     };
     let (of, clock) = (admin.clone(), daemon.clock.clone());
     let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
@@ -233,6 +235,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     daemon.workers.spawn(Reload {
         credentials: credentials.clone(),
         clock: daemon.clock.clone(),
+        thread: OwnThread::new("credentials"),
     })?;
     let source = format!("repository {}", own.archive);
     let told = Arc::new(Told::open(&admin).map_err(AdminError::from)?);
@@ -289,6 +292,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         people,
         tasks: daemon.tasks.clone(),
         clock: daemon.clock.clone(),
+        listings: Door::places(),
     };
     let stop = daemon.tasks.stop();
     daemon.tasks.spawn("rpc", async move {
@@ -417,6 +421,7 @@ fn read<T>(
 struct Reload {
     credentials: Credentials,
     clock: archive_daemon::Clock,
+    thread: OwnThread,
 }
 
 impl Worker for Reload {
@@ -424,7 +429,8 @@ impl Worker for Reload {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         let (credentials, now) = (self.credentials.clone(), self.clock.now());
-        spawn_blocking(move || credentials.reload(now.into())).await??;
+        let reloaded = self.thread.run(move || credentials.reload(now.into()));
+        reloaded.await??;
         Ok(Step::Idle(std::time::Duration::from_mins(1)))
     }
 }

@@ -1,7 +1,7 @@
 //! The door of every RPC: who asks is known and may, or no handler sees the call.
 //!
-//! Decided by the path and the certificate alone, before any argument is read, so that a refusal tells nothing about
-//! what exists. A handler finds the caller with [`Identity::of`].
+//! Decided by the path, the certificate and how many calls its holder has under way, before any argument is read, so that
+//! a refusal tells nothing about what exists. A handler finds the caller with [`Identity::of`].
 
 use std::future::ready;
 use std::net::SocketAddr;
@@ -15,6 +15,7 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
 
+use crate::callers::{CallPlace, Callers};
 use crate::identity::{Identity, InvalidIdentity};
 use crate::refusal::{Refusals, Refused};
 use crate::rules::Rules;
@@ -32,19 +33,26 @@ pub(crate) struct Peer {
 pub(crate) struct GuardLayer {
     environment: Arc<str>,
     rules: Arc<Rules>,
+    callers: Callers,
     refusals: Refusals,
 }
 
 impl GuardLayer {
-    pub(crate) fn new(environment: &str, rules: Rules, refusals: Refusals) -> Self {
+    pub(crate) fn new(
+        environment: &str,
+        rules: Rules,
+        calls_per_caller: usize,
+        refusals: Refusals,
+    ) -> Self {
         Self {
             environment: environment.into(),
             rules: Arc::new(rules),
+            callers: Callers::new(calls_per_caller),
             refusals,
         }
     }
 
-    fn admit(&self, request: &Request<Body>) -> Result<Arc<Identity>, Status> {
+    fn admit(&self, request: &Request<Body>) -> Result<(Arc<Identity>, CallPlace), Status> {
         let unknown = |reason: String| Status::new(Code::Unauthenticated, reason);
         let peer = request
             .extensions()
@@ -61,7 +69,8 @@ impl GuardLayer {
         self.rules
             .check(request.uri().path(), identity)
             .map_err(refused)?;
-        Ok(Arc::clone(identity))
+        let place = self.callers.enter(identity)?;
+        Ok((Arc::clone(identity), place))
     }
 }
 
@@ -99,11 +108,15 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         match self.guard.admit(&request) {
-            Ok(identity) => {
+            Ok((identity, place)) => {
                 let span =
                     tracing::info_span!("rpc", path = request.uri().path(), caller = %identity);
                 request.extensions_mut().insert(identity);
-                Box::pin(self.inner.call(request).instrument(span))
+                let answering = self.inner.call(request).instrument(span);
+                Box::pin(async move {
+                    let answer = answering.await?;
+                    Ok(answer.map(|body| place.until_sent(body)))
+                })
             }
             Err(status) => {
                 let address = request.extensions().get::<Peer>().map(|peer| peer.address);
@@ -144,7 +157,7 @@ mod tests {
                 identity: identity.map(Arc::new),
             });
         }
-        let response = GuardLayer::new("lab", rules, Refusals::default())
+        let response = GuardLayer::new("lab", rules, 1, Refusals::default())
             .layer(handler)
             .oneshot(request)
             .await

@@ -7,7 +7,8 @@
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
 //! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
 //! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits for ever.
-//! - [`idle`], [`invalid`], [`status`]: streams that stall, messages that are wrong, errors that keep their kind.
+//! - [`answers`]: answers to callers who may not read them; [`idle`], [`invalid`], [`status`]: streams that stall, messages
+//!   that are wrong, errors that keep their kind.
 //!
 //! Not promised: anything about the meaning of a call. This crate knows no other crate of the workspace, writes no
 //! file and starts no detached task of its own.
@@ -21,6 +22,8 @@
 //! ```
 
 mod accept;
+pub mod answers;
+mod callers;
 pub mod connect;
 mod guard;
 pub mod identity;
@@ -38,6 +41,7 @@ pub mod status;
 pub mod tls;
 pub mod verify;
 
+pub use answers::{AnswerStream, Answers};
 pub use connect::{ConnectError, connect, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
 pub use idle::Idle;

@@ -1,6 +1,10 @@
 //! How long and how much, for both ends of a connection. Nothing waits for ever.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
+
+/// How many calls one caller may have under way, unless the settings say otherwise.
+pub const CALLS_PER_CALLER: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// The limits of a server or a channel. Both ends read the first five; the others are a server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct Limits {
     pub connections: usize,
     /// Calls at once on one connection.
     pub streams: u32,
+    /// Calls at once of one caller, over all connections.
+    pub calls_per_caller: usize,
     /// A certificate that was valid when the connection began is looked at again after this long, so that one that
     /// ends or was revoked since does not live on in an open connection.
     pub recheck: Duration,
@@ -43,6 +49,19 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// The same, for a connection whose streams are read at different paces, as one on which many callers' bytes pass: a
+    /// few that nobody reads would fill the connection's window, and nothing else could be answered on it. What waits is
+    /// bounded by the windows of the streams.
+    #[must_use]
+    pub const fn with_independent_streams(self) -> Self {
+        Self {
+            connection_window: 1 << 30,
+            ..self
+        }
+    }
+}
+
 // Frames stay at HTTP/2's 16 KiB: it is a TLS record, and larger ones measured erratic.
 impl Default for Limits {
     fn default() -> Self {
@@ -55,6 +74,7 @@ impl Default for Limits {
             handshakes: 256,
             connections: 1024,
             streams: 256,
+            calls_per_caller: CALLS_PER_CALLER.get(),
             recheck: Duration::from_mins(5),
             drain: Duration::from_secs(30),
         }

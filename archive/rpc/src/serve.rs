@@ -108,6 +108,7 @@ pub async fn serve(
         .layer(GuardLayer::new(
             credentials.identity().environment(),
             services.rules,
+            limits.calls_per_caller,
             credentials.refusals().clone(),
         ))
         .add_routes(routes);

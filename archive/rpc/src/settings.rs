@@ -1,10 +1,12 @@
 //! The section `[rpc]`, the same in every part's settings: where it listens, and who it is.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{CALLS_PER_CALLER, Limits};
 use crate::tls::{CredentialFiles, Credentials, CredentialsError};
 
 /// Where a part listens and with which certificate.
@@ -22,6 +24,13 @@ pub struct RpcSettings {
     /// The list of revoked certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<PathBuf>,
+    /// How many calls one caller may have under way at once; more are refused. Parts of the archive are not limited.
+    #[serde(default = "calls_per_caller")]
+    pub calls_per_caller: NonZeroUsize,
+}
+
+const fn calls_per_caller() -> NonZeroUsize {
+    CALLS_PER_CALLER
 }
 
 impl RpcSettings {
@@ -34,5 +43,14 @@ impl RpcSettings {
             revoked: self.revoked.clone(),
         };
         Credentials::from_files(files, now)
+    }
+
+    /// The limits of a server with these settings, which ends `drain` after it was asked to.
+    pub fn limits(&self, drain: Duration) -> Limits {
+        Limits {
+            drain,
+            calls_per_caller: self.calls_per_caller.get(),
+            ..Limits::default()
+        }
     }
 }

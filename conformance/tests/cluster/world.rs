@@ -48,6 +48,9 @@ pub(super) const PATIENT: &str = "30 d";
 /// What a part may take to end: more than its own drain.
 const LAST_CALL: Duration = Duration::from_mins(1);
 
+/// How many threads may block, unless a test says otherwise: as many as in a part that is a process.
+const BLOCKING: usize = 512;
+
 /// An archive that runs.
 pub(crate) struct Cluster {
     directory: TempDir,
@@ -58,7 +61,7 @@ pub(crate) struct Cluster {
     clock: Clock,
     /// After how long monitors take a node for silent.
     pub(super) silent_after: &'static str,
-    running: BTreeMap<String, Daemon>,
+    pub(crate) running: BTreeMap<String, Daemon>,
     addresses: BTreeMap<String, SocketAddr>,
     /// The replicas in the repository's settings.
     replicas: Vec<String>,
@@ -78,17 +81,23 @@ pub(crate) struct Cluster {
 
 /// Runs `test` on a fresh archive whose nodes are known, and ends every part of it.
 pub(crate) fn on_a_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
-    run(IMPATIENT, test);
+    run(IMPATIENT, BLOCKING, test);
 }
 
 /// Runs `test` on an archive in which nodes are silent only when they do not answer, however far the time is moved.
 pub(crate) fn on_a_patient_cluster(test: impl AsyncFnOnce(&mut Cluster)) {
-    run(PATIENT, test);
+    run(PATIENT, BLOCKING, test);
 }
 
-fn run(silent_after: &'static str, test: impl AsyncFnOnce(&mut Cluster)) {
+/// Runs `test` on an archive whose parts together have `blocking` threads that may block.
+pub(crate) fn on_a_cluster_with_threads(blocking: usize, test: impl AsyncFnOnce(&mut Cluster)) {
+    run(IMPATIENT, blocking, test);
+}
+
+fn run(silent_after: &'static str, blocking: usize, test: impl AsyncFnOnce(&mut Cluster)) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
+        .max_blocking_threads(blocking)
         .enable_all()
         .build()
         .unwrap();

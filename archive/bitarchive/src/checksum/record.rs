@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use archive_db::{Batch, Database, DbError, Table, Text, Value};
+use archive_db::{Batch, BrokenDatabase, Database, DbError, Table, Text, Value};
 use archive_durable::{AppendFile, DiskError, Stamp, StampFile, directory, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
@@ -165,6 +165,11 @@ impl Record {
         };
         record.stamp()?;
         Ok(record)
+    }
+
+    /// Why nothing can be written into it any more, if a write failed so.
+    pub fn broken(&self) -> Option<BrokenDatabase> {
+        self.database.broken()
     }
 
     /// What is recorded of a file.

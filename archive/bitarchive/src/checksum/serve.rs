@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use archive_daemon::Daemon;
-use archive_rpc::{Limits, Role};
+use archive_rpc::Role;
 use tokio::task::spawn_blocking;
 
 use super::metrics::Show;
@@ -40,20 +40,20 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let replica = Arc::new(opened?);
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
-    let limits = Limits {
-        drain: settings.daemon.drain.duration() / 2,
-        ..Limits::default()
-    };
+    let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
     let instance = replica.replica().as_str();
     daemon
         .workers
         .spawn_instance(instance, Show::new(Arc::clone(&replica), &daemon.metrics)?)?;
-    let reload = Reload {
-        credentials: credentials.clone(),
-        clock: daemon.clock.clone(),
-    };
+    let reload = Reload::new(credentials.clone(), daemon.clock.clone());
     daemon.workers.spawn_instance(instance, reload)?;
 
+    let watched = Arc::clone(&replica);
+    daemon
+        .tasks
+        .spawn_watch("table", daemon.clock.clone(), move || {
+            watched.record().broken()
+        });
     let door = Door {
         replica: Arc::clone(&replica),
         clock: daemon.clock.clone(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use archive_batch::{Component, Control, InvalidJob, Plan, Stop};
 use archive_model::{FileName, Program, Root};
+use archive_rpc::answers::fail;
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{Run, write_done};
@@ -22,7 +23,7 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
-use super::{AnswerStream, Answers, UNREAD, convert};
+use super::{AnswerStream, Answers, convert};
 use crate::batch::{Batch, Ended, Filter, Order, Progress, Running, Step};
 use crate::node::Node;
 
@@ -53,8 +54,7 @@ where
     };
     batch.tasks.spawn_once("batch", async move {
         if let Err(status) = Box::pin(call.serve()).await {
-            // A caller that is gone, or does not read, needs no answer.
-            drop(tokio::time::timeout(UNREAD, answers.send(Err(status))).await);
+            fail(&answers, status).await;
         }
         Ok::<(), Infallible>(())
     });

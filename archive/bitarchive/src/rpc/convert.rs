@@ -193,7 +193,7 @@ fn usable(node: &Node, volume: &Volume) -> u64 {
 fn volume_status(node: &Node, volume: Volume) -> wire::VolumeStatus {
     let warnings = volume.id.as_ref().map(|id| node.volume_set().warnings(id));
     let space = match volume.problem {
-        None => Space::of(&volume.path),
+        None => node.volume_set().space(&volume.path),
         Some(_) => Ok(Space { total: 0, free: 0 }),
     };
     let (space, unknown) = match space {

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::Clock;
+use archive_daemon::{Clock, OwnThread};
 use archive_model::ReplicaId;
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
 use proto_archive::wire;
 use proto_archive::wire::replica_client::ReplicaClient;
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -27,6 +26,8 @@ pub(crate) struct Herald {
     node: Arc<Node>,
     endpoint: String,
     clock: Clock,
+    /// The node is looked at here, whatever else keeps the threads of the runtime busy.
+    thread: OwnThread,
     monitor: Mutex<ReplicaClient<Channel>>,
 }
 
@@ -48,6 +49,7 @@ impl Herald {
             node: Arc::clone(node),
             endpoint,
             clock: clock.clone(),
+            thread: OwnThread::new("heartbeat"),
             monitor: Mutex::new(ReplicaClient::new(channel)),
         })
     }
@@ -64,8 +66,8 @@ impl Herald {
 
     async fn report_to(&self, monitor: &mut ReplicaClient<Channel>) -> Result<Duration, Status> {
         let node = Arc::clone(&self.node);
-        let report = spawn_blocking(move || report(&node)).await;
-        let mut status = report.map_err(|error| Kind::Internal.status(error.to_string()))?;
+        let report = self.thread.run(move || report(&node)).await;
+        let mut status = report.map_err(|error| Kind::Unavailable.status(error.to_string()))?;
         status.endpoint.clone_from(&self.endpoint);
         let request = wire::HeartbeatRequest {
             status: Some(status),

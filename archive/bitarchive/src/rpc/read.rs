@@ -1,69 +1,133 @@
 //! A range of a file over the wire, in segments that prove themselves.
 
+use std::sync::Arc;
+
 use archive_daemon::Counter;
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{FileName, Root};
 use archive_proof::{EncodeError, encode};
+use archive_rpc::answers::{Outlet, Progress};
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::wire;
 use tonic::Status;
 
-use super::{Answers, convert, send};
-use crate::node::Node;
+use super::convert;
+use crate::node::{Node, Reading};
 
 /// How many bytes of file data one segment proves.
 const SEGMENT: u64 = 64 * GROUP_SIZE;
 
-/// Sends a range in segments. Each is read past the page cache and checked before it leaves.
-pub(super) fn read(
-    node: &Node,
-    name: &FileName,
+/// A range on its way to a caller. Each segment is read past the page cache and checked before it leaves.
+pub(super) struct SegmentReader {
+    node: Arc<Node>,
+    name: FileName,
     root: Root,
-    (start, end): (u64, u64),
-    sent: &Counter,
-    answers: &Answers<wire::Segment>,
-) -> Result<(), Status> {
-    let reading = node
-        .open_file(name)
-        .map_err(|error| convert::status(&error))?;
-    let row = &reading.entry.row;
-    if row.root != Some(root) {
-        return Err(Kind::NotFound.status(format!("{name} with root {root} is not on this node")));
+    /// As asked for; an end of 0 is that of the file.
+    range: (u64, u64),
+    sent: Counter,
+    open: Option<OpenRange>,
+}
+
+/// What is left of the range, once the file is open.
+struct OpenRange {
+    reading: Reading,
+    offset: u64,
+    end: u64,
+}
+
+impl SegmentReader {
+    pub(super) const fn new(
+        node: Arc<Node>,
+        name: FileName,
+        root: Root,
+        range: (u64, u64),
+        sent: Counter,
+    ) -> Self {
+        Self {
+            node,
+            name,
+            root,
+            range,
+            sent,
+            open: None,
+        }
     }
-    let end = if end == 0 { row.size } else { end };
-    if start > end || end > row.size {
-        let reason = format!("{start}–{end} is no range of a file of {} bytes", row.size);
-        return Err(InvalidMessage::invalid("end", reason).into());
+
+    /// Sends what is left, for as long as it is taken.
+    pub(super) fn send_on(
+        &mut self,
+        outlet: &mut Outlet<Result<wire::Segment, Status>>,
+    ) -> Result<Progress, Status> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.open()?,
+        };
+        loop {
+            let segment = self.segment(&mut open)?;
+            let is_last = open.offset >= open.end;
+            let is_taken = outlet.send(Ok(segment));
+            if is_last {
+                return Ok(Progress::Done);
+            }
+            if !is_taken {
+                self.open = Some(open);
+                return Ok(Progress::Paused);
+            }
+        }
     }
-    let end = end.next_multiple_of(GROUP_SIZE).min(row.size);
-    let mut offset = start - start % GROUP_SIZE;
-    loop {
-        // Segments end at multiples of their size, so that the proofs are short.
-        let next = (offset - offset % SEGMENT + SEGMENT).min(end);
+
+    fn open(&self) -> Result<OpenRange, Status> {
+        let (name, root, (start, end)) = (&self.name, self.root, self.range);
+        let reading = self
+            .node
+            .open_file(name)
+            .map_err(|error| convert::status(&error))?;
+        let row = &reading.entry.row;
+        if row.root != Some(root) {
+            return Err(
+                Kind::NotFound.status(format!("{name} with root {root} is not on this node"))
+            );
+        }
+        let end = if end == 0 { row.size } else { end };
+        if start > end || end > row.size {
+            let reason = format!("{start}–{end} is no range of a file of {} bytes", row.size);
+            return Err(InvalidMessage::invalid("end", reason).into());
+        }
+        let end = end.next_multiple_of(GROUP_SIZE).min(row.size);
+        Ok(OpenRange {
+            offset: start - start % GROUP_SIZE,
+            end,
+            reading,
+        })
+    }
+
+    /// Reads the next segment. Segments end at multiples of their size, so that the proofs are short.
+    fn segment(&self, open: &mut OpenRange) -> Result<wire::Segment, Status> {
+        let OpenRange {
+            reading,
+            offset,
+            end,
+        } = open;
+        let next = (*offset - *offset % SEGMENT + SEGMENT).min(*end);
         let mut encoded = Vec::new();
-        let ranges = std::iter::once(offset..next).collect::<Vec<_>>();
+        let ranges = std::iter::once(*offset..next).collect::<Vec<_>>();
         encode(
             &reading.data,
             reading.outboard.as_ref(),
-            root,
-            row.size,
+            self.root,
+            reading.entry.row.size,
             &ranges,
             &mut encoded,
         )
-        .map_err(|error| damaged(name, &error))?;
-        sent.inc_by(encoded.len() as u64);
-        send(
-            answers,
-            wire::Segment {
-                offset,
-                length: next - offset,
-                encoded: encoded.into(),
-            },
-        )?;
-        offset = next;
-        if offset >= end {
-            return Ok(());
-        }
+        .map_err(|error| damaged(&self.name, &error))?;
+        self.sent.inc_by(encoded.len() as u64);
+        let segment = wire::Segment {
+            offset: *offset,
+            length: next - *offset,
+            encoded: encoded.into(),
+        };
+        *offset = next;
+        Ok(segment)
     }
 }
 

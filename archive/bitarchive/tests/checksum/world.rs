@@ -166,6 +166,7 @@ impl World {
                 key: self.path("own.key"),
                 authorities: self.path("authority.pem"),
                 revoked: None,
+                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
             },
             checksum_replica: ChecksumReplicaSettings {
                 node: "three-1".parse().expect("id"),

@@ -94,6 +94,7 @@ impl World {
                 key: write_pem("key.pem", &pem.key),
                 authorities: write_pem("authorities.pem", &pem.authorities),
                 revoked: None,
+                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
             },
             monitor: MonitorSettings::new(ReplicaId::new("one").expect("id")),
             batch_monitor: archive_monitor::MonitorBatchSettings::default(),

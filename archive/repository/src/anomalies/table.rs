@@ -235,11 +235,14 @@ impl Anomalies {
         Ok(rows.map(|row| row.map(open_row)))
     }
 
-    /// What was closed, in the order of their ids.
-    pub fn closed(
+    /// What was closed, in the order of their ids, from the first after `last` on.
+    pub fn closed_after(
         &self,
-    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
-        Ok(self.log.scan()?.map(|row| {
+        last: Option<&AnomalyRow>,
+    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + use<'_>, DbError> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = last.map_or(Unbounded, |last| Excluded(last.filed.id));
+        Ok(self.log.range((from, Unbounded))?.map(|row| {
             row.map(|(_, closed)| AnomalyRow {
                 file: closed.file,
                 replica: closed.replica,

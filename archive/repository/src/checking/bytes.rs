@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{AnomalyKind, FileName, Groups, NodeId, Root, VolumeId, groups};
 use archive_rpc::Kind;
+use archive_rpc::answers::Progress;
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
 use tonic::Status;
@@ -16,7 +17,7 @@ use tonic::Status;
 use super::{Boxed, Pass, WINDOW};
 use crate::anomalies::{Eye, Look};
 use crate::assemble::{Donor, Part, Wanted};
-use crate::preserver::blocking;
+use crate::preserver::{blocking, feed_rows};
 
 /// After so many copies of a volume that could not be read, the others are not asked for.
 const PATIENCE: u32 = 3;
@@ -73,8 +74,9 @@ impl Pass<'_> {
     async fn targets(&self, node: NodeId, targets: mpsc::Sender<Target>) -> Result<(), Status> {
         let (admin, replica) = (self.own.admin.clone(), self.replica.clone());
         let selection = self.order.selection.clone();
-        blocking(move || {
-            let names = selection.names.clone();
+        let mut names = selection.names.clone();
+        let (is_all, mut last) = (names.is_empty(), None);
+        feed_rows(&targets, move |outlet| {
             let take = |row: crate::admin::AdminRow| {
                 let record = row.record;
                 let copy = record.replicas.get(&replica)?;
@@ -90,24 +92,27 @@ impl Pass<'_> {
                     name: record.name,
                 })
             };
-            if names.is_empty() {
-                for row in admin.files(None)? {
-                    if let Some(target) = take(row?)
-                        && targets.blocking_send(target).is_err()
-                    {
-                        break;
+            if is_all {
+                let after: Option<FileName> = last.take();
+                for row in admin.files(after.as_ref())? {
+                    if let Some(target) = take(row?) {
+                        let name = target.name.clone();
+                        if !outlet.send(target) {
+                            last = Some(name);
+                            return Ok(Progress::Paused);
+                        }
                     }
                 }
-                return Ok(());
+                return Ok(Progress::Done);
             }
-            for name in names {
+            while let Some(name) = names.pop_first() {
                 if let Some(target) = admin.file(&name)?.and_then(take)
-                    && targets.blocking_send(target).is_err()
+                    && !outlet.send(target)
                 {
-                    break;
+                    return Ok(Progress::Paused);
                 }
             }
-            Ok(())
+            Ok(Progress::Done)
         })
         .await
     }

@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use archive_daemon::clock::TimedOut;
 use archive_model::{AnomalyKind, FileName, NodeId, VolumeId};
 use archive_rpc::Kind;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::task::spawn_blocking;
 use tonic::Status;
 
@@ -23,6 +26,9 @@ use crate::replicas::{CopyCondition, ListedCopies};
 /// Of a node or volume that is silent, so many files are filed as unverified; the others are counted, and the gap says
 /// whose they are.
 const MOST_UNVERIFIED: u64 = 1000;
+
+/// How long the comparison waits for what it found to be looked at: each look has limits of its own, and is far shorter.
+const SETTLED: Duration = Duration::from_hours(1);
 
 /// What the comparison makes of a listing.
 type Item = Result<Listed, String>;
@@ -249,10 +255,17 @@ fn compare(
         side.compared.fetch_add(1, Ordering::Relaxed);
         Some(entry)
     });
+    let runtime = Handle::current();
     let mut check = Check::new(entries, std::iter::from_fn(move || listing.blocking_recv()));
     for finding in &mut check {
-        if findings.blocking_send(finding).is_err() {
-            break;
+        match runtime.block_on(findings.send_timeout(finding, SETTLED)) {
+            Ok(()) => {}
+            Err(SendTimeoutError::Closed(_)) => break,
+            Err(SendTimeoutError::Timeout(_)) => {
+                return Err(Kind::TimedOut.status(format!(
+                    "nothing that seemed wrong was looked at for {SETTLED:?}; check again"
+                )));
+            }
         }
     }
     Ok(check.report().clone())

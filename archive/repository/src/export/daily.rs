@@ -2,6 +2,7 @@
 //!
 //! Where nothing has changed since the last one, there is none. When the next is due is remembered in the admin data.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use archive_daemon::{Clock, Notifier, Step, Tasks, Worker, WorkerError};
 use archive_db::{DbError, Table, Value};
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_model::{Digests, FileName, Root};
+use archive_rpc::answers::{Outlet, Progress, feed};
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use jiff::Timestamp;
@@ -210,8 +212,13 @@ impl Daily {
             answered: CancellationToken::new(),
         };
         let path = spooled.path.clone();
-        self.tasks.spawn_blocking("export-source", move || {
-            feed(&path, &chunks);
+        self.tasks.spawn_once("export-source", async move {
+            let mut file = None;
+            let fed = feed(&chunks, move |outlet| read_on(&path, &mut file, outlet)).await;
+            if let Err(error) = fed {
+                // The depositor may have gone; then the store has failed already.
+                drop(chunks.send(Err(error.to_string())).await);
+            }
             Ok::<(), std::convert::Infallible>(())
         });
         if !self.mail.ask(name.clone(), claim, depositor).await {
@@ -269,26 +276,26 @@ impl Book {
     }
 }
 
-/// Hands the file on, until nobody wants it any more.
-fn feed(path: &Path, chunks: &mpsc::Sender<Result<Chunk, String>>) {
-    let read = || -> io::Result<()> {
-        let mut file = directory::open(path).map_err(|error| error.source)?;
-        loop {
-            let mut buffer = Vec::with_capacity(CHUNK);
-            (&mut file).take(CHUNK as u64).read_to_end(&mut buffer)?;
-            let chunk = if buffer.is_empty() {
-                Chunk::End
-            } else {
-                Chunk::Data(Bytes::from(buffer))
-            };
-            let is_end = chunk == Chunk::End;
-            if chunks.blocking_send(Ok(chunk)).is_err() || is_end {
-                return Ok(());
-            }
-        }
+/// Hands the file on, for as long as somebody takes it.
+fn read_on(
+    path: &Path,
+    file: &mut Option<File>,
+    outlet: &mut Outlet<Result<Chunk, String>>,
+) -> io::Result<Progress> {
+    let file = match file {
+        Some(file) => file,
+        None => file.insert(directory::open(path).map_err(|error| error.source)?),
     };
-    if let Err(error) = read() {
-        drop(chunks.blocking_send(Err(error.to_string())));
+    loop {
+        let mut buffer = Vec::with_capacity(CHUNK);
+        file.take(CHUNK as u64).read_to_end(&mut buffer)?;
+        if buffer.is_empty() {
+            outlet.send(Ok(Chunk::End));
+            return Ok(Progress::Done);
+        }
+        if !outlet.send(Ok(Chunk::Data(Bytes::from(buffer)))) {
+            return Ok(Progress::Paused);
+        }
     }
 }
 

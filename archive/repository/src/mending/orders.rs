@@ -6,11 +6,12 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use archive_rpc::Kind;
+use archive_rpc::answers::Progress;
 use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::anomalies::{AnomalyRow, needs_repair};
-use crate::preserver::{Preserver, blocking};
+use crate::preserver::{Preserver, blocking, feed_rows};
 
 /// Which files.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl Preserver {
     fn amount(&self, which: &Which) -> Result<Amount, DbError> {
         let mut amount = Amount::default();
         let (mut last, mut of) = (None, BTreeSet::new());
-        self.each(which, |row| {
+        self.each_after(which, None, |row| {
             if last.as_ref() != Some(&row.file) {
                 last = Some(row.file.clone());
                 amount.files += 1;
@@ -79,8 +80,19 @@ impl Preserver {
         which: Which,
         rows: mpsc::Sender<AnomalyRow>,
     ) -> Result<(), Status> {
-        let own = self.clone();
-        blocking(move || own.each(&which, |row| rows.blocking_send(row).is_ok())).await
+        let (own, mut last) = (self.clone(), None);
+        feed_rows(&rows, move |outlet| {
+            let (after, mut progress) = (last.take(), Progress::Done);
+            own.each_after(&which, after.as_ref(), |row| {
+                let is_taken = outlet.send(row.clone());
+                if !is_taken {
+                    (last, progress) = (Some(row), Progress::Paused);
+                }
+                is_taken
+            })?;
+            Ok(progress)
+        })
+        .await
     }
 
     /// Whether it is still open.
@@ -91,11 +103,17 @@ impl Preserver {
         Ok(filed.iter().any(is_it))
     }
 
-    fn each(&self, which: &Which, mut take: impl FnMut(AnomalyRow) -> bool) -> Result<(), DbError> {
+    /// Gives every row that is asked for and comes after `last`, sorted by file, until `take` returns `false`.
+    fn each_after(
+        &self,
+        which: &Which,
+        last: Option<&AnomalyRow>,
+        mut take: impl FnMut(AnomalyRow) -> bool,
+    ) -> Result<(), DbError> {
         let anomalies = Arc::clone(&self.anomalies);
         match which {
             Which::All => {
-                for row in anomalies.rows()? {
+                for row in anomalies.rows_after(last)? {
                     let row = row?;
                     let kind = &row.filed.kind;
                     // Of what nobody knows nothing can be repaired.
@@ -109,9 +127,11 @@ impl Preserver {
                 }
             }
             Which::Names(names) => {
-                for name in names {
+                let is_next = |name: &&FileName| last.is_none_or(|last| **name >= last.file);
+                for name in names.iter().filter(is_next) {
                     for row in anomalies.rows_of(name)? {
-                        if row.filed.accepted.is_none() && !take(row) {
+                        let is_after = last.is_none_or(|last| place(&row) > place(last));
+                        if is_after && row.filed.accepted.is_none() && !take(row) {
                             return Ok(());
                         }
                     }
@@ -120,4 +140,9 @@ impl Preserver {
         }
         Ok(())
     }
+}
+
+/// Where a row stands among all, as the table is sorted.
+fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, &str) {
+    (&row.file, &row.replica, row.filed.kind.word())
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use archive_durable::{DiskError, Space, Stage};
 use archive_model::{FileName, ReplicaId, Root};
 use archive_rpc::Kind;
+use archive_rpc::answers::{Outlet, Progress, feed};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 use tonic::Status;
@@ -249,30 +250,34 @@ impl People {
         let (lane, chunks) = mpsc::channel(4);
         let (seal, sealed) = watch::channel(None);
         let path = spooled.spool.join(&spooled.id);
-        let reading = blocking(move || {
+        let mut file = None;
+        let read = move |outlet: &mut Outlet<Bytes>| {
             let failed = |error: std::io::Error| {
                 Kind::Storage.status(format!("{}: {error}", path.display()))
             };
-            let mut file = std::fs::File::open(&path).map_err(failed)?;
+            let file = match &mut file {
+                Some(file) => file,
+                none => none.insert(std::fs::File::open(&path).map_err(failed)?),
+            };
             loop {
                 let mut block = vec![0; BLOCK];
                 let read = file.read(&mut block).map_err(failed)?;
                 block.truncate(read);
                 if read == 0 {
-                    return Ok(true);
+                    return Ok::<_, Status>(Progress::Done);
                 }
-                if lane.blocking_send(Bytes::from(block)).is_err() {
-                    // The replica takes no more, and has said why.
-                    return Ok(false);
+                if !outlet.send(Bytes::from(block)) {
+                    return Ok(Progress::Paused);
                 }
             }
-        });
+        };
         let reading = async {
-            let read: Result<bool, Status> = reading.await?;
-            if read? {
+            feed(&lane, read).await?;
+            // A replica that takes no more has said why.
+            if !lane.is_closed() {
                 seal.send_replace(Some(admission));
             }
-            drop(seal);
+            drop((seal, lane));
             Ok::<(), Status>(())
         };
         let filling = self.transfers.fill(replica.clone(), item, chunks, sealed);

@@ -123,6 +123,7 @@ pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
             key: "none".into(),
             authorities: "none".into(),
             revoked: None,
+            calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
         },
         repository: RepositorySettings {
             archive: "kb".to_owned(),

@@ -2,13 +2,14 @@
 
 use archive_model::ArchiveError;
 use archive_rpc::Kind;
+use futures_util::future::join_all;
 use proto_archive::wire::access_server::Access;
 use proto_archive::{convert as fields, wire};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::{AnswerStream, Door, admin_failed, get, list, salvage};
+use crate::settings::ReplicaSettings;
+use crate::standing::Now;
 
 impl Door {
     /// What is to be read of a file that the archive has.
@@ -26,6 +27,31 @@ impl Door {
     }
 }
 
+impl Door {
+    /// How a replica is, as its monitor says within its limit.
+    async fn replica_state(
+        &self,
+        spec: &ReplicaSettings,
+        standing: &Now,
+    ) -> wire::status_response::ReplicaState {
+        let retired = standing.is_retired(&spec.id);
+        let (nodes, problem) = match self.replicas.state(&spec.id).await {
+            Err(_) if retired => (Vec::new(), String::new()),
+            Ok(nodes) => (nodes, String::new()),
+            Err(status) => (Vec::new(), status.message().to_owned()),
+        };
+        wire::status_response::ReplicaState {
+            replica: spec.id.to_string(),
+            kind: wire::ReplicaKind::from(spec.kind).into(),
+            required: spec.required,
+            problem,
+            nodes,
+            filling: standing.is_filling(&spec.id),
+            retired,
+        }
+    }
+}
+
 #[tonic::async_trait]
 impl Access for Door {
     async fn get(
@@ -33,15 +59,11 @@ impl Access for Door {
         request: Request<wire::GetRequest>,
     ) -> Result<Response<AnswerStream<wire::GetResponse>>, Status> {
         let job = self.job(&request.into_inner())?;
-        let (answers, stream) = mpsc::channel(4);
         let door = self.clone();
-        self.tasks.spawn_once("get", async move {
-            if let Err(status) = job.run(&door, &answers).await {
-                drop(answers.send(Err(status)).await);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        Ok(self.answer(
+            "get",
+            |answers| async move { job.run(&door, &answers).await },
+        ))
     }
 
     async fn salvage(
@@ -49,15 +71,10 @@ impl Access for Door {
         request: Request<wire::GetRequest>,
     ) -> Result<Response<AnswerStream<wire::SalvageResponse>>, Status> {
         let job = self.job(&request.into_inner())?;
-        let (answers, stream) = mpsc::channel(4);
         let door = self.clone();
-        self.tasks.spawn_once("salvage", async move {
-            if let Err(status) = salvage::run(job, &door, &answers).await {
-                drop(answers.send(Err(status)).await);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        Ok(self.answer("salvage", |answers| async move {
+            salvage::run(job, &door, &answers).await
+        }))
     }
 
     async fn list(
@@ -65,15 +82,11 @@ impl Access for Door {
         request: Request<wire::ListRequest>,
     ) -> Result<Response<AnswerStream<wire::ListResponse>>, Status> {
         let job = list::Job::new(&request.into_inner())?;
-        let (answers, stream) = mpsc::channel(4);
         let door = self.clone();
-        self.tasks.spawn_once("list", async move {
-            if let Err(status) = job.run(&door, &answers).await {
-                drop(answers.send(Err(status)).await);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        Ok(self.answer(
+            "list",
+            |answers| async move { job.run(&door, &answers).await },
+        ))
     }
 
     async fn receipt(
@@ -88,24 +101,12 @@ impl Access for Door {
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
         let standing = self.people.standing.now();
-        let mut replicas = Vec::new();
-        for spec in self.specs.iter() {
-            let retired = standing.is_retired(&spec.id);
-            let (nodes, problem) = match self.replicas.state(&spec.id).await {
-                Err(_) if retired => (Vec::new(), String::new()),
-                Ok(nodes) => (nodes, String::new()),
-                Err(status) => (Vec::new(), status.message().to_owned()),
-            };
-            replicas.push(wire::status_response::ReplicaState {
-                replica: spec.id.to_string(),
-                kind: wire::ReplicaKind::from(spec.kind).into(),
-                required: spec.required,
-                problem,
-                nodes,
-                filling: standing.is_filling(&spec.id),
-                retired,
-            });
-        }
+        // All at once: one that does not answer keeps nobody waiting for the others.
+        let asked = self
+            .specs
+            .iter()
+            .map(|spec| self.replica_state(spec, &standing));
+        let replicas = join_all(asked).await;
         let Some(counts) = self.admin.counts() else {
             return Err(Kind::Unavailable.status("the files are still being counted; ask again"));
         };

@@ -11,8 +11,6 @@ use proto_archive::wire::batch_output_request::What;
 use proto_archive::wire::batch_server::Batch;
 use proto_archive::wire::batch_submit_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -82,15 +80,10 @@ impl Batch for Door {
             (!wanted.own || is_own(&identity, row)) && (!wanted.open || row.is_open())
         });
         let ids = ids.await.map_err(|error| stuck(&error))?;
-        let (answers, stream) = mpsc::channel(16);
         let door = self.clone();
-        self.tasks.spawn_once("batch-list", async move {
-            if let Err(status) = door.send_all(ids, &answers).await {
-                drop(answers.send(Err(status)).await);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        Ok(self.answer("batch-list", |answers| async move {
+            door.send_all(ids, &answers).await
+        }))
     }
 
     async fn batch_find(
@@ -149,14 +142,9 @@ impl Batch for Door {
             return Err(InvalidMessage::invalid("offset", why).into());
         }
         let bytes = self.batches.bytes(&row, name, (asked.offset, length));
-        let (answers, stream) = mpsc::channel(4);
-        self.tasks.spawn_once("batch-output", async move {
-            if let Err(status) = send_bytes(bytes.pieces(), length, &answers).await {
-                drop(answers.send(Err(status)).await);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        Ok(self.answer("batch-output", |answers| async move {
+            send_bytes(bytes.pieces(), length, &answers).await
+        }))
     }
 }
 

@@ -1,8 +1,10 @@
 //! One file, or a range of it, out of the archive: from whichever replica has each part intact.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
+use archive_rpc::answers::send_within;
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
@@ -10,6 +12,9 @@ use tonic::Status;
 use super::{Answers, Door, send};
 use crate::admin::AdminRow;
 use crate::assemble::{Assembly, Donor, Hole, Part, Proven, Wanted};
+
+/// How long a donor waits for a caller that does not read.
+const LAG: Duration = Duration::from_secs(1);
 
 /// What is to be sent.
 pub(super) struct Job {
@@ -93,7 +98,7 @@ impl Job {
             let sent = match part {
                 Part::Proven(proven) => {
                     let step = Some(wire::get_response::Step::Segment(segment(proven)));
-                    send(answers, wire::GetResponse { step }).await
+                    give(answers, wire::GetResponse { step }, &mut reading).await
                 }
                 Part::Hole(hole) => Err(nowhere(&name, only.as_ref(), &hole)),
             };
@@ -124,7 +129,23 @@ impl Job {
 
     /// Begins to read.
     pub(super) fn open(self, door: &Door) -> Assembly {
-        door.assembler.read(self.wanted, self.donors, [self.asked])
+        let donors = door.assembler.by_load(self.donors);
+        door.assembler.read(self.wanted, donors, [self.asked])
+    }
+}
+
+/// Sends one answer. While the caller does not take it, no donor waits.
+async fn give(
+    answers: &Answers<wire::GetResponse>,
+    answer: wire::GetResponse,
+    reading: &mut Assembly,
+) -> Result<(), Status> {
+    match send_within(answers, answer, LAG).await? {
+        None => Ok(()),
+        Some(answer) => {
+            reading.pause();
+            send(answers, answer).await
+        }
     }
 }
 

@@ -5,15 +5,13 @@ use std::io::{self, Write};
 use archive_daemon::notify::Outcome;
 use archive_model::FileName;
 use archive_rpc::Kind;
+use archive_rpc::answers::send_blocking;
 use bytes::Bytes;
 use proto_archive::{convert as fields, wire};
-use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
+use tonic::{Response, Status};
 
-use super::{AnswerStream, Answers, Door, send};
+use super::{AnswerStream, Answers, Door};
 use crate::audit::{Trail, Wanted};
 use crate::audit_log::{Entry, LogError};
 use crate::export::{Export, ExportError};
@@ -27,16 +25,15 @@ impl Door {
     pub(super) fn send_audit(
         &self,
         request: &wire::AuditRequest,
-    ) -> Result<AnswerStream<wire::AuditResponse>, Status> {
+    ) -> Result<Response<AnswerStream<wire::AuditResponse>>, Status> {
         let file = match request.file.as_str() {
             "" => None,
             name => Some(fields::file_name("file", name)?),
         };
         let since = fields::optional_time("since", &request.since)?;
         let wanted = Wanted { file, since };
-        let (answers, stream) = mpsc::channel(4);
         let door = self.clone();
-        self.in_background("audit", answers.clone(), move |runtime| {
+        Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
             let trail = Trail::read(&door.admin, &log).map_err(|error| failed(&error))?;
             let mut page = Page::default();
@@ -46,25 +43,22 @@ impl Door {
                     page.add(entry);
                 }
                 if page.is_full() {
-                    runtime.block_on(send(&answers, page.take()))?;
+                    send_blocking(answers, page.take())?;
                 }
                 if answers.is_closed() {
                     return Ok(());
                 }
             }
-            runtime.block_on(send(&answers, page.take()))
-        });
-        Ok(Box::pin(ReceiverStream::new(stream)))
+            send_blocking(answers, page.take())
+        }))
     }
 
     /// Begins to send the export.
-    pub(super) fn send_export(&self) -> AnswerStream<wire::ExportResponse> {
-        let (answers, stream) = mpsc::channel(4);
+    pub(super) fn send_export(&self) -> Response<AnswerStream<wire::ExportResponse>> {
         let (door, now) = (self.clone(), self.clock.now());
-        self.in_background("export-rpc", answers.clone(), move |runtime| {
+        self.answer_blocking("export-rpc", move |answers| {
             let log = door.settings.data.join("audit");
             let mut pages = Pages {
-                runtime: runtime.clone(),
                 answers,
                 bytes: Vec::with_capacity(2 * BYTES),
             };
@@ -85,8 +79,7 @@ impl Door {
                 }
                 Err(error @ ExportError::Write(_)) => Err(Status::cancelled(error.to_string())),
             }
-        });
-        Box::pin(ReceiverStream::new(stream))
+        })
     }
 
     /// Sends a test notification.
@@ -118,22 +111,16 @@ impl Door {
         }
     }
 
-    /// Runs `work` on a blocking thread; its error is the stream's last item.
-    fn in_background<T: Send + 'static>(
+    /// Does the same as [`Door::answer`] with work that blocks.
+    fn answer_blocking<T: Send + 'static>(
         &self,
         name: &str,
-        answers: Answers<T>,
-        work: impl FnOnce(&Handle) -> Result<(), Status> + Send + 'static,
-    ) {
-        self.tasks.spawn_once(name, async move {
-            let runtime = Handle::current();
-            let ended = spawn_blocking(move || work(&runtime)).await;
-            let ended = ended.unwrap_or_else(|bug| Err(Kind::Internal.status(bug.to_string())));
-            if let Err(status) = ended {
-                drop(answers.send(Err(status)).await);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
+        work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
+    ) -> Response<AnswerStream<T>> {
+        self.answer(name, |answers| async move {
+            let ended = spawn_blocking(move || work(&answers)).await;
+            ended.unwrap_or_else(|bug| Err(Kind::Internal.status(bug.to_string())))
+        })
     }
 }
 
@@ -183,26 +170,23 @@ impl Page {
 }
 
 /// Sends what is written in messages.
-struct Pages {
-    runtime: Handle,
-    answers: Answers<wire::ExportResponse>,
+struct Pages<'a> {
+    answers: &'a Answers<wire::ExportResponse>,
     bytes: Vec<u8>,
 }
 
-impl Pages {
+impl Pages<'_> {
     fn send(&mut self) -> io::Result<()> {
         let lines = Bytes::from(std::mem::replace(
             &mut self.bytes,
             Vec::with_capacity(2 * BYTES),
         ));
-        let sent = self
-            .runtime
-            .block_on(send(&self.answers, wire::ExportResponse { lines }));
+        let sent = send_blocking(self.answers, wire::ExportResponse { lines });
         sent.map_err(|status| io::Error::other(status.message().to_owned()))
     }
 }
 
-impl Write for Pages {
+impl Write for Pages<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(line);
         if self.bytes.len() >= BYTES {

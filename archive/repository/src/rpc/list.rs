@@ -1,6 +1,7 @@
 //! What is in the archive: as was decided, or as one replica says now.
 
 use archive_model::{FileName, ReplicaId};
+use archive_rpc::answers::{Progress, answer_from};
 use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::{convert as fields, wire};
 use regex::{Regex, RegexBuilder};
@@ -11,6 +12,10 @@ use crate::admin::AdminRow;
 
 /// How many entries one message has.
 const ENTRIES: usize = 1000;
+
+/// How many listings of replicas go on at once for all callers: fewer than a monitor gives, so that one who reads slowly
+/// never keeps a check from listing.
+pub(super) const MOST_GATHERED: usize = 4;
 
 /// What is to be listed.
 pub(super) struct Job {
@@ -47,35 +52,31 @@ impl Job {
     }
 
     async fn decided(
-        self,
+        mut self,
         door: &Door,
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
-        let (admin, answers) = (door.admin.clone(), answers.clone());
-        let listed = tokio::task::spawn_blocking(move || {
-            let mut page = Page::default();
-            for row in admin
-                .files(self.after.as_ref())
-                .map_err(|error| admin_failed(&error))?
-            {
+        let (admin, mut page) = (door.admin.clone(), Page::default());
+        answer_from(answers, move |outlet| {
+            let after = self.after.take();
+            let rows = admin.files(after.as_ref());
+            for row in rows.map_err(|error| admin_failed(&error))? {
                 let row = row.map_err(|error| admin_failed(&error))?;
-                if row.record.content.is_some() && self.is_wanted(row.record.name.as_str()) {
-                    page.add(entry(&row));
-                    if let Some(full) = page.full() {
-                        answers
-                            .blocking_send(Ok(full))
-                            .map_err(|_gone| Status::cancelled("the caller is gone"))?;
-                    }
+                if row.record.content.is_none() || !self.is_wanted(row.record.name.as_str()) {
+                    continue;
+                }
+                page.add(entry(&row));
+                if let Some(full) = page.full()
+                    && !outlet.send(Ok(full))
+                {
+                    self.after = Some(row.record.name);
+                    return Ok(Progress::Paused);
                 }
             }
-            let last = page.end(Vec::new());
-            answers
-                .blocking_send(Ok(last))
-                .map_err(|_gone| Status::cancelled("the caller is gone"))
-        });
-        listed
-            .await
-            .map_err(|error| Kind::Internal.status(error.to_string()))?
+            outlet.send(Ok(page.end(Vec::new())));
+            Ok(Progress::Done)
+        })
+        .await
     }
 
     async fn gathered(
@@ -84,6 +85,11 @@ impl Job {
         replica: &ReplicaId,
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
+        let _place = door.listings.try_acquire().map_err(|_none_left| {
+            Kind::Busy.status(format!(
+                "{MOST_GATHERED} listings of replicas are under way; ask again when one has ended"
+            ))
+        })?;
         let after = self
             .after
             .as_ref()
@@ -165,13 +171,13 @@ impl Page {
         })
     }
 
-    fn end(self, gaps: Vec<wire::Gap>) -> wire::ListResponse {
+    fn end(&mut self, gaps: Vec<wire::Gap>) -> wire::ListResponse {
         let end = wire::list_response::End {
             count: self.count,
             gaps,
         };
         wire::ListResponse {
-            entries: self.entries,
+            entries: std::mem::take(&mut self.entries),
             end: Some(end),
         }
     }

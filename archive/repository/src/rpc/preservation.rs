@@ -11,12 +11,9 @@ mod scrubs;
 
 use std::sync::Arc;
 
-use archive_rpc::{Identity, Role};
+use archive_rpc::{Identity, Kind, Role};
 use proto_archive::wire;
 use proto_archive::wire::preservation_server::Preservation;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Answers, Door};
@@ -30,7 +27,7 @@ impl Preservation for Door {
         let who = acting(&request, Role::Officer)?;
         let order = check::order(&request.into_inner(), who)?;
         let door = self.clone();
-        Ok(self.answer("check", |answers| async move {
+        Ok(self.answer_until_stop("check", |answers| async move {
             check::run(&door, &order, &answers).await
         }))
     }
@@ -41,7 +38,7 @@ impl Preservation for Door {
     ) -> Result<Response<AnswerStream<wire::AnomaliesResponse>>, Status> {
         let wanted = anomalies::Wanted::new(&request.into_inner())?;
         let door = self.clone();
-        Ok(self.answer("anomalies", |answers| async move {
+        Ok(self.answer_until_stop("anomalies", |answers| async move {
             wanted.run(&door, &answers).await
         }))
     }
@@ -54,7 +51,7 @@ impl Preservation for Door {
         let job = repair::Job::new(&request.into_inner(), who)?;
         job.allow(self).await?;
         let door = self.clone();
-        Ok(self.answer(
+        Ok(self.answer_until_stop(
             "repair",
             |answers| async move { job.run(&door, &answers).await },
         ))
@@ -84,8 +81,8 @@ impl Preservation for Door {
     async fn attics(
         &self,
         request: Request<wire::AtticsRequest>,
-    ) -> Result<Response<BoxStream<wire::AtticsResponse>>, Status> {
-        attics::attics(self, &request.into_inner()).map(Response::new)
+    ) -> Result<Response<AnswerStream<wire::AtticsResponse>>, Status> {
+        attics::attics(self, &request.into_inner())
     }
 
     async fn restore(
@@ -150,14 +147,14 @@ impl Preservation for Door {
         &self,
         request: Request<wire::AuditRequest>,
     ) -> Result<Response<AnswerStream<wire::AuditResponse>>, Status> {
-        Ok(Response::new(self.send_audit(&request.into_inner())?))
+        self.send_audit(&request.into_inner())
     }
 
     async fn export(
         &self,
         _request: Request<wire::ExportRequest>,
     ) -> Result<Response<AnswerStream<wire::ExportResponse>>, Status> {
-        Ok(Response::new(self.send_export()))
+        Ok(self.send_export())
     }
 
     async fn notify_test(
@@ -169,8 +166,8 @@ impl Preservation for Door {
 }
 
 impl Door {
-    /// Does work in a task of its own; what it sends is the answer, and so is the error it ends with.
-    fn answer<T: Send + 'static, F>(
+    /// Does the same as [`Door::answer`] with work that may take days: a stop of the repository ends it.
+    fn answer_until_stop<T: Send + 'static, F>(
         &self,
         name: &str,
         work: impl FnOnce(Answers<T>) -> F,
@@ -178,21 +175,17 @@ impl Door {
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let (answers, stream) = mpsc::channel(4);
-        let work = Box::pin(work(answers.clone()));
         let stop = self.tasks.stop();
-        self.tasks.spawn_once(name, async move {
-            let done = tokio::select! {
-                () = stop.cancelled() => Err(archive_rpc::Kind::Unavailable.status("the repository is stopping; ask again when it is back")),
-                done = work => done,
-            };
-            if let Err(status) = done {
-                // A caller that is gone needs no answer.
-                drop(answers.send(Err(status)).await);
+        self.answer(name, |answers| {
+            let work = Box::pin(work(answers));
+            async move {
+                let stopping = "the repository is stopping; ask again when it is back";
+                tokio::select! {
+                    () = stop.cancelled() => Err(Kind::Unavailable.status(stopping)),
+                    done = work => done,
+                }
             }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Response::new(Box::pin(ReceiverStream::new(stream)))
+        })
     }
 }
 

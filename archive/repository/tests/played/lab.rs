@@ -116,6 +116,7 @@ impl Lab {
                 key: self.at("own.key"),
                 authorities: self.at("authorities.pem"),
                 revoked: None,
+                calls_per_caller: archive_rpc::limits::CALLS_PER_CALLER,
             },
             repository: RepositorySettings {
                 archive: "kb".to_owned(),

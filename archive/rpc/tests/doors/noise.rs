@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::echo::call;
+use crate::echo::{call, give};
 use crate::world::{Running, SERVING, World, health};
 
 fn quick() -> Limits {
@@ -207,4 +207,66 @@ async fn a_lazy_channel_waits_for_its_server_and_finds_it_again() {
         server.stop();
         server.ended().await;
     }
+}
+
+/// Fails if streams that nobody reads fill the window of their connection, so that no other call on it is answered.
+#[tokio::test]
+async fn unread_streams_delay_no_other_call() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let anna = world.credentials(&["reader/anna"]);
+    let limits = Limits::default().with_independent_streams();
+    let expected = Expected::role(Role::Repository);
+    let address = server.address.to_string();
+    let channel = connect(&address, &anna, &expected, &limits)
+        .await
+        .expect("connected");
+    let mut unread = Vec::new();
+    for _ in 0..5 {
+        unread.push(give(&channel).await.expect("given"));
+    }
+    // As long as it takes to send what may be sent unread.
+    for _ in 0..500 {
+        let who = in_time(call(&channel, "Who")).await;
+        assert_eq!(who.expect("answered"), "reader/anna");
+    }
+}
+
+/// Fails if one caller can take all places of a server, or keeps a place that it has given back.
+#[tokio::test]
+async fn caller_with_too_many_calls_is_refused() {
+    let world = World::new("lab");
+    let limits = Limits {
+        calls_per_caller: 2,
+        ..Limits::default()
+    };
+    let server = world.server(limits).await;
+    let (anna, ben) = (
+        world.credentials(&["reader/anna"]),
+        world.credentials(&["reader/ben"]),
+    );
+    // Over two connections: it is the caller that counts.
+    let mut channels = Vec::new();
+    for _ in 0..2 {
+        channels.push(server.channel(&anna).await.expect("connected"));
+    }
+    let mut streams = Vec::new();
+    for channel in &channels {
+        streams.push(give(channel).await.expect("given"));
+    }
+    let refused = call(&channels[0], "Who").await.expect_err("refused");
+    assert_eq!(Kind::of(&refused), Kind::Unavailable, "{refused:?}");
+    assert!(
+        refused.message().contains("`rpc.calls_per_caller`"),
+        "{refused}"
+    );
+    let bens = server.channel(&ben).await.expect("connected");
+    assert_eq!(call(&bens, "Who").await.expect("answered"), "reader/ben");
+    drop(streams.pop());
+    let again = async {
+        while call(&channels[0], "Who").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(again).await;
 }

@@ -1,4 +1,4 @@
-//! Answers of a bounded size, whatever lies on the disks; and nobody who waits for ever.
+//! Answers of a bounded size, whatever lies on the disks; and a limit to every wait.
 
 use archive_model::Groups;
 use prost::Message;
@@ -104,13 +104,41 @@ async fn long_reasons_in_the_attic_fit_into_its_listing() {
     assert!(answers.iter().all(|answer| answer.encoded_len() < LIMIT));
 }
 
-#[tokio::test]
-async fn an_answer_that_nobody_reads_is_given_up() {
-    let (answers, _unread) = mpsc::channel::<Result<u8, Status>>(1);
-    answers.try_send(Ok(1)).unwrap();
-    let sending = tokio::task::spawn_blocking(move || {
-        let last = Err(Status::internal("the last word"));
-        deliver(&answers, last, Duration::from_millis(20))
+/// Fails if a reader that does not read keeps a blocking thread: one that is slow, times the number of threads, and the
+/// node stores nothing any more.
+#[test]
+fn unread_read_holds_no_blocking_thread() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::with_two().await;
+        let bytes = vec![7; 8 << 20];
+        world.store("large", &bytes);
+        let request = || {
+            Request::new(wire::ReadRequest {
+                name: "large".to_owned(),
+                root: fields::root_bytes(&root(&bytes)),
+                start: 0,
+                end: 0,
+            })
+        };
+        let mut unread = Vec::new();
+        for _ in 0..4 {
+            unread.push(world.door.read(request()).await.unwrap().into_inner());
+        }
+        let read = async {
+            let stream = world.door.read(request()).await.unwrap().into_inner();
+            stream.collect::<Result<Vec<_>, _>>().await.unwrap().len()
+        };
+        let read = tokio::time::timeout(Duration::from_secs(30), read).await;
+        assert_eq!(read.unwrap(), 8);
+        for stream in unread {
+            let all: Result<Vec<_>, _> = stream.collect().await;
+            assert_eq!(all.unwrap().len(), 8, "it goes on where it stopped");
+        }
     });
-    assert!(sending.await.unwrap().is_err());
 }

@@ -72,7 +72,7 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
         "ids are never given again"
     );
     let closed: Vec<_> = table
-        .closed()
+        .closed_after(None)
         .unwrap()
         .map(|row| row.unwrap().filed.id)
         .collect();
@@ -117,7 +117,7 @@ fn a_loss_that_is_found_again_is_closed_in_every_replica() {
         .found_again(&file, &Groups::all(65536), "x/y")
         .unwrap();
     assert_eq!(table.rows_of(&file).unwrap(), []);
-    assert_eq!(table.closed().unwrap().count(), 2);
+    assert_eq!(table.closed_after(None).unwrap().count(), 2);
 }
 
 /// Every short sequence of looks, of persons who live with it, of restarts and days: the count is that of the rows.
@@ -180,10 +180,14 @@ fn the_brake_counts_what_the_rows_say() {
             .map(|row| row.file)
             .collect();
         let now = hand.clock().now();
-        let ended = table.closed().unwrap().map(Result::unwrap).filter(|row| {
-            let at = row.closed.as_ref().unwrap().at;
-            row.filed.is_first && now.duration_since(at) <= SignedDuration::from_hours(24)
-        });
+        let ended = table
+            .closed_after(None)
+            .unwrap()
+            .map(Result::unwrap)
+            .filter(|row| {
+                let at = row.closed.as_ref().unwrap().at;
+                row.filed.is_first && now.duration_since(at) <= SignedDuration::from_hours(24)
+            });
         let expected = waiting.len() + ended.count();
         let found = table.found_today(&one);
         assert_eq!(found, expected as u64, "step {step}");

@@ -102,6 +102,7 @@ pub(in crate::coordinator) fn coordinator(admin: &Admin, hand: &ManualClock) -> 
         replicas,
         clock: clock.clone(),
         stall,
+        load: crate::assemble::DonorLoad::default(),
     };
     Coordinator {
         archive: "kb".to_owned(),

@@ -166,7 +166,7 @@ fn every_table_comes_back_and_goes_on() {
     );
     let anomalies = Anomalies::open(&admin, ManualClock::new(now()).clock()).unwrap();
     assert_eq!(anomalies.rows().unwrap().count(), 3);
-    assert_eq!(anomalies.closed().unwrap().count(), 1);
+    assert_eq!(anomalies.closed_after(None).unwrap().count(), 1);
     let standing = Standing::open(admin).unwrap().now();
     assert!(standing.is_filling(&"two".parse().unwrap()));
     assert_eq!((standing.volumes.len(), standing.draining.len()), (1, 2));

@@ -1,14 +1,14 @@
 //! What is filed, as the wire says it.
 
-use std::sync::Arc;
-
+use archive_db::DbError;
 use archive_model::{AnomalyKind, FileName, Groups};
+use archive_rpc::answers::{Outlet, Progress, answer_from};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
+use super::super::admin_failed;
 use super::{Answers, Door};
 use crate::anomalies::AnomalyRow;
-use crate::preserver::blocking;
 
 /// How many anomalies one message has.
 const ENTRIES: usize = 500;
@@ -37,36 +37,76 @@ impl Wanted {
         door: &Door,
         answers: &Answers<wire::AnomaliesResponse>,
     ) -> Result<(), Status> {
-        let (door, answers) = (door.clone(), answers.clone());
-        blocking(move || {
-            let anomalies = Arc::clone(&door.preserver.anomalies);
-            let mut page = Vec::new();
-            let closed = self.all.then(|| anomalies.closed()).transpose()?;
-            for row in anomalies.rows()?.chain(closed.into_iter().flatten()) {
-                let row = row?;
-                let is_wanted = self.file.as_ref().is_none_or(|file| *file == row.file)
-                    && (self.all || row.filed.accepted.is_none());
-                if !is_wanted {
-                    continue;
-                }
-                page.push(state(&door, &row)?);
-                if page.len() >= ENTRIES && !send(&answers, std::mem::take(&mut page)) {
-                    return Ok(());
-                }
-            }
-            if !page.is_empty() {
-                send(&answers, page);
-            }
-            Ok(())
+        let door = door.clone();
+        let mut walk = Walk {
+            wanted: self,
+            last: None,
+            page: Vec::new(),
+        };
+        answer_from(answers, move |outlet| {
+            let sent = walk.send_on(&door, outlet);
+            sent.map_err(|error| admin_failed(&error))
         })
         .await
     }
+
+    fn has(&self, row: &AnomalyRow) -> bool {
+        self.file.as_ref().is_none_or(|file| *file == row.file)
+            && (self.all || row.filed.accepted.is_none())
+    }
 }
 
-/// `false`: nobody listens any more.
-fn send(answers: &Answers<wire::AnomaliesResponse>, anomalies: Vec<wire::AnomalyState>) -> bool {
-    let answer = wire::AnomaliesResponse { anomalies };
-    answers.blocking_send(Ok(answer)).is_ok()
+/// A walk through what is filed, as far as the caller has read.
+struct Walk {
+    wanted: Wanted,
+    /// The last one that was sent before the caller stopped reading.
+    last: Option<AnomalyRow>,
+    page: Vec<wire::AnomalyState>,
+}
+
+impl Walk {
+    /// Sends what is left, for as long as it is taken.
+    fn send_on(
+        &mut self,
+        door: &Door,
+        outlet: &mut Outlet<Result<wire::AnomaliesResponse, Status>>,
+    ) -> Result<Progress, DbError> {
+        let anomalies = &door.preserver.anomalies;
+        let last = self.last.take();
+        let closed_before = last.as_ref().filter(|row| row.closed.is_some());
+        let open = match closed_before {
+            None => Some(anomalies.rows_after(last.as_ref())?),
+            Some(_) => None,
+        };
+        let closed = match self.wanted.all {
+            true => Some(anomalies.closed_after(closed_before)?),
+            false => None,
+        };
+        for row in open
+            .into_iter()
+            .flatten()
+            .chain(closed.into_iter().flatten())
+        {
+            let row = row?;
+            if !self.wanted.has(&row) {
+                continue;
+            }
+            self.page.push(state(door, &row)?);
+            if self.page.len() >= ENTRIES && !outlet.send(Ok(self.take_page())) {
+                self.last = Some(row);
+                return Ok(Progress::Paused);
+            }
+        }
+        if !self.page.is_empty() {
+            outlet.send(Ok(self.take_page()));
+        }
+        Ok(Progress::Done)
+    }
+
+    fn take_page(&mut self) -> wire::AnomaliesResponse {
+        let anomalies = std::mem::take(&mut self.page);
+        wire::AnomaliesResponse { anomalies }
+    }
 }
 
 /// Writes one.

@@ -3,17 +3,14 @@
 use archive_model::ReplicaId;
 use archive_rpc::Kind;
 use proto_archive::{convert as fields, wire};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
-use tonic::codegen::BoxStream;
+use tonic::{Response, Status};
 
-use super::super::{Answers, Door, send};
+use super::super::{AnswerStream, Answers, Door, send};
 
 pub(super) fn attics(
     door: &Door,
     request: &wire::AtticsRequest,
-) -> Result<BoxStream<wire::AtticsResponse>, Status> {
+) -> Result<Response<AnswerStream<wire::AtticsResponse>>, Status> {
     let replicas: Vec<ReplicaId> = match request.replica.as_str() {
         "" => {
             let now = door.people.standing.now();
@@ -30,15 +27,10 @@ pub(super) fn attics(
         "" => String::new(),
         name => fields::file_name("name", name)?.to_string(),
     };
-    let (answers, stream) = mpsc::channel(4);
-    let door = door.clone();
-    door.tasks.clone().spawn_once("attics", async move {
-        if let Err(status) = gather(&door, replicas, &name, &answers).await {
-            drop(answers.send(Err(status)).await);
-        }
-        Ok::<(), std::convert::Infallible>(())
-    });
-    Ok(Box::pin(ReceiverStream::new(stream)))
+    let own = door.clone();
+    Ok(door.answer("attics", |answers| async move {
+        gather(&own, replicas, &name, &answers).await
+    }))
 }
 
 /// Every node is asked; who cannot be is a gap.

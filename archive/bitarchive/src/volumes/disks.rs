@@ -1,0 +1,173 @@
+//! Questions to disks that may never answer: a mount whose server is gone hangs every call, without an error.
+//!
+//! Each path is asked on a thread of its own, one question after the other. Who asks waits for a limited time; while an
+//! answer is overdue nothing more is asked there, so that a hung mount holds one thread and delays no other disk.
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use archive_durable::{DiskError, Expected, Identity, Space, VolumeProblem, volume};
+
+use super::Volumes;
+
+/// How long a disk may take to say how much room it has, which costs no access: a heartbeat waits for it.
+const SPACE: Duration = Duration::from_secs(2);
+
+/// How long it may take to read its label: it may have to spin up first.
+const LABEL: Duration = Duration::from_secs(20);
+
+type Question = Box<dyn FnOnce() + Send>;
+
+/// The threads on which the disks of a node are asked.
+#[derive(Debug, Default)]
+pub(super) struct DiskThreads {
+    threads: Mutex<BTreeMap<PathBuf, DiskThread>>,
+}
+
+#[derive(Clone, Debug)]
+struct DiskThread {
+    questions: Sender<Question>,
+    /// Since when it waits for the answer to a question.
+    asked: Arc<Mutex<Option<Instant>>>,
+}
+
+impl DiskThreads {
+    /// Asks the disk at `path`. The error says that it did not answer in time, or that no thread could be started.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        path: &Path,
+        limit: Duration,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, DiskError> {
+        let thread = self.thread(path)?;
+        if let Some(asked) = *lock(&thread.asked)
+            && asked.elapsed() >= limit
+        {
+            return Err(no_answer(path, asked.elapsed()));
+        }
+        let (answer, answered) = channel();
+        let asked = Arc::clone(&thread.asked);
+        let job = Box::new(move || {
+            *lock(&asked) = Some(Instant::now());
+            let said = question();
+            *lock(&asked) = None;
+            // Who asked may have stopped waiting.
+            drop(answer.send(said));
+        });
+        if thread.questions.send(job).is_err() {
+            lock(&self.threads).remove(path);
+            return Err(no_answer(path, Duration::ZERO));
+        }
+        answered
+            .recv_timeout(limit)
+            .map_err(|_late| no_answer(path, limit))
+    }
+
+    /// The room on the file system at `path`.
+    pub(super) fn space(&self, path: &Path) -> Result<Space, DiskError> {
+        let own = path.to_owned();
+        self.ask(path, SPACE, move || Space::of(&own))?
+    }
+
+    fn thread(&self, path: &Path) -> Result<DiskThread, DiskError> {
+        let mut threads = lock(&self.threads);
+        if let Some(thread) = threads.get(path) {
+            return Ok(thread.clone());
+        }
+        let (questions, asked) = channel::<Question>();
+        let answering = move || {
+            for question in asked {
+                question();
+            }
+        };
+        Builder::new()
+            .name("disk".to_owned())
+            .spawn(answering)
+            .map_err(|error| DiskError::new("start a thread for", path, error))?;
+        let thread = DiskThread {
+            questions,
+            asked: Arc::default(),
+        };
+        threads.insert(path.to_owned(), thread.clone());
+        Ok(thread)
+    }
+}
+
+impl Volumes {
+    /// Which volume is at `path`; one that hangs is not waited for.
+    pub(super) fn recognise(
+        &self,
+        path: &Path,
+        expected: Expected,
+    ) -> Result<Identity, VolumeProblem> {
+        let own = path.to_owned();
+        let asked = self
+            .disks
+            .ask(path, LABEL, move || volume::recognise(&own, &expected));
+        asked.unwrap_or_else(|error| {
+            let said = error.to_string();
+            Err(if error.is_exhausted() {
+                VolumeProblem::Unseen(said)
+            } else {
+                VolumeProblem::Disk(said)
+            })
+        })
+    }
+
+    /// The room on the file system at `path`; a disk that hangs is not waited for.
+    pub fn space(&self, path: &Path) -> Result<Space, DiskError> {
+        self.disks.space(path)
+    }
+}
+
+fn no_answer(path: &Path, since: Duration) -> DiskError {
+    let said = format!(
+        "no answer for {} s; see whether what is mounted there hangs",
+        since.as_secs()
+    );
+    DiskError::new("ask", path, Error::new(ErrorKind::TimedOut, said))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    /// Fails if a disk that hangs is asked again and again, keeps another one waiting, or is not asked when it is back.
+    #[test]
+    fn hung_disk_holds_one_thread_only() {
+        let (disks, hung, well) = (
+            DiskThreads::default(),
+            Path::new("/hung"),
+            Path::new("/well"),
+        );
+        let (release, hold) = channel::<()>();
+        let first = disks.ask(hung, LIMIT, move || hold.recv().is_err());
+        let said = first.unwrap_err().to_string();
+        assert!(
+            said.contains("/hung") && said.contains("no answer"),
+            "{said}"
+        );
+        for _ in 0..10 {
+            let asked = Instant::now();
+            assert!(disks.ask(hung, LIMIT, || ()).is_err());
+            assert!(asked.elapsed() < LIMIT, "it is refused at once");
+        }
+        assert_eq!(disks.ask(well, LIMIT, || 7).unwrap(), 7);
+        assert_eq!(lock(&disks.threads).len(), 2);
+        drop(release);
+        while disks.ask(hung, LIMIT, || ()).is_err() {
+            std::thread::yield_now();
+        }
+    }
+}

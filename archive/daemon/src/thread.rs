@@ -1,0 +1,154 @@
+//! Threads of their own, for what must not wait behind bulk work.
+//!
+//! The runtime's blocking threads are shared by everything that reads disks and tables. When all of them are taken, work
+//! on them waits; a heartbeat that waits makes its node silent, and a list of revoked certificates that waits lets an
+//! attacker stay. Such work has an [`OwnThread`].
+
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+
+use tokio::sync::{Semaphore, oneshot};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that does one thing at a time. It is started when it is first needed, and ends when the last clone of this
+/// is dropped and it has done what it does.
+#[derive(Clone, Debug)]
+pub struct OwnThread {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    name: &'static str,
+    /// One permit: whether it has nothing to do.
+    idle: Arc<Semaphore>,
+    jobs: Mutex<Option<Sender<Job>>>,
+}
+
+/// Why a thread did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError {
+    /// It is not back from what it was asked before. The work was not begun: nothing piles up behind something that
+    /// hangs.
+    #[error("thread `{0}` still does what it was asked before; see whether a disk hangs")]
+    Busy(&'static str),
+    /// The system gives no thread.
+    #[error("thread `{name}` cannot be started")]
+    Start {
+        /// Its name.
+        name: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It panicked: a bug.
+    #[error("thread `{0}` has ended; that is a bug, please report it")]
+    Ended(&'static str),
+}
+
+impl OwnThread {
+    /// A thread of this name, which the system shows.
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                name,
+                idle: Arc::new(Semaphore::new(1)),
+                jobs: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Does `work` there, unless it is busy. Work that was begun goes on to its end, also when nobody waits for it.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ThreadError> {
+        let name = self.shared.name;
+        let idle = Arc::clone(&self.shared.idle).try_acquire_owned();
+        let permit = idle.map_err(|_busy| ThreadError::Busy(name))?;
+        let (done, result) = oneshot::channel();
+        self.begin(move || {
+            let outcome = work();
+            // Before the answer: who has it may ask again at once.
+            drop(permit);
+            drop(done.send(outcome));
+        })?;
+        result.await.map_err(|_panicked| ThreadError::Ended(name))
+    }
+
+    fn begin(&self, work: impl FnOnce() + Send + 'static) -> Result<(), ThreadError> {
+        let name = self.shared.name;
+        let mut jobs = self
+            .shared
+            .jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let sender = match &*jobs {
+            Some(sender) => sender,
+            None => jobs.insert(start(name)?),
+        };
+        let job = Box::new(work);
+        sender.send(job).map_err(|_ended| ThreadError::Ended(name))
+    }
+}
+
+fn start(name: &'static str) -> Result<Sender<Job>, ThreadError> {
+    let (sender, jobs) = channel::<Job>();
+    let working = move || {
+        for job in jobs {
+            job();
+        }
+    };
+    Builder::new()
+        .name(name.to_owned())
+        .spawn(working)
+        .map_err(|source| ThreadError::Start { name, source })?;
+    Ok(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    /// Fails if the work shares the threads of the runtime.
+    #[test]
+    fn own_thread_runs_while_all_others_are_taken() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (release, hold) = channel::<()>();
+            let taken = spawn_blocking(move || hold.recv());
+            let thread = OwnThread::new("vital");
+            assert_eq!(thread.run(|| 7).await.unwrap(), 7);
+            assert_eq!(thread.run(|| 8).await.unwrap(), 8);
+            drop(release);
+            assert!(taken.await.unwrap().is_err());
+        });
+    }
+
+    /// Fails if work piles up behind something that hangs.
+    #[tokio::test]
+    async fn busy_thread_refuses_more_work() {
+        let thread = OwnThread::new("vital");
+        let (release, hold) = channel::<()>();
+        let (begun, begins) = oneshot::channel();
+        let hanging = thread.run(move || {
+            begun.send(()).unwrap();
+            hold.recv().is_err()
+        });
+        let others = async {
+            begins.await.unwrap();
+            let refused = thread.run(|| ()).await.unwrap_err();
+            assert!(refused.to_string().contains("`vital`"), "{refused}");
+            drop(release);
+        };
+        let (hung, ()) = tokio::join!(hanging, others);
+        assert!(hung.unwrap());
+    }
+}

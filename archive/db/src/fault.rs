@@ -1,0 +1,24 @@
+//! Makes every commit of some databases fail, as a disk that answers with errors does (feature `faults`, tests only).
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The directories whose databases take nothing.
+static FAILING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// From now on every commit to a database at or below `directory` fails with an I/O error.
+pub fn fail_commits_below(directory: &Path) {
+    let mut failing = FAILING.lock().unwrap_or_else(PoisonError::into_inner);
+    failing.push(directory.to_owned());
+}
+
+/// Lets commits below `directory` succeed again.
+pub fn allow_commits_below(directory: &Path) {
+    let mut failing = FAILING.lock().unwrap_or_else(PoisonError::into_inner);
+    failing.retain(|other| other != directory);
+}
+
+pub(crate) fn is_failing(path: &Path) -> bool {
+    let failing = FAILING.lock().unwrap_or_else(PoisonError::into_inner);
+    failing.iter().any(|directory| path.starts_with(directory))
+}

@@ -1,0 +1,335 @@
+//! Answers on their way to a caller who may read slowly, or never.
+//!
+//! Owns the patience with such a caller. Waiting for one costs no thread: [`feed`] runs blocking work only while its
+//! answers are taken, and takes the thread away from it as soon as they are not. Each wait for the caller has a limit,
+//! [`UNREAD`].
+
+use std::collections::VecDeque;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
+use tokio::task::spawn_blocking;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::status::Kind;
+
+/// How long a caller may leave an answer unread.
+pub const UNREAD: Duration = Duration::from_mins(2);
+
+/// How long blocking work keeps its thread while nobody takes what it sends.
+const LAG: Duration = Duration::from_millis(20);
+
+/// Where answers go. When the caller is gone, sending fails and the work ends.
+pub type Answers<T> = mpsc::Sender<Result<T, Status>>;
+
+/// The other end of [`Answers`], as tonic wants it.
+pub type AnswerStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// Sends one answer. Fails when the caller is gone, or leaves it unread for [`UNREAD`].
+pub async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
+    deliver(answers, Ok(answer), UNREAD).await
+}
+
+/// Sends one answer unless the caller leaves it unread for `patience`; then it is given back.
+pub async fn send_within<T>(
+    answers: &Answers<T>,
+    answer: T,
+    patience: Duration,
+) -> Result<Option<T>, Status> {
+    match answers.send_timeout(Ok(answer), patience).await {
+        Ok(()) => Ok(None),
+        Err(SendTimeoutError::Closed(_)) => Err(gone()),
+        Err(SendTimeoutError::Timeout(unsent)) => unsent.map(Some),
+    }
+}
+
+/// Sends one answer from a thread that may block. The thread waits for the caller, at most for [`UNREAD`]: where many
+/// answers go to callers whom nobody knows, use [`answer_from`].
+pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
+    Handle::current().block_on(send(answers, answer))
+}
+
+/// Sends the error that ends the answers. A caller that is gone, or does not read within [`UNREAD`], needs none.
+pub async fn fail<T>(answers: &Answers<T>, error: Status) {
+    drop(deliver(answers, Err(error), UNREAD).await);
+}
+
+async fn deliver<T>(
+    answers: &Answers<T>,
+    answer: Result<T, Status>,
+    patience: Duration,
+) -> Result<(), Status> {
+    match answers.send_timeout(answer, patience).await {
+        Ok(()) => Ok(()),
+        Err(SendTimeoutError::Closed(_)) => Err(gone()),
+        Err(SendTimeoutError::Timeout(_)) => Err(unread()),
+    }
+}
+
+fn gone() -> Status {
+    Status::cancelled("the caller is gone")
+}
+
+fn unread() -> Status {
+    Kind::TimedOut.status("the caller does not read; ask again, and read what comes")
+}
+
+/// Whether blocking work has come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything was sent.
+    Done,
+    /// [`Outlet::send`] returned `false`: the work is called again when what it sent was taken.
+    Paused,
+}
+
+/// Where blocking work sends to while [`feed`] runs it.
+#[derive(Debug)]
+pub struct Outlet<M> {
+    to: mpsc::Sender<M>,
+    runtime: Handle,
+    /// What found no room.
+    parked: VecDeque<M>,
+}
+
+impl<M> Outlet<M> {
+    /// Sends one message; it is never lost while somebody listens. `false`: nobody takes it now. The work should
+    /// remember where it is and return [`Progress::Paused`], so that its thread is free.
+    pub fn send(&mut self, message: M) -> bool {
+        if !self.parked.is_empty() {
+            self.parked.push_back(message);
+            return false;
+        }
+        let message = match self.to.try_send(message) {
+            Ok(()) => return true,
+            Err(TrySendError::Closed(_)) => return false,
+            Err(TrySendError::Full(message)) => message,
+        };
+        match self.runtime.block_on(self.to.send_timeout(message, LAG)) {
+            Ok(()) => true,
+            Err(SendTimeoutError::Closed(_)) => false,
+            Err(SendTimeoutError::Timeout(message)) => {
+                self.parked.push_back(message);
+                false
+            }
+        }
+    }
+}
+
+/// How [`feed`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fed {
+    /// The work is done, and everything it sent was taken.
+    Whole,
+    /// Nobody listens any more.
+    Gone,
+    /// Nobody took a message for as long as was allowed.
+    Unread,
+}
+
+/// Runs `work` on threads that may block, for as long as somebody takes what it sends, and until it is done. While
+/// nobody does, no thread waits. That nobody listens any more is no error: the work is then not called again.
+pub async fn feed<M, E>(
+    to: &mpsc::Sender<M>,
+    work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
+) -> Result<(), E>
+where
+    M: Send + 'static,
+    E: Send + 'static,
+{
+    feed_within(to, Duration::MAX, work).await.map(drop)
+}
+
+/// Does the same for a caller, who may leave an answer unread for [`UNREAD`].
+pub async fn answer_from<T>(
+    answers: &Answers<T>,
+    mut work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<Progress, Status> + Send + 'static,
+) -> Result<(), Status>
+where
+    T: Send + 'static,
+{
+    match feed_within(answers, UNREAD, move |outlet| work(outlet)).await? {
+        Fed::Whole => Ok(()),
+        Fed::Gone => Err(gone()),
+        Fed::Unread => Err(unread()),
+    }
+}
+
+async fn feed_within<M, E>(
+    to: &mpsc::Sender<M>,
+    patience: Duration,
+    mut work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
+) -> Result<Fed, E>
+where
+    M: Send + 'static,
+    E: Send + 'static,
+{
+    loop {
+        let mut outlet = Outlet {
+            to: to.clone(),
+            runtime: Handle::current(),
+            parked: VecDeque::new(),
+        };
+        let turn = spawn_blocking(move || {
+            let progress = work(&mut outlet);
+            (work, outlet.parked, progress)
+        });
+        let (back, parked, progress) = match turn.await {
+            Ok(turn) => turn,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime ends, and everybody with it.
+                Err(_cancelled) => return Ok(Fed::Gone),
+            },
+        };
+        work = back;
+        for message in parked {
+            match to.send_timeout(message, patience).await {
+                Ok(()) => {}
+                Err(SendTimeoutError::Closed(_)) => return Ok(Fed::Gone),
+                Err(SendTimeoutError::Timeout(_)) => return Ok(Fed::Unread),
+            }
+        }
+        match progress? {
+            Progress::Done => return Ok(Fed::Whole),
+            Progress::Paused if to.is_closed() => return Ok(Fed::Gone),
+            Progress::Paused => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// Runs `test` where a single thread may block.
+    fn with_one_blocking_thread(test: impl Future<Output = ()>) {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async { timeout(PATIENCE, test).await.unwrap() });
+    }
+
+    /// Sends the numbers from 0 up to `end`.
+    fn count_to(
+        end: u32,
+    ) -> impl FnMut(&mut Outlet<Result<u32, Status>>) -> Result<Progress, Status> {
+        let mut next = 0;
+        move |outlet| {
+            while next < end {
+                next += 1;
+                if !outlet.send(Ok(next - 1)) {
+                    return Ok(Progress::Paused);
+                }
+            }
+            Ok(Progress::Done)
+        }
+    }
+
+    /// Fails if work whose answers nobody reads keeps its thread.
+    #[test]
+    fn unread_answers_hold_no_blocking_thread() {
+        with_one_blocking_thread(async {
+            let (answers, mut stream) = mpsc::channel::<Result<u32, Status>>(1);
+            let feeding = answer_from(&answers, count_to(10));
+            let others = async {
+                for _ in 0..3 {
+                    spawn_blocking(|| ()).await.unwrap();
+                }
+            };
+            tokio::select! {
+                biased;
+                ended = feeding => panic!("nobody read, and it ended: {ended:?}"),
+                () = others => {}
+            }
+            assert_eq!(stream.recv().await.unwrap().unwrap(), 0);
+        });
+    }
+
+    /// Fails if a message that found no room is lost, sent twice or sent out of order.
+    #[test]
+    fn slow_reader_gets_every_answer_once() {
+        with_one_blocking_thread(async {
+            let (answers, mut stream) = mpsc::channel::<Result<u32, Status>>(1);
+            let reading = async {
+                let mut seen = Vec::new();
+                while let Some(number) = stream.recv().await {
+                    if seen.len() % 4 == 1 {
+                        tokio::time::sleep(LAG * 3).await;
+                    }
+                    seen.push(number.unwrap());
+                }
+                seen
+            };
+            let feeding = async {
+                answer_from(&answers, count_to(12)).await.unwrap();
+                drop(answers);
+            };
+            let ((), seen) = tokio::join!(feeding, reading);
+            assert_eq!(seen, (0..12).collect::<Vec<_>>());
+        });
+    }
+
+    /// Fails if work that ignores the answer of `send` loses what it sends.
+    #[test]
+    fn heedless_work_loses_nothing() {
+        with_one_blocking_thread(async {
+            let (numbers, mut taken) = mpsc::channel(1);
+            let feeding = async {
+                let all = feed(&numbers, |outlet: &mut Outlet<u32>| {
+                    for number in 0..5 {
+                        outlet.send(number);
+                    }
+                    Ok::<_, Status>(Progress::Done)
+                });
+                all.await.unwrap();
+                drop(numbers);
+            };
+            let taking = async {
+                tokio::time::sleep(LAG * 3).await;
+                let mut seen = Vec::new();
+                while let Some(number) = taken.recv().await {
+                    seen.push(number);
+                }
+                seen
+            };
+            let ((), seen) = tokio::join!(feeding, taking);
+            assert_eq!(seen, [0, 1, 2, 3, 4]);
+        });
+    }
+
+    /// Fails if a caller that never reads is waited for without a limit, also with the last word.
+    #[tokio::test]
+    async fn unread_answer_is_given_up() {
+        let (answers, _unread) = mpsc::channel::<Result<u32, Status>>(1);
+        answers.try_send(Ok(1)).unwrap();
+        let short = Duration::from_millis(20);
+        let last = Err(Status::internal("the last word"));
+        let late = deliver(&answers, last, short).await.unwrap_err();
+        assert_eq!(Kind::of(&late), Kind::TimedOut);
+        let fed = feed_within(&answers, short, count_to(1)).await.unwrap();
+        assert_eq!(fed, Fed::Unread);
+    }
+
+    /// Fails if work goes on for a caller that is gone.
+    #[tokio::test]
+    async fn caller_that_is_gone_ends_the_work() {
+        let (answers, stream) = mpsc::channel::<Result<u32, Status>>(1);
+        drop(stream);
+        let endless = answer_from(&answers, count_to(u32::MAX));
+        let ended = timeout(PATIENCE, endless).await.unwrap().unwrap_err();
+        assert_eq!(ended.code(), tonic::Code::Cancelled);
+    }
+}

@@ -1,0 +1,170 @@
+//! How many calls each caller has under way: nobody may have so many that others cannot work.
+//!
+//! A caller is what the certificate says, not the connection: who connects twice is counted once. The parts of the
+//! archive are not limited: what they ask each other was limited where it came in.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Bytes;
+
+use crate::identity::Identity;
+use crate::role::Role;
+use crate::status::Kind;
+
+/// The setting that says how many.
+const SETTING: &str = "rpc.calls_per_caller";
+
+/// The calls under way, by caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers {
+    most: usize,
+    under_way: Arc<Mutex<HashMap<Arc<str>, usize>>>,
+}
+
+/// One call of a caller; it ends when this is dropped. None is counted for a part of the archive.
+#[derive(Debug)]
+pub(crate) struct CallPlace {
+    counted: Option<(Callers, Arc<str>)>,
+}
+
+impl Callers {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            under_way: Arc::default(),
+        }
+    }
+
+    /// Counts one more call of the caller; refuses it where that would be too many.
+    pub(crate) fn enter(&self, caller: &Identity) -> Result<CallPlace, Status> {
+        let is_part = [Role::Repository, Role::Monitor, Role::Node]
+            .into_iter()
+            .any(|role| caller.grants().iter().any(|grant| grant.role() == role));
+        if is_part {
+            return Ok(CallPlace { counted: None });
+        }
+        let name: Arc<str> = caller.to_string().into();
+        let mut under_way = self.lock();
+        let count = under_way.entry(Arc::clone(&name)).or_default();
+        if *count >= self.most {
+            let most = self.most;
+            return Err(Kind::Unavailable.status(format!(
+                "{name} has {most} calls under way here, and may have no more at once (`{SETTING}`); let some end, then \
+                 ask again"
+            )));
+        }
+        *count += 1;
+        drop(under_way);
+        Ok(CallPlace {
+            counted: Some((self.clone(), name)),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallPlace {
+    /// Keeps the place until the answer was sent to its end, or nobody wants it any more.
+    pub(crate) fn until_sent(self, answer: Body) -> Body {
+        if self.counted.is_none() {
+            return answer;
+        }
+        Body::new(CountedBody {
+            answer,
+            _place: self,
+        })
+    }
+}
+
+impl Drop for CallPlace {
+    fn drop(&mut self) {
+        let Some((callers, name)) = self.counted.take() else {
+            return;
+        };
+        let mut under_way = callers.lock();
+        if let Some(count) = under_way.get_mut(&name) {
+            *count -= 1;
+            if *count == 0 {
+                under_way.remove(&name);
+            }
+        }
+    }
+}
+
+/// An answer that holds a place.
+struct CountedBody {
+    answer: Body,
+    _place: CallPlace,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.answer).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.answer.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.answer.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::tests::identity;
+
+    /// Fails if one caller's calls count against another, or a call that ended still counts.
+    #[test]
+    fn each_caller_has_its_own_places() {
+        let callers = Callers::new(2);
+        let (anna, ben) = (identity(&["reader/anna"]), identity(&["reader/ben"]));
+        let (one, _two) = (callers.enter(&anna).unwrap(), callers.enter(&anna).unwrap());
+        let refused = callers.enter(&anna).unwrap_err();
+        assert_eq!(Kind::of(&refused), Kind::Unavailable);
+        for said in ["reader/anna", "2 calls", "`rpc.calls_per_caller`"] {
+            assert!(refused.message().contains(said), "{refused}");
+        }
+        let _bens = callers.enter(&ben).unwrap();
+        drop(one);
+        let _again = callers.enter(&anna).unwrap();
+        assert!(callers.enter(&anna).is_err());
+    }
+
+    /// Fails if the table of callers keeps those who have gone.
+    #[test]
+    fn callers_without_calls_are_forgotten() {
+        let callers = Callers::new(1);
+        drop(callers.enter(&identity(&["reader/anna"])).unwrap());
+        assert!(callers.lock().is_empty());
+    }
+
+    /// Fails if the repository could not have as many calls at a node as its callers have at it.
+    #[test]
+    fn parts_of_the_archive_are_not_limited() {
+        let callers = Callers::new(1);
+        for part in ["repository/kb", "monitor/one", "node/one-1"] {
+            let part = identity(&[part]);
+            let _first = callers.enter(&part).unwrap();
+            let _second = callers.enter(&part).unwrap();
+        }
+    }
+}
