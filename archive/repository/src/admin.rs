@@ -12,13 +12,14 @@ mod similar;
 mod tests;
 #[cfg(test)]
 mod versions;
+pub(crate) mod volumes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
-use archive_db::{Batch, Database, DbError, InvalidValue, Key, Options, Table, Text, Value};
+use archive_db::{Batch, Database, DbError, InvalidValue, Key, Table, Text, Value};
 use archive_durable::{DiskError, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId};
 use jiff::Timestamp;
@@ -46,7 +47,8 @@ const TABLES: &[&str] = &[
     "checks",
     "requests",
     "replicas",
-    "volumes",
+    crate::standing::RETIRED_VOLUMES,
+    volumes::VOLUMES,
     "volume-states",
     "drains",
     "exports",
@@ -113,6 +115,7 @@ pub struct Admin {
     files: Table<Text<FileName>, AdminRow>,
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
+    volumes: Table<volumes::VolumeTableKey, ()>,
     drained: ledger::Drained,
     rows: Tables,
     similar: similar::Similar,
@@ -201,7 +204,7 @@ impl Admin {
                 }))?
             }
         };
-        let options = Options::new("admin", 1, TABLES).at_least(at_least);
+        let options = volumes::options().at_least(at_least);
         let database = Database::open(&data.join("admin"), &options)?;
         let admin = Self::new(database, stamp)?;
         admin.index_names()?;
@@ -213,6 +216,7 @@ impl Admin {
             files: database.table("files")?,
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
+            volumes: database.table(volumes::VOLUMES)?,
             drained: database.table("audit-log")?,
             rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
@@ -301,8 +305,9 @@ impl Admin {
         self.database.table(name)
     }
 
-    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on: whoever is asked for
-    /// the files of the replica misses it, though nobody may have heard of it since.
+    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on, and the volume of a
+    /// completed copy a volume of that node: a listing of the replica without them has a gap, also where nobody has heard
+    /// of them since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
         let counted = counts::Counted::of(&row.record);
@@ -313,6 +318,7 @@ impl Admin {
                 self.remember(&mut changes.batch, replica, node)?;
             }
         }
+        self.remember_volumes(&mut changes.batch, &row.record)?;
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 

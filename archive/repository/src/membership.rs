@@ -68,18 +68,18 @@ impl Membership {
     /// A volume that was retired while its node could not be reached is retired there too, once it can be.
     async fn tell_retired(&self, replica: &ReplicaId) {
         let now = self.standing.now();
-        if !now.volumes.values().any(|row| row.replica == *replica) {
+        if !now.volumes.keys().any(|key| key.replica == *replica) {
             return;
         }
         let Ok(volumes) = self.replicas.volumes_in_service(replica).await else {
             return;
         };
-        for (node, volume) in volumes {
+        for volume in volumes {
             if now.volumes.contains_key(&volume) {
-                match self.replicas.tell_retired(replica, &node, &volume).await {
-                    Ok(()) => tracing::info!(%replica, %node, %volume, "a node retires a volume"),
+                match self.replicas.tell_retired(&volume).await {
+                    Ok(()) => tracing::info!(%volume, "a node retires a volume"),
                     Err(status) => {
-                        tracing::debug!(%replica, %node, %volume, %status, "a node does not retire a volume yet");
+                        tracing::debug!(%volume, %status, "a node does not retire a volume yet");
                     }
                 }
             }

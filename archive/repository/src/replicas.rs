@@ -16,7 +16,7 @@ mod upload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId, VolumeId};
+use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId, VolumeId, VolumeKey};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
@@ -238,9 +238,17 @@ fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
         .map_err(|error| ConnectError::Address(error.to_string()))
 }
 
-/// Whether a volume that was named is out of service: nothing on it counts, and nobody misses it.
-fn is_given_up(now: &Now, volume: &str) -> bool {
-    VolumeId::new(volume).is_ok_and(|volume| now.volumes.contains_key(&volume))
+/// Whether a volume of the replica that was named is out of service: nothing on it counts, and nobody misses it.
+fn is_given_up(now: &Now, replica: &ReplicaId, node: &str, volume: &str) -> bool {
+    let (Ok(node), Ok(volume)) = (NodeId::new(node), VolumeId::new(volume)) else {
+        return false;
+    };
+    let key = VolumeKey {
+        replica: replica.clone(),
+        node,
+        volume,
+    };
+    now.volumes.contains_key(&key)
 }
 
 fn describe(gap: &wire::Gap) -> String {

@@ -10,6 +10,7 @@ use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::attic::AtticPlace;
+use super::machines::or_empty;
 use crate::error::plain;
 use crate::file_status::text;
 use crate::word::{id, words};
@@ -75,6 +76,10 @@ pub enum Act {
     RetireVolume {
         /// The volume.
         volume: VolumeId,
+        /// Its node, where more than one volume bears that id.
+        node: Option<NodeId>,
+        /// Its replica, likewise.
+        replica: Option<ReplicaId>,
         /// The caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -82,6 +87,8 @@ pub enum Act {
     RetireNode {
         /// The node.
         node: NodeId,
+        /// Its replica, where more than one node bears that id.
+        replica: Option<ReplicaId>,
         /// The caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -177,14 +184,23 @@ impl Act {
             }),
             Self::RetireVolume {
                 volume,
+                node,
+                replica,
                 last_copies,
             } => Asked::RetireVolume(RetireVolume {
                 volume: volume.to_string(),
                 last_copies: *last_copies,
+                node: or_empty(node.as_ref()),
+                replica: or_empty(replica.as_ref()),
             }),
-            Self::RetireNode { node, last_copies } => Asked::RetireNode(RetireNode {
+            Self::RetireNode {
+                node,
+                replica,
+                last_copies,
+            } => Asked::RetireNode(RetireNode {
                 node: node.to_string(),
                 last_copies: *last_copies,
+                replica: or_empty(replica.as_ref()),
             }),
             Self::RetireReplica(replica) => Asked::RetireReplica(RetireReplica {
                 replica: replica.to_string(),
@@ -294,6 +310,8 @@ mod tests {
             (
                 Act::RetireVolume {
                     volume: "v".parse().unwrap(),
+                    node: None,
+                    replica: None,
                     last_copies: false,
                 },
                 "retire",
@@ -301,6 +319,7 @@ mod tests {
             (
                 Act::RetireNode {
                     node: "n".parse().unwrap(),
+                    replica: None,
                     last_copies: true,
                 },
                 "retire",

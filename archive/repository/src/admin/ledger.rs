@@ -1,13 +1,14 @@
 //! What the audit log, the exports and their restoring need of the admin data.
 
+use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::Path;
 use std::sync::PoisonError;
 
-use archive_db::{Database, DbError, Load, Options, Table, Text};
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_db::{Database, DbError, Load, Table, Text};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
 
-use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, TABLES};
+use super::{Admin, AdminError, AdminRow, AuditLine, NodeRow, volumes};
 use crate::audit_log::{Position, Rows as TrailRows};
 use crate::export::{Node, Row, Rows};
 
@@ -92,6 +93,8 @@ impl TrailRows for Admin {
 pub(crate) struct Restoring {
     admin: Admin,
     load: Load,
+    /// The volumes of the copies that were taken.
+    volumes: BTreeSet<VolumeKey>,
 }
 
 impl Restoring {
@@ -107,15 +110,24 @@ impl Restoring {
     /// Begins in a directory that has none.
     pub(crate) fn begin(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
-        let options = Options::new("admin", 1, TABLES);
-        let database = Database::open(&data.join("admin"), &options)?;
+        let database = Database::open(&data.join("admin"), &volumes::options())?;
         let admin = Admin::new(database, data.join(super::STAMP))?;
         let load = admin.database.load()?;
-        Ok(Self { admin, load })
+        Ok(Self {
+            admin,
+            load,
+            volumes: BTreeSet::new(),
+        })
     }
 
-    /// Takes a file.
+    /// Takes a file, and remembers the volumes of its copies.
     pub(crate) fn file(&mut self, row: &AdminRow) -> Result<(), DbError> {
+        for volume in volumes::of_copies(&row.record) {
+            let key = volumes::to_table(&volume);
+            if self.volumes.insert(volume) {
+                self.load.put(&self.admin.volumes, &key, &())?;
+            }
+        }
         let key = Text(row.record.name.clone());
         self.load.put(&self.admin.files, &key, row)
     }
@@ -162,7 +174,7 @@ impl Restoring {
 
     /// Makes them durable, with a fresh stamp.
     pub(crate) fn finish(self) -> Result<(), AdminError> {
-        let Self { admin, load } = self;
+        let Self { admin, load, .. } = self;
         load.finish()?;
         Ok(admin.stamp()?)
     }

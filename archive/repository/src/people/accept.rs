@@ -16,7 +16,7 @@ use crate::requests::{Accepted, Act};
 
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
-    /// of an attic to what lies there now.
+    /// of an attic to what lies there now, one that names a volume or a node to its place.
     pub(super) async fn bound(&self, act: Act) -> Result<Act, Status> {
         match act {
             Act::Accept { anomaly, .. } => {
@@ -38,7 +38,7 @@ impl People {
                     item,
                 })
             }
-            other => Ok(other),
+            other => self.with_place(other).await,
         }
     }
 }

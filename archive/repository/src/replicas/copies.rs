@@ -112,7 +112,8 @@ impl Replicas {
         let now = self.standing.now();
         let is_seen = |entry: &&wire::FileEntry| {
             let is_silent = |gap: &wire::Gap| gap.node == entry.node && gap.volume == entry.volume;
-            !is_given_up(&now, &entry.volume) && !found.gaps.iter().any(is_silent)
+            !is_given_up(&now, replica, &entry.node, &entry.volume)
+                && !found.gaps.iter().any(is_silent)
         };
         let seen = found.entries.iter().filter(is_seen);
         let copies = seen.map(copy).collect::<Result<_, _>>()?;
@@ -120,7 +121,7 @@ impl Replicas {
             found
                 .gaps
                 .iter()
-                .filter(|gap| !is_given_up(&now, &gap.volume))
+                .filter(|gap| !is_given_up(&now, replica, &gap.node, &gap.volume))
         };
         let silent = gaps().map(describe).collect::<Vec<_>>().join("; ");
         let gaps = gaps().filter_map(named).collect();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId, VolumeKey};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
@@ -75,7 +75,7 @@ pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::Node
         "retired".clone_into(&mut node.mode);
     }
     for volume in &mut node.volumes {
-        volume.retired |= is_given_up(now, &volume.volume);
+        volume.retired |= is_given_up(now, replica, &node.node, &volume.volume);
     }
 }
 
@@ -92,13 +92,14 @@ impl Replicas {
         let answer = self.monitor(replica)?.locate(request).await?.into_inner();
         let now = self.standing.now();
         let gaps = answer.gaps.iter();
-        let gaps = gaps.filter(|gap| !is_given_up(&now, &gap.volume));
+        let gaps = gaps.filter(|gap| !is_given_up(&now, replica, &gap.node, &gap.volume));
         let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
         if !silent.is_empty() {
             let said = format!("not every volume of replica {replica} answered: {silent}");
             return Err(Kind::Unavailable.status(said));
         }
-        let counted = |entry: &wire::FileEntry| !is_given_up(&now, &entry.volume);
+        let counted =
+            |entry: &wire::FileEntry| !is_given_up(&now, replica, &entry.node, &entry.volume);
         let entries = answer.entries.into_iter().filter(counted);
         entries.map(found).collect()
     }
@@ -262,32 +263,31 @@ impl Replicas {
     }
 
     /// Tells a node that a volume is out of service.
-    pub(crate) async fn tell_retired(
-        &self,
-        replica: &ReplicaId,
-        node: &NodeId,
-        volume: &VolumeId,
-    ) -> Result<(), Status> {
+    pub(crate) async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), Status> {
         let request = wire::SetVolumeRequest {
             order: wire::set_volume_request::Order::Retire.into(),
-            volume: volume.to_string(),
+            volume: volume.volume.to_string(),
             path: String::new(),
         };
-        let mut client = self.client(replica, node).await?;
+        let mut client = self.client(&volume.replica, &volume.node).await?;
         client.set_volume(request).await.map(drop)
     }
 
-    /// The volumes that live nodes of a replica still have in service, with their nodes.
+    /// The volumes that live nodes of a replica still have in service.
     pub(crate) async fn volumes_in_service(
         &self,
         replica: &ReplicaId,
-    ) -> Result<Vec<(NodeId, VolumeId)>, Status> {
+    ) -> Result<Vec<VolumeKey>, Status> {
         let mut volumes = Vec::new();
         for node in self.heard(replica).await? {
             let id = fields::node_id(&node.node)?;
             for volume in node.volumes {
                 if !volume.retired && !volume.volume.is_empty() && node.alive {
-                    volumes.push((id.clone(), fields::volume_id(&volume.volume)?));
+                    volumes.push(VolumeKey {
+                        replica: replica.clone(),
+                        node: id.clone(),
+                        volume: fields::volume_id(&volume.volume)?,
+                    });
                 }
             }
         }

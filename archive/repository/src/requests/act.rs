@@ -6,6 +6,8 @@ use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::Role;
 use serde::{Deserialize, Serialize};
 
+use super::{NodeSelector, VolumeSelector};
+
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
@@ -36,6 +38,12 @@ pub enum Act {
     RetireVolume {
         /// The disk.
         volume: VolumeId,
+        /// Its node; none where the id alone was said, and never once the request is taken.
+        #[serde(default)]
+        node: Option<NodeId>,
+        /// Its replica, likewise.
+        #[serde(default)]
+        replica: Option<ReplicaId>,
         /// Whether the caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -43,6 +51,9 @@ pub enum Act {
     RetireNode {
         /// The node.
         node: NodeId,
+        /// Its replica; none where the id alone was said, and never once the request is taken.
+        #[serde(default)]
+        replica: Option<ReplicaId>,
         /// Whether the caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -212,10 +223,25 @@ impl fmt::Display for Act {
             ),
             Self::RetireVolume {
                 volume,
+                node,
+                replica,
                 last_copies,
-            } => write!(f, "retire volume {volume}{}", last(*last_copies)),
-            Self::RetireNode { node, last_copies } => {
-                write!(f, "retire node {node}{}", last(*last_copies))
+            } => {
+                let volume = VolumeSelector {
+                    replica: replica.clone(),
+                    node: node.clone(),
+                    volume: volume.clone(),
+                };
+                write!(f, "retire {volume}{}", last(*last_copies))
+            }
+            Self::RetireNode {
+                node,
+                replica,
+                last_copies,
+            } => {
+                let (replica, node) = (replica.clone(), node.clone());
+                let node = NodeSelector { replica, node };
+                write!(f, "retire {node}{}", last(*last_copies))
             }
             Self::RetireReplica(replica) => write!(f, "retire replica {replica}"),
             Self::Accept { anomaly, of: None } => write!(f, "accept anomaly {anomaly}"),

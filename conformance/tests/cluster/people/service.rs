@@ -177,11 +177,11 @@ fn a_node_that_is_dead_for_ever_is_retired() {
 
         let retire = Act::RetireNode(RetireNode {
             node: "two-1".to_owned(),
-            last_copies: false,
+            ..RetireNode::default()
         });
         let unknown = Act::RetireNode(RetireNode {
             node: "nine-1".to_owned(),
-            last_copies: false,
+            ..RetireNode::default()
         });
         let error = ask(cluster, "operator/otto", unknown, "dead")
             .await
@@ -246,7 +246,7 @@ fn a_volume_of_a_dead_node_is_retired() {
         let retire = |volume: &str| {
             Act::RetireVolume(RetireVolume {
                 volume: volume.to_owned(),
-                last_copies: false,
+                ..RetireVolume::default()
             })
         };
         let error = ask(cluster, "operator/otto", retire("nothing"), "dead")

@@ -1,8 +1,8 @@
 //! `holdfast node`: the machines of the replicas.
 
-use archive_client::preservation::{Act, NodeMode};
+use archive_client::preservation::{Act, NodeMode, NodeName};
 use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation};
-use archive_model::NodeId;
+use archive_model::{NodeId, ReplicaId};
 use clap::{Args, Subcommand};
 
 use super::Context;
@@ -57,6 +57,9 @@ pub(crate) struct One {
     /// The node, as `holdfast node list` prints it
     #[arg(value_name = "ID")]
     node: NodeId,
+    /// The replica that has the node; needed only where nodes of several replicas bear that id
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
 }
 
 /// Ask for a node to be taken out of service for good
@@ -68,9 +71,8 @@ pub(crate) struct One {
 #[command(after_help = "Examples:
   holdfast node retire two-1 --reason 'the machine burnt down'")]
 pub(crate) struct Retire {
-    /// The node, as `holdfast node list` prints it
-    #[arg(value_name = "ID")]
-    node: NodeId,
+    #[command(flatten)]
+    node: One,
     /// Why; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
@@ -84,24 +86,31 @@ impl Node {
         let (node, mode) = match self {
             Self::List {} => return list(context).await,
             Self::Retire(Retire {
-                node,
+                node: One { node, replica },
                 reason,
                 last_copies,
             }) => {
-                let act = Act::RetireNode { node, last_copies };
+                let act = Act::RetireNode {
+                    node,
+                    replica,
+                    last_copies,
+                };
                 return ask(context, &act, &reason).await;
             }
-            Self::ReadOnly(One { node }) => (node, NodeMode::ReadOnly),
-            Self::ReadWrite(One { node }) => (node, NodeMode::ReadWrite),
-            Self::Drain(One { node }) => (node, NodeMode::Draining),
+            Self::ReadOnly(one) => (one, NodeMode::ReadOnly),
+            Self::ReadWrite(one) => (one, NodeMode::ReadWrite),
+            Self::Drain(one) => (one, NodeMode::Draining),
         };
+        let One { node, replica } = node;
+        let name = NodeName { node, replica };
         let session = Session::open(&context.global)?;
-        let status = session.keeper().node(&node, mode).await;
+        let status = session.keeper().node(&name, mode).await;
         let status = status.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
             context.output.document(&status)?;
         } else {
             let said = status.mode.as_deref().unwrap_or("in no known mode");
+            let node = &name.node;
             context.output.line(&format!("node {node} is {said}"))?;
         }
         Ok(if status.mode.as_deref() == Some(mode.word()) {
