@@ -87,6 +87,7 @@ impl Replica {
             total: TOTAL,
             free,
             retired: false,
+            unreported: false,
         };
         let node = NodeStatus {
             node: self.node.clone(),
@@ -98,6 +99,7 @@ impl Replica {
             mode: Some("read-write".to_owned()),
             findings: 0,
             oldest_verification: None,
+            problem: None,
         };
         ReplicaOverview {
             replica: self.id.clone(),

@@ -99,6 +99,19 @@ impl Admin {
             .collect()
     }
 
+    /// Forgets a volume that has no copy any more, if that is so: every one of them was moved, or given up.
+    pub(crate) fn forget_if_empty(&self, volume: &VolumeKey) -> Result<bool, DbError> {
+        for row in self.files(None)? {
+            if of_copies(&row?.record).any(|key| key == *volume) {
+                return Ok(false);
+            }
+        }
+        let mut changes = self.change();
+        changes.batch().delete(&self.volumes, &to_table(volume))?;
+        self.commit(changes)?;
+        Ok(true)
+    }
+
     /// Remembers the volumes of a file's copies.
     pub(super) fn remember_volumes(
         &self,

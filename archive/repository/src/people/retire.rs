@@ -51,7 +51,7 @@ impl People {
     /// The act with the replica, and the node, of what it takes out of service: what is approved is what was asked for,
     /// whatever else bears the same id by then.
     pub(super) async fn with_place(&self, mut act: Act) -> Result<Act, Status> {
-        match &mut act {
+        match &act {
             Act::RetireVolume { .. } => {
                 let found = self.volume(&volume_of(&act)?).await?;
                 if let Act::RetireVolume { node, replica, .. } = &mut act {

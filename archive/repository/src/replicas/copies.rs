@@ -151,7 +151,7 @@ impl Replicas {
         let answer = client.read(request).await;
         answer
             .map(|answer| ReadSegments(answer.into_inner()))
-            .map_err(|status| self.failed(node, status))
+            .map_err(|status| self.failed(replica, node, status))
     }
 
     /// Has a copy read again, past the page cache; the only one of the name where no volume is given.
@@ -170,7 +170,7 @@ impl Replicas {
         let answer = client.verify(request).await;
         answer
             .map(|answer| Verifying(answer.into_inner()))
-            .map_err(|status| self.failed(node, status))
+            .map_err(|status| self.failed(replica, node, status))
     }
 }
 

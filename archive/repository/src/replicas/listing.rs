@@ -120,7 +120,7 @@ impl Replicas {
                 let now = self.standing.now();
                 ListedCopies(Listing::new(replica, answer.into_inner(), now))
             })
-            .map_err(|status| self.failed(node, status))
+            .map_err(|status| self.failed(replica, node, status))
     }
 }
 

@@ -13,6 +13,7 @@ use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
+use super::nodes::RETIRED;
 use super::{Replicas, describe, is_given_up};
 use crate::requests::{AtticItem, AtticPlace};
 use crate::standing::Now;
@@ -72,7 +73,7 @@ pub(crate) struct Cause {
 /// Shows what is out of service as that.
 pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::NodeStatus) {
     if NodeId::new(&node.node).is_ok_and(|id| now.is_retired_node(replica, &id)) {
-        "retired".clone_into(&mut node.mode);
+        RETIRED.clone_into(&mut node.mode);
     }
     for volume in &mut node.volumes {
         volume.retired |= is_given_up(now, replica, &node.node, &volume.volume);
@@ -118,7 +119,7 @@ impl Replicas {
             .find(|status| status.node == node.as_str() && status.alive)
             .filter(|status| !status.endpoint.is_empty())
             .ok_or_else(silent)?;
-        self.node(node, &found.endpoint)
+        self.node(replica, node, &found.endpoint)
     }
 
     /// Reads a copy again, past the page cache.
@@ -271,6 +272,22 @@ impl Replicas {
         };
         let mut client = self.client(&volume.replica, &volume.node).await?;
         client.set_volume(request).await.map(drop)
+    }
+
+    /// The volumes that have copies, as far as is recorded, and that their nodes do not report.
+    pub(crate) async fn unreported(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, Status> {
+        let mut volumes = Vec::new();
+        for node in self.heard(replica).await? {
+            let id = fields::node_id(&node.node)?;
+            for volume in node.volumes.iter().filter(|volume| volume.unreported) {
+                volumes.push(VolumeKey {
+                    replica: replica.clone(),
+                    node: id.clone(),
+                    volume: fields::volume_id(&volume.volume)?,
+                });
+            }
+        }
+        Ok(volumes)
     }
 
     /// The volumes that live nodes of a replica still have in service.

@@ -1,6 +1,6 @@
 //! What counts while something is out of service, and that a restart forgets nothing of it.
 
-use archive_model::{FileName, ReplicaState, Root};
+use archive_model::{FileName, ReplicaState, Root, VolumeId};
 
 use super::*;
 use crate::store::{Content, Phase};

@@ -139,7 +139,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
         .replicas
         .iter()
         .any(|replica| replica.problem.is_some())
-        || each(&status).any(|(_, node)| !node.alive);
+        || each(&status).any(|(_, node)| !node.is_retired() && !node.alive);
     Ok(if silent { Exit::Failed } else { Exit::Done })
 }
 
@@ -164,7 +164,9 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         Column::Left("ENDPOINT"),
     ]);
     for (replica, node) in each(status) {
-        let state = if node.alive {
+        let state = if node.is_retired() {
+            "retired".to_owned()
+        } else if node.alive {
             "alive".to_owned()
         } else {
             format!("silent since {}", said::time_or_dash(node.seen))

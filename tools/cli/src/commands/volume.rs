@@ -285,7 +285,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
             || replica
                 .nodes
                 .iter()
-                .any(|node| !node.alive || is_offline(node))
+                .any(|node| !node.is_retired() && (!node.alive || is_offline(node)))
     });
     Ok(if wrong { Exit::Failed } else { Exit::Done })
 }

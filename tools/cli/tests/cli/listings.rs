@@ -272,6 +272,7 @@ async fn the_status_says_what_to_look_at() {
         total: 2_000_000_000_000,
         free: 1_500_000_000_000,
         retired: false,
+        unreported: false,
     };
     let status = |problem: &str| StatusResponse {
         version: "0.1.0".into(),

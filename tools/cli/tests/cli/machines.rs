@@ -23,6 +23,7 @@ fn node(alive: bool, mode: &str, problem: &str) -> NodeStatus {
             total: 2_000_000_000_000,
             free: 1_500_000_000_000,
             retired: false,
+            unreported: false,
         }],
         usable: 1_000_000,
         alive,

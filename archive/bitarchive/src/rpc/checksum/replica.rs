@@ -65,7 +65,7 @@ impl Replica for Door {
         &self,
         request: Request<wire::ReplicaStateRequest>,
     ) -> Answer<wire::ReplicaStateResponse> {
-        let wire::ReplicaStateRequest { known, retired } = request.into_inner();
+        let wire::ReplicaStateRequest { known, retired, .. } = request.into_inner();
         for node in retired {
             named("retired", &node)?;
         }
@@ -114,6 +114,7 @@ pub(super) fn report(replica: &ChecksumReplica) -> wire::NodeStatus {
         total: space.map(|(space, _)| space.total).unwrap_or_default(),
         free: space.map(|(space, _)| space.free).unwrap_or_default(),
         retired: false,
+        unreported: false,
     };
     wire::NodeStatus {
         node: replica.node().to_string(),
