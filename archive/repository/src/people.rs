@@ -10,6 +10,7 @@ mod acts;
 mod last;
 mod named;
 mod purge;
+mod reinstate;
 pub(crate) mod replace;
 mod retire;
 mod stranger;

@@ -57,6 +57,7 @@ pub(crate) struct Replicas {
     /// Which nodes, and which volumes with copies, belong to which replica: each monitor is told with every question about
     /// its state.
     members: Mutex<Members>,
+    reinstating: Mutex<Option<VolumeKey>>,
     /// What is out of service is not asked, and what it says is not heard.
     standing: View,
 }
@@ -91,6 +92,7 @@ impl Replicas {
             limits,
             nodes: Mutex::default(),
             members: Mutex::new(members),
+            reinstating: Mutex::default(),
             standing,
         })
     }

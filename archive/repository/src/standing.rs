@@ -256,6 +256,29 @@ impl Standing {
         self.commit(changes, line)
     }
 
+    /// Takes a volume back into service.
+    pub fn reinstate_volume(&self, volume: &VolumeKey, line: AuditLine) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = volumes::to_table(volume);
+        changes.batch().delete(&self.volumes, &key)?;
+        self.commit(changes, Some(line))
+    }
+
+    /// Takes a node back into service.
+    pub fn reinstate_node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        line: AuditLine,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = (Text(replica.clone()), Text(node.clone()));
+        changes
+            .batch()
+            .put(&self.nodes, &key, &NodeRow::default())?;
+        self.commit(changes, Some(line))
+    }
+
     /// Every file was told.
     pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
         let now = self.now();

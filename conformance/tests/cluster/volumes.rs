@@ -1,13 +1,15 @@
 //! Volumes that a node has forgotten, that bear an id twice, or that are none.
 
 use archive_durable::directory;
-use proto_archive::wire::ask_request::{Act, RetireNode, RetireVolume};
+use proto_archive::wire::ask_request::{
+    Act, ReinstateNode, ReinstateVolume, RetireNode, RetireVolume,
+};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::set_volume_request::Order;
 use proto_archive::wire::{NodeStatus, SetVolumeRequest, VolumeRequest};
-use tonic::Status;
+use tonic::{Code, Status};
 
-use super::people::{ask, people, status};
+use super::people::{ask, decide, people, status};
 use super::preservation::{check, of};
 use super::visits::{name, noise, store};
 use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, on_a_cluster};
@@ -119,5 +121,46 @@ fn new_volume_with_a_taken_id_is_refused() {
         let said = refused.message();
         assert!(said.contains("volume volume-two of node two-1"), "{said}");
         assert_eq!(directory::list(&path).unwrap().len(), 0);
+    });
+}
+
+/// Fails if what two persons retired by mistake cannot be taken back by two persons, or comes back without its files.
+#[test]
+fn retired_volume_and_node_are_reinstated() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        store(cluster, &name("a"), &noise(1000, 1)).await.unwrap();
+        let retire = Act::RetireVolume(RetireVolume {
+            volume: "volume-two".to_owned(),
+            ..RetireVolume::default()
+        });
+        let reinstate = Act::ReinstateVolume(ReinstateVolume {
+            volume: "volume-two".to_owned(),
+            ..ReinstateVolume::default()
+        });
+        let early = ask(cluster, "operator/otto", reinstate.clone(), "oops").await;
+        assert_eq!(early.unwrap_err().code(), Code::NotFound);
+        assert_eq!(decide(cluster, retire).await.state, "done");
+        assert_eq!(decide(cluster, reinstate).await.state, "done");
+        let retire = Act::RetireNode(RetireNode {
+            node: "two-1".to_owned(),
+            ..RetireNode::default()
+        });
+        let reinstate = Act::ReinstateNode(ReinstateNode {
+            node: "two-1".to_owned(),
+            ..ReinstateNode::default()
+        });
+        assert_eq!(decide(cluster, retire).await.state, "done");
+        assert_eq!(decide(cluster, reinstate).await.state, "done");
+        eventually("all is in service", LONG, async || {
+            let said = status(cluster).await;
+            let nodes = said.replicas.iter().flat_map(|replica| &replica.nodes);
+            let mut nodes = nodes.filter(|node| node.node == "two-1");
+            let node = nodes.next()?;
+            let is_back = node.alive && node.volumes.iter().all(|volume| !volume.retired);
+            (is_back && said.below_required == 0).then_some(())
+        })
+        .await;
+        let checked = check(cluster, of(Kind::Files)).await.unwrap();
+        assert_eq!(checked.found(), [""; 0]);
     });
 }

@@ -4,13 +4,14 @@ use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{InvalidMessage, Role};
 use jiff::Timestamp;
 use proto_archive::wire::ask_request::{
-    Accept, Act as Asked, NewRoot, Remove, RetireNode, RetireReplica, RetireVolume,
+    Accept, Act as Asked, NewRoot, ReinstateNode, ReinstateVolume, Remove, RetireNode,
+    RetireReplica, RetireVolume,
 };
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::attic::AtticPlace;
-use super::machines::or_empty;
+use super::machines::{NodeName, VolumeName, or_empty};
 use crate::error::plain;
 use crate::file_status::text;
 use crate::word::{id, words};
@@ -28,6 +29,8 @@ words! {
         Accept = "accept",
         /// Content of another root is taken under a name.
         NewRoot = "new-root",
+        /// A retired volume or node is in service again.
+        Reinstate = "reinstate",
     }
 }
 
@@ -108,6 +111,10 @@ pub enum Act {
         /// The root that it has.
         root: Root,
     },
+    /// Take a retired volume back into service.
+    ReinstateVolume(VolumeName),
+    /// Take a retired node back into service.
+    ReinstateNode(NodeName),
 }
 
 /// A request, and what became of it.
@@ -153,6 +160,7 @@ impl Act {
             }
             Self::Accept { .. } => ActWord::Accept,
             Self::NewRoot { .. } => ActWord::NewRoot,
+            Self::ReinstateVolume(_) | Self::ReinstateNode(_) => ActWord::Reinstate,
         }
     }
 
@@ -216,6 +224,15 @@ impl Act {
                 name: name.to_string(),
                 replica: replica.to_string(),
                 root: convert::root_bytes(root),
+            }),
+            Self::ReinstateVolume(name) => Asked::ReinstateVolume(ReinstateVolume {
+                volume: name.volume.to_string(),
+                node: or_empty(name.node.as_ref()),
+                replica: or_empty(name.replica.as_ref()),
+            }),
+            Self::ReinstateNode(name) => Asked::ReinstateNode(ReinstateNode {
+                node: name.node.to_string(),
+                replica: or_empty(name.replica.as_ref()),
             }),
         };
         wire::AskRequest {

@@ -60,6 +60,8 @@ impl People {
                 self.node_can_go(&replica, &node, *last_copies).await
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
+            Act::ReinstateVolume { .. } => self.retired_volume(&volume_of(act)?).map(drop),
+            Act::ReinstateNode { .. } => self.retired_node(&node_of(act)?).map(drop),
             Act::Accept { .. } => Ok(()),
             Act::NewRoot {
                 name,
@@ -123,6 +125,11 @@ impl People {
                     .await
             }
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
+            Act::ReinstateVolume { .. } => {
+                self.reinstate_volume(&volume_of(&request.act)?, &cause)
+                    .await
+            }
+            Act::ReinstateNode { .. } => self.reinstate_node(&node_of(&request.act)?, &cause).await,
             Act::Accept { anomaly, of } => {
                 let (anomalies, id, of) =
                     (Arc::clone(&self.anomalies), anomaly.clone(), of.clone());

@@ -20,12 +20,17 @@ use crate::store::FileRecord;
 
 /// The volume that an act is about.
 pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
-    let Act::RetireVolume {
+    let (Act::RetireVolume {
         volume,
         node,
         replica,
         ..
-    } = act
+    }
+    | Act::ReinstateVolume {
+        volume,
+        node,
+        replica,
+    }) = act
     else {
         return Err(Kind::Internal.status(format!("no volume is meant by: {act}")));
     };
@@ -38,7 +43,7 @@ pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
 
 /// The node that an act is about.
 pub(super) fn node_of(act: &Act) -> Result<NodeSelector, Status> {
-    let Act::RetireNode { node, replica, .. } = act else {
+    let (Act::RetireNode { node, replica, .. } | Act::ReinstateNode { node, replica }) = act else {
         return Err(Kind::Internal.status(format!("no node is meant by: {act}")));
     };
     Ok(NodeSelector {
@@ -61,6 +66,18 @@ impl People {
             Act::RetireNode { .. } => {
                 let (found, _) = self.node(&node_of(&act)?).await?;
                 if let Act::RetireNode { replica, .. } = &mut act {
+                    *replica = Some(found);
+                }
+            }
+            Act::ReinstateVolume { .. } => {
+                let found = self.retired_volume(&volume_of(&act)?)?;
+                if let Act::ReinstateVolume { node, replica, .. } = &mut act {
+                    (*node, *replica) = (Some(found.node), Some(found.replica));
+                }
+            }
+            Act::ReinstateNode { .. } => {
+                let (found, _) = self.retired_node(&node_of(&act)?)?;
+                if let Act::ReinstateNode { replica, .. } = &mut act {
                     *replica = Some(found);
                 }
             }
@@ -203,7 +220,7 @@ impl People {
         }
     }
 
-    fn line(&self, cause: &Cause, what: String) -> AuditLine {
+    pub(super) fn line(&self, cause: &Cause, what: String) -> AuditLine {
         AuditLine {
             at: self.now(),
             who: cause.who.clone(),

@@ -2,6 +2,7 @@
 //!
 //! A door: wire types end here, but for the answers that are handed on as they are.
 
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::Clock;
@@ -265,8 +266,37 @@ impl Replicas {
 
     /// Tells a node that a volume is out of service.
     pub(crate) async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), Status> {
+        if self.reinstating().as_ref() == Some(volume) {
+            return Err(Kind::Busy.status(format!("{volume} comes back into service just now")));
+        }
+        self.tell(volume, wire::set_volume_request::Order::Retire)
+            .await
+    }
+
+    /// Sets which retired volume comes back into service: until that is remembered, nobody tells its node otherwise.
+    pub(crate) fn set_reinstating(&self, volume: Option<&VolumeKey>) {
+        *self.reinstating() = volume.cloned();
+    }
+
+    fn reinstating(&self) -> MutexGuard<'_, Option<VolumeKey>> {
+        self.reinstating
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a node that a retired volume is in service again.
+    pub(crate) async fn tell_reinstated(&self, volume: &VolumeKey) -> Result<(), Status> {
+        self.tell(volume, wire::set_volume_request::Order::Reinstate)
+            .await
+    }
+
+    async fn tell(
+        &self,
+        volume: &VolumeKey,
+        order: wire::set_volume_request::Order,
+    ) -> Result<(), Status> {
         let request = wire::SetVolumeRequest {
-            order: wire::set_volume_request::Order::Retire.into(),
+            order: order.into(),
             volume: volume.volume.to_string(),
             path: String::new(),
         };

@@ -86,6 +86,22 @@ pub enum Act {
         /// What it was when it was asked for: that is destroyed, and nothing else. None before the request is taken.
         item: Option<AtticItem>,
     },
+    /// Takes a retired disk back into service.
+    ReinstateVolume {
+        /// The disk.
+        volume: VolumeId,
+        /// Its node; none where the id alone was said, and never once the request is taken.
+        node: Option<NodeId>,
+        /// Its replica, likewise.
+        replica: Option<ReplicaId>,
+    },
+    /// Takes a retired node back into service.
+    ReinstateNode {
+        /// The node.
+        node: NodeId,
+        /// Its replica; none where the id alone was said, and never once the request is taken.
+        replica: Option<ReplicaId>,
+    },
 }
 
 /// Where something lies in an attic.
@@ -134,6 +150,7 @@ impl Act {
             }
             Self::Accept { .. } => "accept",
             Self::NewRoot { .. } => "new-root",
+            Self::ReinstateVolume { .. } | Self::ReinstateNode { .. } => "reinstate",
         }
     }
 
@@ -149,9 +166,11 @@ impl Act {
             | Self::RetireNode {
                 last_copies: true, ..
             } => &[Role::Custodian],
-            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                &[Role::Operator, Role::Custodian]
-            }
+            Self::RetireVolume { .. }
+            | Self::RetireNode { .. }
+            | Self::RetireReplica(_)
+            | Self::ReinstateVolume { .. }
+            | Self::ReinstateNode { .. } => &[Role::Operator, Role::Custodian],
             Self::Accept { .. } | Self::NewRoot { .. } => &[Role::Custodian, Role::Officer],
         }
     }
@@ -170,9 +189,11 @@ impl Act {
             | Self::RetireNode {
                 last_copies: true, ..
             } => &[Role::Custodian],
-            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                &[Role::Custodian, Role::Officer]
-            }
+            Self::RetireVolume { .. }
+            | Self::RetireNode { .. }
+            | Self::RetireReplica(_)
+            | Self::ReinstateVolume { .. }
+            | Self::ReinstateNode { .. } => &[Role::Custodian, Role::Officer],
         }
     }
 
@@ -184,6 +205,8 @@ impl Act {
             | Self::RetireVolume { .. }
             | Self::RetireNode { .. }
             | Self::RetireReplica(_)
+            | Self::ReinstateVolume { .. }
+            | Self::ReinstateNode { .. }
             | Self::Accept { of: None, .. }
             | Self::Destroy { item: None, .. } => None,
             Self::Accept {
@@ -272,6 +295,23 @@ impl fmt::Display for Act {
                     write!(f, "checksum {checksum}, ")?;
                 }
                 write!(f, "{place}{}", last(*last_copies))
+            }
+            Self::ReinstateVolume {
+                volume,
+                node,
+                replica,
+            } => {
+                let volume = VolumeSelector {
+                    replica: replica.clone(),
+                    node: node.clone(),
+                    volume: volume.clone(),
+                };
+                write!(f, "take {volume} back into service")
+            }
+            Self::ReinstateNode { node, replica } => {
+                let (replica, node) = (replica.clone(), node.clone());
+                let node = NodeSelector { replica, node };
+                write!(f, "take {node} back into service")
             }
         }
     }

@@ -50,6 +50,7 @@ pub(crate) enum Node {
   holdfast node drain two-1")]
     Drain(One),
     Retire(Retire),
+    Reinstate(Reinstate),
 }
 
 #[derive(Debug, Args)]
@@ -81,6 +82,21 @@ pub(crate) struct Retire {
     last_copies: bool,
 }
 
+/// Ask for a retired node to be taken back into service
+///
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. Volumes of it that were retired themselves
+/// stay so. Needs one of the roles operator, custodian. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast node reinstate two-1 --reason 'it was the other machine'")]
+pub(crate) struct Reinstate {
+    #[command(flatten)]
+    node: One,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
 impl Node {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let (node, mode) = match self {
@@ -95,6 +111,13 @@ impl Node {
                     replica,
                     last_copies,
                 };
+                return ask(context, &act, &reason).await;
+            }
+            Self::Reinstate(Reinstate {
+                node: One { node, replica },
+                reason,
+            }) => {
+                let act = Act::ReinstateNode(NodeName { node, replica });
                 return ask(context, &act, &reason).await;
             }
             Self::ReadOnly(one) => (one, NodeMode::ReadOnly),

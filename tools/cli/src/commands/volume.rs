@@ -61,6 +61,7 @@ pub(crate) enum Volume {
   holdfast volume drain 6f1c0a")]
     Drain(One),
     Retire(Retire),
+    Reinstate(Reinstate),
 }
 
 #[derive(Debug, Args)]
@@ -152,6 +153,22 @@ pub(crate) struct Retire {
     last_copies: bool,
 }
 
+/// Ask for a retired volume to be taken back into service
+///
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. The node must be alive then: it holds what
+/// is on the disk against its catalog. What was brought elsewhere meanwhile stays there as well. Needs one of the roles
+/// operator, custodian. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast volume reinstate 6f1c0a --reason 'it was the other disk'")]
+pub(crate) struct Reinstate {
+    #[command(flatten)]
+    volume: One,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
 /// A path on another machine begins at its root.
 fn absolute(text: &str) -> Result<String, String> {
     if text.starts_with('/') && !text.chars().any(char::is_control) {
@@ -183,6 +200,10 @@ impl Volume {
                     replica,
                     last_copies,
                 };
+                return ask(context, &act, &reason).await;
+            }
+            Self::Reinstate(Reinstate { volume, reason }) => {
+                let act = Act::ReinstateVolume(volume.into());
                 return ask(context, &act, &reason).await;
             }
             Self::Init(Init {

@@ -111,6 +111,15 @@ fn act(asked: AskedFor) -> Result<Act, Status> {
             last_copies: retire.last_copies,
         },
         AskedFor::RetireReplica(retire) => Act::RetireReplica(fields::replica_id(&retire.replica)?),
+        AskedFor::ReinstateVolume(reinstate) => Act::ReinstateVolume {
+            volume: fields::volume_id(&reinstate.volume)?,
+            node: optional(&reinstate.node, fields::node_id)?,
+            replica: optional(&reinstate.replica, fields::replica_id)?,
+        },
+        AskedFor::ReinstateNode(reinstate) => Act::ReinstateNode {
+            node: fields::node_id(&reinstate.node)?,
+            replica: optional(&reinstate.replica, fields::replica_id)?,
+        },
         AskedFor::Accept(accept) => Act::Accept {
             anomaly: item_id(accept.anomaly)?,
             // Looked up once it is known that the caller may ask.
@@ -250,6 +259,10 @@ pub(super) async fn volume(
         Order::Unspecified => return Err(InvalidMessage::missing("order").into()),
         Order::Retire => {
             let said = "retiring a volume wants a second person: ask for it";
+            return Err(Kind::Refused.status(said));
+        }
+        Order::Reinstate => {
+            let said = "taking a retired volume back wants a second person: ask for it";
             return Err(Kind::Refused.status(said));
         }
         Order::Init => "labelled",
