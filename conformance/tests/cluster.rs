@@ -15,6 +15,7 @@ mod preservation;
 mod roles;
 mod salvage;
 mod visits;
+mod volumes;
 mod waits;
 mod walks;
 mod wire;

@@ -77,6 +77,16 @@ pub struct NodeStatus {
     /// When the copy that has waited longest was last verified; absent: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_verification: Option<Timestamp>,
+    /// What is wrong with the node itself, such as an id that another one bears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl NodeStatus {
+    /// Whether people took it out of service: nobody misses it.
+    pub fn is_retired(&self) -> bool {
+        self.mode.as_deref() == Some("retired")
+    }
 }
 
 /// One disk.
@@ -101,6 +111,9 @@ pub struct VolumeStatus {
     /// What people should know of it that keeps it from nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Whether copies are recorded on it and its node does not report it; `problem` says so too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unreported: bool,
 }
 
 /// What an answer lacks.
@@ -182,6 +195,7 @@ impl TryFrom<wire::NodeStatus> for NodeStatus {
                 "oldest_verification",
                 &message.oldest_verification,
             )?,
+            problem: text(&message.problem),
         })
     }
 }
@@ -199,6 +213,7 @@ impl TryFrom<wire::VolumeStatus> for VolumeStatus {
             free: message.free,
             retired: message.retired,
             warnings: message.warnings.iter().map(|text| plain(text)).collect(),
+            unreported: message.unreported,
         })
     }
 }

@@ -12,14 +12,14 @@ mod request;
 mod scrub;
 mod trail;
 
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_model::{FileName, ReplicaId};
 use bytes::Bytes;
 
 pub use anomaly::{AnomalySelection, AnomalyState, AnomalyWord, FiledAnomaly};
 pub use attic::{AtticEntry, AtticItem, AtticPlace, AtticSelection, AtticWord, InvalidAtticPlace};
 pub use check::{CheckKind, CheckOrder, CheckProgress, CheckStep, ReplicaReport};
 pub use keeper::Keeper;
-pub use machines::{Bootstrap, NodeMode, NotifyOutcome, VolumeOrder};
+pub use machines::{Bootstrap, NodeMode, NodeName, NotifyOutcome, VolumeName, VolumeOrder};
 pub use repair::{Repair, RepairOrder, RepairOutcome};
 pub use replace::{Replaced, Replacement};
 pub use request::{Act, ActWord, Request, RequestWord};
@@ -81,7 +81,7 @@ pub trait Preservation: Send + Sync {
     fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeStatus>;
 
     /// Says whether a node takes new files.
-    fn node<'a>(&'a self, node: &'a NodeId, mode: NodeMode) -> Answer<'a, NodeStatus>;
+    fn node<'a>(&'a self, node: &'a NodeName, mode: NodeMode) -> Answer<'a, NodeStatus>;
 
     /// Begins to fill a replica from the others.
     fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> Answer<'a, Bootstrap>;

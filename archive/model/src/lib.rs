@@ -29,5 +29,5 @@ pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
 pub use error::ArchiveError;
 pub use file_name::{FileName, InvalidFileName};
 pub use groups::{GROUP_SIZE, Groups};
-pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId};
+pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
 pub use store_state::{ReplicaState, StoreFailure};

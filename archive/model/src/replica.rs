@@ -106,6 +106,28 @@ id!(
     "upload"
 );
 
+/// Names one volume of the archive. A volume id alone does not: two nodes may each have a `disk-1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VolumeKey {
+    /// Its replica.
+    pub replica: ReplicaId,
+    /// Its node.
+    pub node: NodeId,
+    /// Its id on that node.
+    pub volume: VolumeId,
+}
+
+impl fmt::Display for VolumeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            replica,
+            node,
+            volume,
+        } = self;
+        write!(f, "volume {volume} of node {node} of replica {replica}")
+    }
+}
+
 /// What a replica keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,13 +8,16 @@
 //! endpoint goes back to one it had just left. Such a node is *contested*: while it is, it is asked nothing and takes
 //! nothing, since each of the two would answer for half of the files.
 //!
+//! A volume that has copies, as the repository says ([`Nodes::expect_volumes`]), and that its node does not report is a gap
+//! as well: a node that lost its data directory has forgotten volumes that are well.
+//!
 //! Not promised: anything over a restart. The repository remembers which nodes there are, and says so
 //! ([`Nodes::expect`]); until it has, nobody can know what is missing, and every survey has a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use archive_model::NodeId;
+use archive_model::{NodeId, VolumeId};
 use jiff::Timestamp;
 
 use crate::gap::Gap;
@@ -96,7 +99,13 @@ pub struct Standing<'a> {
     pub life: Life,
     /// The last sign of life and what it said; none if there was none since the start.
     pub last: Option<(Timestamp, &'a Report)>,
+    /// Volumes that have copies and that the node did not name in it.
+    pub unreported: Vec<&'a VolumeId>,
 }
+
+/// What is wrong with a volume that has copies and that its node does not report.
+pub const UNREPORTED: &str = "its node does not know it, and copies are recorded on it; if the disk is there, mount it and take it \
+     over with `holdfast volume adopt`, else retire the volume";
 
 /// The nodes of one replica.
 #[derive(Clone, Debug)]
@@ -104,6 +113,7 @@ pub struct Nodes {
     silent_after: Duration,
     heard: BTreeMap<NodeId, Heard>,
     expected: Option<BTreeSet<NodeId>>,
+    volumes: BTreeMap<NodeId, BTreeSet<VolumeId>>,
     retired: BTreeSet<NodeId>,
 }
 
@@ -127,6 +137,7 @@ impl Nodes {
             silent_after,
             heard: BTreeMap::new(),
             expected: None,
+            volumes: BTreeMap::new(),
             retired: BTreeSet::new(),
         }
     }
@@ -177,6 +188,11 @@ impl Nodes {
         self.expected = Some(known);
     }
 
+    /// The repository says which volumes of its nodes have copies, in place of those it said before.
+    pub fn expect_volumes(&mut self, volumes: BTreeMap<NodeId, BTreeSet<VolumeId>>) {
+        self.volumes = volumes;
+    }
+
     /// The repository says which nodes people took out of service, in place of those it said before.
     pub fn retire(&mut self, retired: BTreeSet<NodeId>) {
         self.retired = retired;
@@ -194,11 +210,13 @@ impl Nodes {
                 node,
                 life: self.life(node, heard, now),
                 last: Some((heard.last.time, &heard.report)),
+                unreported: self.unreported(node, &heard.report),
             },
             None => Standing {
                 node,
                 life: Life::Unheard,
                 last: None,
+                unreported: Vec::new(),
             },
         };
         known.into_iter().map(standing).collect()
@@ -210,13 +228,23 @@ impl Nodes {
         if self.expected.is_none() {
             survey.gaps.push(Gap::unknown_nodes());
         }
-        for Standing { node, life, last } in self.list(now) {
+        for Standing {
+            node,
+            life,
+            last,
+            unreported,
+        } in self.list(now)
+        {
             let endpoint = last.map_or("nowhere", |(_, report)| &report.endpoint);
             match life {
-                Life::Alive => survey.ask.push(Address {
-                    node: node.clone(),
-                    endpoint: endpoint.to_owned(),
-                }),
+                Life::Alive => {
+                    survey.ask.push(Address {
+                        node: node.clone(),
+                        endpoint: endpoint.to_owned(),
+                    });
+                    let gap = |volume: &VolumeId| Gap::volume(node, volume.clone(), &UNREPORTED);
+                    survey.gaps.extend(unreported.into_iter().map(gap));
+                }
                 Life::Silent => {
                     let since = last.map_or(Timestamp::UNIX_EPOCH, |(time, _)| time);
                     survey
@@ -251,6 +279,15 @@ impl Nodes {
             room: heard.rooms.iter().copied().max().unwrap_or(0),
         };
         alive.map(candidate).collect()
+    }
+
+    fn unreported(&self, node: &NodeId, report: &Report) -> Vec<&VolumeId> {
+        let is_reported = |id: &&VolumeId| {
+            let mut volumes = report.volumes.iter();
+            volumes.any(|volume| volume.id.as_ref() == Some(*id))
+        };
+        let expected = self.volumes.get(node).into_iter().flatten();
+        expected.filter(|id| !is_reported(id)).collect()
     }
 
     fn life(&self, node: &NodeId, heard: &Heard, now: Instant) -> Life {

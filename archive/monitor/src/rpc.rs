@@ -292,9 +292,11 @@ impl Replica for Door {
         let request = request.into_inner();
         let known = convert::node_ids("known", &request.known)?;
         let retired = convert::node_ids("retired", &request.retired)?;
+        let volumes = convert::known_volumes(&request.volumes)?;
         let now = self.clock.instant();
         let mut nodes = lock(&self.nodes);
         nodes.expect(known);
+        nodes.expect_volumes(volumes);
         nodes.retire(retired);
         let all = nodes.list(now);
         self.instruments.show(&all);

@@ -14,6 +14,7 @@ pub mod stamp;
 mod tests;
 #[cfg(test)]
 mod versions;
+pub(crate) mod volumes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
 use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Options, Table, Text, TornTail,
-    Value,
+    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Table, Text, TornTail, Value,
 };
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
@@ -62,7 +62,8 @@ const TABLES: &[&str] = &[
     "checks",
     "requests",
     "replicas",
-    "volumes",
+    crate::standing::RETIRED_VOLUMES,
+    volumes::VOLUMES,
     "volume-states",
     "drains",
     "exports",
@@ -130,6 +131,7 @@ pub struct Admin {
     files: Table<Text<FileName>, AdminRow>,
     audit: Table<u64, AuditLine>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
+    volumes: Table<volumes::VolumeTableKey, ()>,
     drained: ledger::Drained,
     rows: Tables,
     similar: similar::Similar,
@@ -236,9 +238,7 @@ impl Admin {
         if is_absent && !Restoring::is_there(data)? {
             stamp.write(|| 0)?;
         }
-        let mut options = Options::new("admin", VERSION, TABLES)
-            .migration(|_| Ok(()))
-            .at_least(at_least);
+        let mut options = volumes::options().at_least(at_least);
         if is_exact {
             options = options.torn_tail(cut);
         }
@@ -263,6 +263,7 @@ impl Admin {
             files: database.table("files")?,
             audit: database.table("audit")?,
             nodes: database.table("nodes")?,
+            volumes: database.table(volumes::VOLUMES)?,
             drained: database.table("audit-log")?,
             rows: Tables::open(&database)?,
             similar: similar::Similar::of(&database)?,
@@ -361,8 +362,9 @@ impl Admin {
         self.database.table(name)
     }
 
-    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on: whoever is asked for
-    /// the files of the replica misses it, though nobody may have heard of it since.
+    /// Sets a row. A node that it names as the place of a copy is a node of that replica from then on, and the volume of a
+    /// completed copy a volume of that node: a listing of the replica without them has a gap, also where nobody has heard
+    /// of them since.
     pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
         let counted = counts::Counted::of(&row.record);
@@ -373,6 +375,7 @@ impl Admin {
                 self.remember(&mut changes.batch, replica, node)?;
             }
         }
+        self.remember_volumes(&mut changes.batch, &row.record)?;
         changes.batch.put(&self.files, &Text(name.clone()), row)
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct NodeSeen {
     pub(crate) seen: String,
     /// By when its scrub has to read the most urgent of the copies that are due.
     pub(crate) verify_by: Option<Timestamp>,
+    /// What is wrong with the node itself; empty: nothing.
+    pub(crate) problem: String,
     /// Volumes with why they are offline; those that are retired are none of anybody's concern.
     pub(crate) offline: Vec<(String, String)>,
 }
@@ -65,6 +67,10 @@ fn known(replica: &ReplicaId, said: &Result<Vec<NodeSeen>, String>, now: Timesta
     };
     for node in nodes {
         let (name, key) = (&node.node, format!("{scope}/node/{}", node.node));
+        if !node.problem.is_empty() {
+            let text = format!("node {name} of replica {replica}: {}", node.problem);
+            known.wrong.insert(format!("{key}/id"), Wrong::now(text));
+        }
         if !node.is_alive {
             let last = match node.seen.as_str() {
                 "" => "it was not heard of since the monitor started".to_owned(),
@@ -143,6 +149,7 @@ mod tests {
             is_alive,
             seen: String::new(),
             verify_by: None,
+            problem: String::new(),
             offline: offline
                 .iter()
                 .map(|(volume, why)| ((*volume).to_owned(), (*why).to_owned()))

@@ -44,7 +44,7 @@ pub(crate) struct Automatic {
     own: Preserver,
     volumes: Arc<Volumes>,
     /// What each node's findings were when they were last filed.
-    stamps: BTreeMap<NodeId, u64>,
+    stamps: BTreeMap<(ReplicaId, NodeId), u64>,
     hands: Arc<Mutex<Hands>>,
     /// What was handed out last: the next round goes on after it.
     last: Option<AnomalyRow>,
@@ -83,11 +83,12 @@ impl Automatic {
             let now = self.own.clock.now();
             blocking(move || volumes.saw(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
-                if self.stamps.get(&node.node) == Some(&node.findings_stamp) {
+                let key = (replica.clone(), node.node.clone());
+                if self.stamps.get(&key) == Some(&node.findings_stamp) {
                     continue;
                 }
                 match self.file_findings(replica, &node.node).await {
-                    Ok(()) => drop(self.stamps.insert(node.node, node.findings_stamp)),
+                    Ok(()) => drop(self.stamps.insert(key, node.findings_stamp)),
                     Err(status) => {
                         tracing::warn!(%replica, node = %node.node, %status, "what a node has found cannot be read");
                     }

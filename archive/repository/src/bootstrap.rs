@@ -97,13 +97,9 @@ impl Bring {
         let looked = tokio::task::spawn_blocking(move || look(&admin, &task_of, open)).await??;
         pass.open = looked.open;
         let now = self.people.transfers.clock.instant();
-        let (admin, task_of, now_of) = (
-            self.people.admin.clone(),
-            task.clone(),
-            self.people.standing.now(),
-        );
+        let (admin, task_of) = (self.people.admin.clone(), task.clone());
         let unbound = std::mem::take(&mut pass.unbound);
-        let again = move || unbound::look(&admin, &task_of, &now_of, unbound);
+        let again = move || unbound::look(&admin, &task_of, unbound);
         let again = tokio::task::spawn_blocking(again).await??;
         pass.unbound = again.unbound;
         pass.told(&self.people, task, again.wanted).await?;
@@ -122,7 +118,6 @@ impl Bring {
         }
         let (admin, task_of, open) = (self.people.admin.clone(), task.clone(), pass.open.clone());
         let (cursor, first) = (pass.cursor.clone(), !pass.later);
-        let now_of = self.people.standing.now();
         let page = tokio::task::spawn_blocking(move || {
             let unbound = std::cell::RefCell::new(Vec::new());
             let page = page(&admin, &task_of, cursor.as_ref(), room, |record| {
@@ -130,7 +125,7 @@ impl Bring {
                     return None;
                 }
                 let wanted = wanted(&task_of, record, first);
-                if wanted.is_none() && unbound::may_still(&task_of, &now_of, record) {
+                if wanted.is_none() && unbound::may_still(&task_of, record) {
                     unbound.borrow_mut().push(record.name.clone());
                 }
                 wanted
@@ -171,13 +166,9 @@ impl Bring {
     /// Whether the monitor answers, and so has been told what is out of service: before, every file would be told that
     /// nobody knows whether its copy is there.
     async fn can_be_asked(&self, task: &Task) -> bool {
-        let now = self.people.standing.now();
         let replica = match task {
             Task::Fill(replica) | Task::Node(replica, _) => replica,
-            Task::Volume(volume) => match now.volumes.get(volume) {
-                Some(row) => &row.replica,
-                None => return false,
-            },
+            Task::Volume(volume) => &volume.replica,
             // It is asked no more.
             Task::Replica(_) => return true,
         };
@@ -190,7 +181,7 @@ impl Bring {
     async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
         let what = match task {
             Task::Fill(replica) => format!("replica {replica} is filled: it has every file"),
-            Task::Volume(volume) => format!("every file has given up retired volume {volume}"),
+            Task::Volume(volume) => format!("every file has given up retired {volume}"),
             Task::Node(_, node) => format!("every file has given up retired node {node}"),
             Task::Replica(replica) => format!("every file has given up retired replica {replica}"),
         };
@@ -275,7 +266,7 @@ async fn tell(people: &People, task: &Task, wanted: Wanted) -> Result<Told, Work
     };
     let why = match task {
         Task::Fill(replica) => format!("replica {replica} lost it and is filled again"),
-        Task::Volume(volume) => format!("volume {volume} was retired"),
+        Task::Volume(volume) => format!("{volume} was retired"),
         Task::Node(_, node) => format!("node {node} was retired"),
         Task::Replica(replica) => format!("replica {replica} was retired"),
     };
@@ -305,13 +296,11 @@ fn look(admin: &Admin, task: &Task, open: BTreeSet<FileName>) -> Result<Looked, 
             continue;
         };
         let replica = match task {
-            Task::Fill(replica) | Task::Node(replica, _) | Task::Replica(replica) => Some(replica),
-            Task::Volume(_) => None,
+            Task::Fill(replica) | Task::Node(replica, _) | Task::Replica(replica) => replica,
+            Task::Volume(volume) => &volume.replica,
         };
-        let copies = row.record.replicas.iter();
-        let mut copies = copies.filter(|(id, _)| replica.is_none_or(|replica| replica == *id));
-        let open = copies.find(|(_, copy)| copy.state.is_open());
-        if let Some((_, copy)) = open {
+        let copy = row.record.replicas.get(replica);
+        if let Some(copy) = copy.filter(|copy| copy.state.is_open()) {
             looked.active += usize::from(is_active(&copy.state));
             looked.open.insert(name);
         }
@@ -394,11 +383,9 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
             None => Some(of(replica, false)),
         },
         Task::Volume(volume) => {
-            let mut copies = record.replicas.iter();
-            let on_it = copies.find(|(_, copy)| {
-                copy.state.is_completed() && copy.volume.as_ref() == Some(volume)
-            });
-            on_it.map(|(replica, _)| of(replica, true))
+            let copy = record.replicas.get(&volume.replica)?;
+            let is_on_it = copy.volume_key(&volume.replica).as_ref() == Some(volume);
+            (copy.state.is_completed() && is_on_it).then(|| of(&volume.replica, true))
         }
         Task::Node(replica, node) => {
             let copy = record.replicas.get(replica)?;

@@ -27,6 +27,7 @@ use tonic::Status;
 
 use crate::anomalies::{AnomalyRow, Found};
 use crate::preserver::{Errand, Preserver, feed_rows};
+use crate::replicas::Located;
 use seen::Seen;
 
 /// How often whoever asked hears how far it is.
@@ -238,14 +239,14 @@ impl Pass<'_> {
         for name in &self.order.selection.names {
             if self.order.selection.has(name) {
                 self.compared.fetch_add(1, Ordering::Relaxed);
-                self.look(name).await?;
+                drop(self.look(name).await?);
             }
         }
         self.step(CheckStep::Progress(self.progress())).await
     }
 
-    /// Looks at one name, files, tells.
-    async fn look(&self, name: &FileName) -> Result<(), Status> {
+    /// Looks at one name, files, tells; where it is.
+    async fn look(&self, name: &FileName) -> Result<Located, Status> {
         let looking = self
             .own
             .look_and_file(&self.replica, name, &self.order.errand);
@@ -283,7 +284,8 @@ impl Pass<'_> {
                 found.open.extend(damage);
             }
         }
-        self.tell(found).await
+        self.tell(found).await?;
+        Ok(seen.located)
     }
 
     /// What was filed before this check, and was not found again by it: is it gone?
@@ -311,7 +313,7 @@ impl Pass<'_> {
             let mut last = None;
             while let Some(file) = old.recv().await {
                 if last.as_ref() != Some(&file) {
-                    self.look(&file).await?;
+                    drop(self.look(&file).await?);
                     last = Some(file);
                 }
             }

@@ -1,22 +1,28 @@
-//! Which nodes belong to which replica: learnt from the monitors, remembered for ever.
+//! Which nodes and volumes belong to which replica: learnt from the monitors and from the copies, remembered for ever.
 //!
-//! A monitor remembers nothing. It is told after each of its starts which nodes to miss; until then each of its answers
-//! has a gap. So a monitor that was restarted never makes a node, or its files, disappear. Only people do, by an act:
+//! A monitor remembers nothing. It is told after each of its starts which nodes and volumes to miss; until then each of its
+//! answers has a gap. So a monitor that was restarted never makes a node, or its files, disappear, nor does a node that has
+//! forgotten a volume. Only people do, by an act:
 //! what they have retired is told to the monitors, and to the nodes once they can be reached.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use archive_daemon::{OwnThread, Step, Worker, WorkerError};
-use archive_model::{NodeId, ReplicaId};
+use archive_daemon::{Clock, OwnThread, Step, Worker, WorkerError};
+use archive_model::{NodeId, ReplicaId, VolumeKey};
 
 use crate::admin::Admin;
 use crate::replicas::Replicas;
 use crate::settings::ReplicaSettings;
-use crate::standing::Standing;
+use crate::standing::{Now, Standing};
+use crate::store::ReplicaSpec;
 
 /// How often each monitor is told and asked.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether a volume that its node does not report still has copies: that reads all rows.
+const LOOK: Duration = Duration::from_mins(10);
 
 /// Tells every monitor which nodes it has, and learns of new ones.
 pub(crate) struct Membership {
@@ -25,6 +31,23 @@ pub(crate) struct Membership {
     standing: Arc<Standing>,
     ids: Vec<ReplicaId>,
     thread: OwnThread,
+    clock: Clock,
+    /// Volumes that their nodes do not report, and when it is looked again whether they have copies.
+    unreported: BTreeMap<VolumeKey, Instant>,
+}
+
+/// A replica that has copies, is not retired, and is not in the settings.
+pub(crate) fn left_out(
+    volumes: &BTreeSet<VolumeKey>,
+    specs: &[ReplicaSpec],
+    now: &Now,
+) -> Option<ReplicaId> {
+    let is_missed = |replica: &ReplicaId| {
+        !now.is_retired(replica) && specs.iter().all(|spec| spec.id != *replica)
+    };
+    let in_service = |key: &&VolumeKey| !now.volumes.contains_key(*key);
+    let mut replicas = volumes.iter().filter(in_service).map(|key| &key.replica);
+    replicas.find(|replica| is_missed(replica)).cloned()
 }
 
 impl Membership {
@@ -33,6 +56,7 @@ impl Membership {
         replicas: Arc<Replicas>,
         standing: Arc<Standing>,
         settings: &[ReplicaSettings],
+        clock: Clock,
     ) -> Self {
         Self {
             admin,
@@ -40,10 +64,12 @@ impl Membership {
             standing,
             ids: settings.iter().map(|replica| replica.id.clone()).collect(),
             thread: OwnThread::new("membership"),
+            clock,
+            unreported: BTreeMap::new(),
         }
     }
 
-    async fn tell(&self, replica: &ReplicaId) -> Result<(), WorkerError> {
+    async fn tell(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
         let (admin, id) = (self.admin.clone(), replica.clone());
         let known = self.thread.run(move || admin.nodes(&id)).await??;
         self.replicas.add_members(replica, &known);
@@ -52,6 +78,7 @@ impl Membership {
             return Ok(());
         };
         self.tell_retired(replica).await;
+        self.forget_empty(replica).await?;
         let now = self.standing.now();
         let is_new = |node: &NodeId| !known.contains(node) && !now.is_retired_node(replica, node);
         let new: Vec<NodeId> = heard.into_iter().filter(is_new).collect();
@@ -71,18 +98,18 @@ impl Membership {
     /// A volume that was retired while its node could not be reached is retired there too, once it can be.
     async fn tell_retired(&self, replica: &ReplicaId) {
         let now = self.standing.now();
-        if !now.volumes.values().any(|row| row.replica == *replica) {
+        if !now.volumes.keys().any(|key| key.replica == *replica) {
             return;
         }
         let Ok(volumes) = self.replicas.volumes_in_service(replica).await else {
             return;
         };
-        for (node, volume) in volumes {
+        for volume in volumes {
             if now.volumes.contains_key(&volume) {
-                match self.replicas.tell_retired(replica, &node, &volume).await {
-                    Ok(()) => tracing::info!(%replica, %node, %volume, "a node retires a volume"),
+                match self.replicas.tell_retired(&volume).await {
+                    Ok(()) => tracing::info!(%volume, "a node retires a volume"),
                     Err(status) => {
-                        tracing::debug!(%replica, %node, %volume, %status, "a node does not retire a volume yet");
+                        tracing::debug!(%volume, %status, "a node does not retire a volume yet");
                     }
                 }
             }
@@ -90,13 +117,93 @@ impl Membership {
     }
 }
 
+impl Membership {
+    /// A volume that its node does not report, and from which every copy was moved, is missed no more: its disk was emptied
+    /// and taken out, or another node has taken it over.
+    async fn forget_empty(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
+        let Ok(unreported) = self.replicas.unreported(replica).await else {
+            return Ok(());
+        };
+        self.unreported
+            .retain(|key, _| key.replica != *replica || unreported.contains(key));
+        let now = self.clock.instant();
+        for volume in unreported {
+            if self.unreported.get(&volume).is_some_and(|next| now < *next) {
+                continue;
+            }
+            let (admin, key) = (self.admin.clone(), volume.clone());
+            if self
+                .thread
+                .run(move || admin.forget_if_empty(&key))
+                .await??
+            {
+                tracing::info!(%volume, "its node does not report it, and it has no copies: nobody misses it");
+            } else {
+                tracing::warn!(%volume, "its node does not report it, and it has copies: they are not missing, and nobody can look");
+            }
+            self.unreported.insert(volume, now + LOOK);
+        }
+        Ok(())
+    }
+}
+
 impl Worker for Membership {
     const NAME: &'static str = "membership";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        for replica in &self.ids {
-            self.tell(replica).await?;
+        let admin = self.admin.clone();
+        let volumes = self.thread.run(move || admin.volumes()).await??;
+        self.replicas.set_volumes(volumes);
+        for replica in self.ids.clone() {
+            self.tell(&replica).await?;
         }
         Ok(Step::Idle(PAUSE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::ReplicaKind;
+
+    use super::*;
+    use crate::standing::{ReplicaRow, Retired};
+
+    /// Fails if a replica with copies can be forgotten by a line that is missing in the settings, or if one that people
+    /// have retired must stay there for ever.
+    #[test]
+    fn replica_with_copies_cannot_be_left_out() {
+        let id = |text: &str| ReplicaId::new(text).unwrap();
+        let key = |replica: &str| VolumeKey {
+            replica: id(replica),
+            node: "n".parse().unwrap(),
+            volume: "v".parse().unwrap(),
+        };
+        let volumes = BTreeSet::from([key("one"), key("two")]);
+        let specs = |ids: &[&str]| -> Vec<ReplicaSpec> {
+            let spec = |one: &&str| ReplicaSpec {
+                id: id(one),
+                kind: ReplicaKind::Bitarchive,
+                required: true,
+            };
+            ids.iter().map(spec).collect()
+        };
+        let retired = || Retired {
+            at: jiff::Timestamp::UNIX_EPOCH,
+            by: "operator/otto".to_owned(),
+            why: "r1".to_owned(),
+            emptied: false,
+        };
+        let mut now = Now::default();
+        assert_eq!(
+            left_out(&volumes, &specs(&["one", "two", "new"]), &now),
+            None
+        );
+        assert_eq!(left_out(&volumes, &specs(&["one"]), &now), Some(id("two")));
+        drop(now.volumes.insert(key("two"), retired()));
+        assert_eq!(left_out(&volumes, &specs(&["one"]), &now), None);
+        now.volumes.clear();
+        let row = ReplicaRow::Retired(retired());
+        drop(now.replicas.insert(id("two"), row));
+        assert_eq!(left_out(&volumes, &specs(&["one"]), &now), None);
     }
 }

@@ -8,7 +8,9 @@
 mod accept;
 mod acts;
 mod last;
+mod named;
 mod purge;
+mod reinstate;
 pub(crate) mod replace;
 mod retire;
 mod stranger;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use archive_daemon::{Chance, Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_durable::{DiskError, directory};
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_model::{FileName, NodeId, ReplicaId};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -253,60 +255,6 @@ impl People {
             nodes.extend(new);
         }
         Ok(nodes)
-    }
-
-    /// Which replica a node belongs to: it was heard there, or is retired.
-    pub(crate) async fn replica_of(&self, node: &NodeId) -> Result<ReplicaId, Status> {
-        let (admin, specs, wanted) = (self.admin.clone(), self.specs.clone(), node.clone());
-        let found = blocking(move || {
-            let mut found = Vec::new();
-            for spec in specs {
-                if admin.nodes(&spec.id)?.contains(&wanted) {
-                    found.push(spec.id);
-                }
-            }
-            Ok::<_, DbError>(found)
-        });
-        let mut found = found.await?.map_err(|error| failed_db(&error))?;
-        if found.is_empty() {
-            for spec in &self.specs {
-                if self.nodes_of(&spec.id).await?.contains(node) {
-                    found.push(spec.id.clone());
-                }
-            }
-        }
-        match found.as_slice() {
-            [replica] => Ok(replica.clone()),
-            [] => Err(Kind::NotFound.status(format!("no replica has a node {node}"))),
-            _ => Err(Kind::Mismatch.status(format!("more than one replica has a node {node}"))),
-        }
-    }
-
-    /// Which node a volume is on: as the nodes say, else as the admin data remembers.
-    pub(crate) async fn place_of(&self, volume: &VolumeId) -> Result<(ReplicaId, NodeId), Status> {
-        for spec in &self.specs {
-            let Ok(nodes) = self.transfers.replicas.volumes_in_service(&spec.id).await else {
-                continue;
-            };
-            if let Some((node, _)) = nodes.into_iter().find(|(_, id)| id == volume) {
-                return Ok((spec.id.clone(), node));
-            }
-        }
-        let (admin, wanted) = (self.admin.clone(), volume.clone());
-        let found = blocking(move || {
-            for row in admin.files(None)? {
-                for (id, copy) in row?.record.replicas {
-                    if let (Some(node), true) = (copy.node, copy.volume.as_ref() == Some(&wanted)) {
-                        return Ok(Some((id, node)));
-                    }
-                }
-            }
-            Ok::<_, DbError>(None)
-        });
-        let found = found.await?.map_err(|error| failed_db(&error))?;
-        let unknown =
-            || Kind::NotFound.status(format!("no node and no file knows a volume {volume}"));
-        found.ok_or_else(unknown)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -6,6 +6,7 @@ mod admissions;
 mod batch;
 mod copies;
 mod listing;
+mod members;
 mod mend;
 mod modes;
 mod nodes;
@@ -17,7 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use archive_model::{FileName, NodeId, ReplicaId, StoreFailure, UploadId, VolumeId};
+use archive_model::{
+    FileName, NodeId, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId, VolumeKey,
+};
 use archive_rpc::{ConnectError, Credentials, Expected, Grant, Kind, Limits, Role, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
@@ -31,6 +34,7 @@ pub(crate) use batch::{
 };
 pub(crate) use copies::{Copy, CopyCondition, Located, ReadSegments, Segment, Verified};
 pub(crate) use listing::ListedCopies;
+use members::Members;
 pub(crate) use mend::{MendOrder, Mended, Mending};
 pub(crate) use nodes::NodeReport;
 #[cfg(test)]
@@ -52,11 +56,14 @@ pub(crate) struct Replicas {
     batch: BTreeMap<ReplicaId, ReplicaClient<Channel>>,
     credentials: Credentials,
     limits: Limits,
-    nodes: Mutex<BTreeMap<NodeId, (String, NodeClient<Channel>)>>,
+    /// By replica and id: two replicas may each have a node of one name, and each is asked for its own copies only.
+    nodes: Mutex<BTreeMap<(ReplicaId, NodeId), (String, NodeClient<Channel>)>>,
     /// Nodes that were silent when their monitor was last asked.
     silent: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
-    /// Which nodes belong to which replica: each monitor is told with every question about its state.
-    members: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
+    /// Which nodes, and which volumes with copies, belong to which replica: each monitor is told with every question about
+    /// its state.
+    members: Mutex<Members>,
+    reinstating: Mutex<Option<VolumeKey>>,
     /// What is out of service is not asked, and what it says is not heard.
     standing: View,
 }
@@ -80,6 +87,12 @@ impl Replicas {
             let channel = connect_lazy(&replica.monitor, &credentials, &expected, &limits)?;
             batch.insert(replica.id.clone(), ReplicaClient::new(channel));
         }
+        let is_checksum = |one: &&ReplicaSettings| one.kind == ReplicaKind::Checksum;
+        let checksum = replicas.iter().filter(is_checksum);
+        let members = Members {
+            checksum: checksum.map(|one| one.id.clone()).collect(),
+            ..Members::default()
+        };
         Ok(Self {
             monitors,
             batch,
@@ -87,7 +100,8 @@ impl Replicas {
             limits,
             nodes: Mutex::default(),
             silent: Mutex::default(),
-            members: Mutex::default(),
+            members: Mutex::new(members),
+            reinstating: Mutex::default(),
             standing,
         })
     }
@@ -108,16 +122,22 @@ impl Replicas {
         monitors.get(replica).cloned().ok_or_else(unknown)
     }
 
-    fn node(&self, node: &NodeId, endpoint: &str) -> Result<NodeClient<Channel>, Status> {
+    fn node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        endpoint: &str,
+    ) -> Result<NodeClient<Channel>, Status> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, client)) = nodes.get(node).filter(|(known, _)| known == endpoint) {
+        let key = (replica.clone(), node.clone());
+        if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
             return Ok(client.clone());
         }
         let channel = expected(Role::Node, node.as_str())
             .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, &self.limits))
             .map_err(|error| Kind::Unavailable.status(error.to_string()))?;
         let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
-        nodes.insert(node.clone(), (endpoint.to_owned(), client.clone()));
+        nodes.insert(key, (endpoint.to_owned(), client.clone()));
         Ok(client)
     }
 
@@ -131,7 +151,7 @@ impl Replicas {
             .nodes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get(node)
+            .get(&(replica.clone(), node.clone()))
             .map(|(_, client)| client.clone());
         if let Some(client) = known {
             return Ok(client);
@@ -141,11 +161,11 @@ impl Replicas {
             .iter()
             .find(|status| status.node == node.as_str() && !status.endpoint.is_empty());
         let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
-        self.node(node, &found.ok_or_else(silent)?.endpoint)
+        self.node(replica, node, &found.ok_or_else(silent)?.endpoint)
     }
 
     /// A call to a node failed. It may have moved: its endpoint is asked for again next time.
-    pub(crate) fn failed(&self, node: &NodeId, status: Status) -> Status {
+    pub(crate) fn failed(&self, replica: &ReplicaId, node: &NodeId, status: Status) -> Status {
         if matches!(
             Kind::of(&status),
             Kind::Unavailable | Kind::TimedOut | Kind::Refused | Kind::Internal
@@ -153,7 +173,7 @@ impl Replicas {
             self.nodes
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .remove(node);
+                .remove(&(replica.clone(), node.clone()));
         }
         status
     }
@@ -167,18 +187,23 @@ impl Replicas {
         size: u64,
         avoid: &[NodeId],
     ) -> Result<Place, Status> {
+        let avoid = {
+            let (members, now) = (self.lock_members(), self.standing.now());
+            let foreign = members.foreign(&now, replica);
+            avoid.iter().chain(foreign).map(NodeId::to_string).collect()
+        };
         let request = wire::PlaceRequest {
             name: name.to_string(),
             upload: upload.to_string(),
             size,
-            avoid: avoid.iter().map(NodeId::to_string).collect(),
+            avoid,
         };
         let placed = self.monitor(replica)?.place(request).await?.into_inner();
         let node = fields::node_id(&placed.node)?;
         // What it takes is missed if it is silent: from now on, and after a restart by the row that names it.
         self.add_members(replica, [&node]);
         Ok(Place {
-            client: self.node(&node, &placed.endpoint)?,
+            client: self.node(replica, &node, &placed.endpoint)?,
             node,
         })
     }
@@ -186,6 +211,7 @@ impl Replicas {
     /// Sets which nodes belong to a replica.
     pub(crate) fn set_members(&self, replica: &ReplicaId, nodes: Vec<NodeId>) {
         self.lock_members()
+            .nodes
             .insert(replica.clone(), nodes.into_iter().collect());
     }
 
@@ -195,12 +221,17 @@ impl Replicas {
         replica: &ReplicaId,
         nodes: impl IntoIterator<Item = &'a NodeId>,
     ) {
-        if let Some(members) = self.lock_members().get_mut(replica) {
+        if let Some(members) = self.lock_members().nodes.get_mut(replica) {
             members.extend(nodes.into_iter().cloned());
         }
     }
 
-    fn lock_members(&self) -> MutexGuard<'_, BTreeMap<ReplicaId, BTreeSet<NodeId>>> {
+    /// Sets which volumes have copies, in every replica.
+    pub(crate) fn set_volumes(&self, volumes: BTreeSet<VolumeKey>) {
+        self.lock_members().volumes = volumes;
+    }
+
+    fn lock_members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,22 +241,35 @@ impl Replicas {
         for node in &mut nodes {
             people::mark_retired(&now, replica, node);
         }
+        self.lock_members()
+            .mark_namesakes(&now, replica, &mut nodes);
         Ok(nodes)
     }
 
     /// The same, in the nodes' own words.
     async fn heard(&self, replica: &ReplicaId) -> Result<Vec<wire::NodeStatus>, Status> {
-        let members = self.lock_members().get(replica).cloned();
+        let (members, volumes) = {
+            let members = self.lock_members();
+            let volumes = members.volumes.iter();
+            let volumes = volumes.filter(|key| key.replica == *replica);
+            let volumes: Vec<_> = volumes.cloned().collect();
+            (members.nodes.get(replica).cloned(), volumes)
+        };
         let unknown =
             || Kind::Unavailable.status(format!("the nodes of replica {replica} are not read yet"));
         let now = self.standing.now();
+        let volumes = known_volumes(volumes.iter().filter(|key| !now.volumes.contains_key(*key)));
         let in_service = |node: &&NodeId| !now.is_retired_node(replica, node);
         let known = members.ok_or_else(unknown)?;
         let known = known.iter().filter(in_service);
         let known = known.map(NodeId::to_string).collect();
         let retired = now.retired_nodes(replica);
         let retired = retired.iter().map(NodeId::to_string).collect();
-        let request = wire::ReplicaStateRequest { known, retired };
+        let request = wire::ReplicaStateRequest {
+            known,
+            retired,
+            volumes,
+        };
         let mut monitor = self.monitor(replica)?;
         let answer = tokio::time::timeout(STATE, monitor.replica_state(request)).await;
         let late = |_elapsed| {
@@ -253,14 +297,31 @@ impl Replicas {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells a monitor which nodes it has; gives those it has heard of.
+    /// Tells a monitor which nodes it has; gives those it has heard of, but for those of another replica.
     pub(crate) async fn nodes_heard(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, Status> {
         let nodes = self.state(replica).await?;
-        nodes
-            .iter()
-            .map(|status| Ok(fields::node_id(&status.node)?))
-            .collect()
+        let ids = nodes.iter().map(|status| fields::node_id(&status.node));
+        let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
+        let (members, now) = (self.lock_members(), self.standing.now());
+        ids.retain(|node| !members.is_foreign(&now, replica, node));
+        Ok(ids)
     }
+}
+
+/// Volumes by their nodes; both ascend.
+fn known_volumes<'a>(volumes: impl Iterator<Item = &'a VolumeKey>) -> Vec<wire::KnownVolumes> {
+    let mut known: Vec<wire::KnownVolumes> = Vec::new();
+    for VolumeKey { node, volume, .. } in volumes {
+        let volume = volume.to_string();
+        match known.last_mut() {
+            Some(last) if last.node == node.as_str() => last.volumes.push(volume),
+            _ => known.push(wire::KnownVolumes {
+                node: node.to_string(),
+                volumes: vec![volume],
+            }),
+        }
+    }
+    known
 }
 
 /// Who must answer. Never just anybody of that role: a name that no certificate can bear is refused.
@@ -270,9 +331,17 @@ fn expected(role: Role, name: &str) -> Result<Expected, ConnectError> {
         .map_err(|error| ConnectError::Address(error.to_string()))
 }
 
-/// Whether a volume that was named is out of service: nothing on it counts, and nobody misses it.
-fn is_given_up(now: &Now, volume: &str) -> bool {
-    VolumeId::new(volume).is_ok_and(|volume| now.volumes.contains_key(&volume))
+/// Whether a volume of the replica that was named is out of service: nothing on it counts, and nobody misses it.
+fn is_given_up(now: &Now, replica: &ReplicaId, node: &str, volume: &str) -> bool {
+    let (Ok(node), Ok(volume)) = (NodeId::new(node), VolumeId::new(volume)) else {
+        return false;
+    };
+    let key = VolumeKey {
+        replica: replica.clone(),
+        node,
+        volume,
+    };
+    now.volumes.contains_key(&key)
 }
 
 fn describe(gap: &wire::Gap) -> String {
@@ -300,5 +369,51 @@ pub(crate) fn failure(status: &Status, doing: &str) -> StoreFailure {
         | Kind::Refused
         | Kind::Unavailable
         | Kind::Internal => StoreFailure::Unreachable(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use archive_rpc::{Authority, CredentialPem, Validity};
+
+    use super::*;
+
+    fn credentials() -> Credentials {
+        let now = SystemTime::now();
+        let validity = Validity {
+            not_before: now,
+            not_after: now + Duration::from_hours(1),
+        };
+        let authority = Authority::create("archive.example", validity).unwrap();
+        let grants = ["repository/kb".parse().unwrap()];
+        let issued = authority.issue(&grants, &["127.0.0.1"], validity).unwrap();
+        let pem = CredentialPem {
+            certificate: issued.certificate,
+            key: issued.key,
+            authorities: authority.certificate().to_owned(),
+            revoked: None,
+        };
+        Credentials::from_pem(&pem, now).unwrap()
+    }
+
+    /// Fails if what is meant for a node of one replica goes to the namesake in another, because that was dialled first.
+    #[tokio::test]
+    async fn namesake_in_another_replica_is_not_asked() {
+        let (one, two) = (
+            ReplicaId::new("one").unwrap(),
+            ReplicaId::new("two").unwrap(),
+        );
+        let node = NodeId::new("n-1").unwrap();
+        let replicas =
+            Replicas::new(&[], credentials(), Limits::default(), View::default()).unwrap();
+        replicas.node(&one, &node, "127.0.0.1:1").unwrap();
+        assert!(replicas.node_client(&one, &node).await.is_ok());
+        let status = replicas.node_client(&two, &node).await.unwrap_err();
+        assert_eq!(Kind::of(&status), Kind::Unavailable, "{status}");
+        let broken = Kind::Unavailable.status("broken");
+        drop(replicas.failed(&two, &node, broken));
+        assert!(replicas.node_client(&one, &node).await.is_ok());
     }
 }

@@ -7,15 +7,18 @@
 //! came of it: a changed world makes it fail.
 
 mod act;
+mod selector;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod version2;
 
 use archive_rpc::{Identity, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use act::{Accepted, Act, AtticItem, AtticPlace};
+pub(crate) use selector::{NodeSelector, VolumeSelector};
 
 /// How long a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);

@@ -10,6 +10,7 @@ use archive_daemon::notify::NotifyError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, Notifier, OwnThread, Step, Worker, WorkerError};
 use archive_durable::{DiskError, read_state};
+use archive_model::ReplicaId;
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{
     ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
@@ -33,7 +34,7 @@ use crate::drain::{Board, Drain as Draining, Hands, Pace};
 use crate::export::Daily;
 use crate::heal::Healer;
 use crate::incidents::Told;
-use crate::membership::Membership;
+use crate::membership::{self, Membership};
 use crate::metrics::{Instruments, Stores};
 use crate::people::{Expire, People};
 use crate::preserver::{Names, Preserver};
@@ -84,6 +85,12 @@ pub enum StartError {
     /// What people were told cannot be read.
     #[error(transparent)]
     Notify(#[from] NotifyError),
+    /// Its copies would count no more, without anybody having decided that.
+    #[error(
+        "replica {0} has copies of files and is not in the settings: add its [[replica]] again; if it is gone for good, \
+         `holdfast replica retire {0}` takes it out of service once it is there, and then it may be left out"
+    )]
+    LeftOut(ReplicaId),
     /// A second repository in this process.
     #[error(transparent)]
     Duplicate(#[from] DuplicateWorker),
@@ -129,6 +136,10 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         .tasks
         .spawn_watch("admin-data", daemon.clock.clone(), move || watched.broken());
     let standing = Arc::new(Standing::open(admin.clone()).map_err(AdminError::from)?);
+    let volumes = admin.volumes().map_err(AdminError::from)?;
+    if let Some(replica) = membership::left_out(&volumes, &specs, &standing.now()) {
+        return Err(StartError::LeftOut(replica));
+    }
 
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
     let limits = settings.rpc.limits(settings.daemon.drain.duration() / 2);
@@ -138,7 +149,8 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         limits,
         standing.view(),
     )?);
-    // Before anybody asks: a monitor that is told of no nodes would miss none.
+    // Before anybody asks: a monitor that is told of no nodes and volumes would miss none.
+    replicas.set_volumes(volumes);
     for spec in &settings.replicas {
         let known = admin.nodes(&spec.id).map_err(AdminError::from)?;
         replicas.set_members(&spec.id, known);
@@ -189,6 +201,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         Arc::clone(&replicas),
         Arc::clone(&standing),
         &settings.replicas,
+        daemon.clock.clone(),
     );
     daemon.workers.spawn(membership)?;
     let preserver = Preserver {

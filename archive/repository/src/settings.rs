@@ -1,5 +1,6 @@
 //! The settings of the repository.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use archive_daemon::notify::InvalidNotify;
@@ -231,6 +232,9 @@ pub enum InvalidSettings {
         "fewer than two replicas of kind bitarchive; add one, or set repository.allow_single = true"
     )]
     Single,
+    /// One replica would answer for the other.
+    #[error("replica {0} is there twice; each [[replica]] has an id of its own")]
+    Twice(ReplicaId),
     /// Nobody could be told.
     #[error(transparent)]
     Notify(#[from] InvalidNotify),
@@ -251,11 +255,39 @@ impl Settings {
 
     /// Whether they can work together.
     pub fn check(&self) -> Result<(), InvalidSettings> {
+        let mut ids = BTreeSet::new();
+        if let Some(twice) = self.replicas.iter().find(|one| !ids.insert(&one.id)) {
+            return Err(InvalidSettings::Twice(twice.id.clone()));
+        }
         let keeps_bytes = |replica: &&ReplicaSettings| replica.kind == ReplicaKind::Bitarchive;
         let copies = self.replicas.iter().filter(keeps_bytes).count();
         if copies < 2 && !self.repository.allow_single {
             return Err(InvalidSettings::Single);
         }
         Ok(self.notify.check()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Fails if two replicas of one id are taken for one, so that the second silently answers for nothing.
+    #[test]
+    fn replica_id_twice_is_refused() {
+        let of = |second: &str| -> Settings {
+            let replica = |id: &str| json!({"id": id, "kind": "bitarchive", "monitor": "h:1"});
+            let settings = json!({
+                "rpc": {"listen": "h:1", "certificate": "c", "key": "k", "authorities": "a"},
+                "repository": {"archive": "kb", "data": "d", "signing_key": "s", "trust": "t"},
+                "replica": [replica("one"), replica(second)],
+            });
+            serde_json::from_value(settings).unwrap()
+        };
+        assert_eq!(of("two").check(), Ok(()));
+        let twice = of("one").check().unwrap_err();
+        assert_eq!(twice, InvalidSettings::Twice("one".parse().unwrap()));
     }
 }

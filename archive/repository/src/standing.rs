@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_db::{DbError, Table, Text, Value};
-use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::admin::{Admin, AuditLine, NodeRow};
+use crate::admin::{Admin, AuditLine, NodeRow, volumes};
 use crate::store::{FileRecord, ReplicaRecord, ReplicaSpec};
 
 pub(crate) use draining::Key as DrainKey;
@@ -50,18 +50,7 @@ pub enum ReplicaRow {
 
 impl Value for ReplicaRow {}
 
-/// A volume that is out of service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VolumeRow {
-    /// Its replica.
-    pub replica: ReplicaId,
-    /// Its node.
-    pub node: NodeId,
-    /// Since when, and why.
-    pub retired: Retired,
-}
-
-impl Value for VolumeRow {}
+impl Value for Retired {}
 
 /// Something that every file has to be told of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +58,7 @@ pub enum Task {
     /// A replica is filled.
     Fill(ReplicaId),
     /// A volume was retired.
-    Volume(VolumeId),
+    Volume(VolumeKey),
     /// A node was retired.
     Node(ReplicaId, NodeId),
     /// A replica was retired.
@@ -84,7 +73,7 @@ pub struct Now {
     /// Retired nodes.
     pub nodes: BTreeMap<(ReplicaId, NodeId), Retired>,
     /// Retired volumes.
-    pub volumes: BTreeMap<VolumeId, VolumeRow>,
+    pub volumes: BTreeMap<VolumeKey, Retired>,
     /// What is drained.
     pub draining: BTreeMap<Source, DrainRow>,
 }
@@ -104,13 +93,16 @@ impl View {
     }
 }
 
+/// The name of the table of the retired volumes.
+pub(crate) const RETIRED_VOLUMES: &str = "retired-volumes";
+
 /// The tables and their copy in memory.
 #[derive(Debug)]
 pub struct Standing {
     admin: Admin,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     nodes: Table<(Text<ReplicaId>, Text<NodeId>), NodeRow>,
-    volumes: Table<Text<VolumeId>, VolumeRow>,
+    volumes: Table<volumes::VolumeTableKey, Retired>,
     drains: Table<draining::Key, DrainRow>,
     view: View,
 }
@@ -146,9 +138,8 @@ impl Now {
     pub fn counts(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
         let is_retired_node = || copy.node.iter().any(|node| self.is_retired_node(id, node));
         let is_retired_volume = || {
-            copy.volume
-                .iter()
-                .any(|volume| self.volumes.contains_key(volume))
+            let volume = copy.volume_key(id).filter(|_| !self.volumes.is_empty());
+            volume.is_some_and(|volume| self.volumes.contains_key(&volume))
         };
         copy.state.is_completed()
             && !self.is_retired(id)
@@ -181,7 +172,7 @@ impl Now {
         });
         let nodes = self.nodes.iter().filter(|(_, retired)| !retired.emptied);
         let nodes = nodes.map(|((replica, node), _)| Task::Node(replica.clone(), node.clone()));
-        let volumes = self.volumes.iter().filter(|(_, row)| !row.retired.emptied);
+        let volumes = self.volumes.iter().filter(|(_, retired)| !retired.emptied);
         let volumes = volumes.map(|(volume, _)| Task::Volume(volume.clone()));
         replicas.chain(nodes).chain(volumes).collect()
     }
@@ -193,7 +184,7 @@ impl Standing {
         let standing = Self {
             replicas: admin.table("replicas")?,
             nodes: admin.table("nodes")?,
-            volumes: admin.table("volumes")?,
+            volumes: admin.table(RETIRED_VOLUMES)?,
             drains: admin.table("drains")?,
             admin,
             view: View::default(),
@@ -255,15 +246,37 @@ impl Standing {
     /// Takes a volume out of service, or says that every file was told.
     pub fn retire_volume(
         &self,
-        volume: &VolumeId,
-        row: &VolumeRow,
+        volume: &VolumeKey,
+        retired: &Retired,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
         let mut changes = self.admin.change();
+        let key = volumes::to_table(volume);
+        changes.batch().put(&self.volumes, &key, retired)?;
+        self.commit(changes, line)
+    }
+
+    /// Takes a volume back into service.
+    pub fn reinstate_volume(&self, volume: &VolumeKey, line: AuditLine) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = volumes::to_table(volume);
+        changes.batch().delete(&self.volumes, &key)?;
+        self.commit(changes, Some(line))
+    }
+
+    /// Takes a node back into service.
+    pub fn reinstate_node(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        line: AuditLine,
+    ) -> Result<(), DbError> {
+        let mut changes = self.admin.change();
+        let key = (Text(replica.clone()), Text(node.clone()));
         changes
             .batch()
-            .put(&self.volumes, &Text(volume.clone()), row)?;
-        self.commit(changes, line)
+            .put(&self.nodes, &key, &NodeRow::default())?;
+        self.commit(changes, Some(line))
     }
 
     /// Every file was told.
@@ -289,13 +302,7 @@ impl Standing {
                 None => Ok(()),
             },
             Task::Volume(volume) => match now.volumes.get(volume) {
-                Some(row) => {
-                    let row = VolumeRow {
-                        retired: emptied(&row.retired),
-                        ..row.clone()
-                    };
-                    self.retire_volume(volume, &row, line)
-                }
+                Some(retired) => self.retire_volume(volume, &emptied(retired), line),
                 None => Ok(()),
             },
         }
@@ -326,8 +333,8 @@ impl Standing {
             }
         }
         for row in self.volumes.scan()? {
-            let (Text(id), row) = row?;
-            now.volumes.insert(id, row);
+            let (key, retired) = row?;
+            now.volumes.insert(volumes::from_table(key), retired);
         }
         self.read_draining(&mut now)?;
         self.view.set(now);

@@ -226,6 +226,7 @@ pub async fn a_field_that_cannot_be_is_named(foreman: &Foreman<'_>) -> Result<()
         let request = ReplicaStateRequest {
             known: ids(known),
             retired: ids(retired),
+            volumes: Vec::new(),
         };
         is_named(field, client.replica_state(request).await)?;
     }

@@ -142,6 +142,7 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
     let request = NodeRequest {
         node: node.to_owned(),
         order: Some(order),
+        ..NodeRequest::default()
     };
     eventually("the node is known", LONG, async || {
         match operator.clone().node(request.clone()).await {

@@ -45,6 +45,7 @@ async fn set_node(cluster: &Cluster, node: &str, mode: &str) {
     let request = NodeRequest {
         node: node.to_owned(),
         order: Some(order),
+        ..NodeRequest::default()
     };
     let said = people(cluster, "operator/otto")
         .node(request)
@@ -61,7 +62,7 @@ async fn set_volume(cluster: &Cluster, volume: &str, order: set_volume_request::
     };
     let request = VolumeRequest {
         order: Some(order),
-        node: String::new(),
+        ..VolumeRequest::default()
     };
     people(cluster, "operator/otto")
         .volume(request)
@@ -206,7 +207,7 @@ fn a_drained_node_gives_all_that_it_has_to_the_other() {
 
         let retire = Act::RetireNode(RetireNode {
             node: "one-1".to_owned(),
-            last_copies: false,
+            ..RetireNode::default()
         });
         assert_eq!(decide(cluster, retire).await.state, "done");
         eventually("what is retired is drained no more", LONG, async || {

@@ -237,6 +237,7 @@ fn verbs_of_disks_and_nodes_want_an_operator_and_name_what_they_mean() {
         let request = |order, node: &str| VolumeRequest {
             order: Some(order),
             node: node.to_owned(),
+            replica: String::new(),
         };
         let retire = request(order(set_volume_request::Order::Retire), "one-1");
         let error = otto.volume(retire).await.unwrap_err();
@@ -252,6 +253,7 @@ fn verbs_of_disks_and_nodes_want_an_operator_and_name_what_they_mean() {
             order: Some(SetModeRequest {
                 mode: "read-only".to_owned(),
             }),
+            ..NodeRequest::default()
         };
         assert_eq!(otto.node(mode).await.unwrap_err().code(), Code::NotFound);
         let mut olga = people(cluster, "officer/olga");

@@ -62,6 +62,13 @@ impl Node {
         Ok(missing)
     }
 
+    /// Takes a retired volume back into service, and holds it against the catalog: what is on its disk is there again.
+    pub fn reinstate_volume(&self, id: &VolumeId, now: Timestamp) -> Result<Reconciled, NodeError> {
+        self.volume_set().reinstate(id)?;
+        tracing::warn!(volume = %id, "a retired volume is in service again");
+        self.refresh(now)
+    }
+
     /// Whether the node as a whole takes new files.
     pub fn mode(&self) -> Mode {
         self.volume_set().mode()

@@ -180,6 +180,7 @@ pub(crate) fn report(node: &Node) -> wire::NodeStatus {
             .verify_by()
             .map(|time| time.to_string())
             .unwrap_or_default(),
+        problem: String::new(),
     }
 }
 
@@ -204,6 +205,7 @@ fn volume_status(node: &Node, volume: Volume) -> wire::VolumeStatus {
         volume: volume.id.map(String::from).unwrap_or_default(),
         path: volume.path.display().to_string(),
         retired: volume.problem == Some(VolumeProblem::Retired),
+        unreported: false,
         problem: volume
             .problem
             .map(|problem| problem.to_string())

@@ -23,6 +23,7 @@ pub(crate) enum Order {
     Clear(VolumeId),
     Mode(VolumeId, Mode),
     Retire(VolumeId),
+    Reinstate(VolumeId),
 }
 
 /// Reads an order.
@@ -42,6 +43,7 @@ pub(crate) fn order(request: &wire::SetVolumeRequest) -> Result<Order, InvalidMe
         Wire::ReadOnly => Order::Mode(volume()?, Mode::ReadOnly),
         Wire::Drain => Order::Mode(volume()?, Mode::Draining),
         Wire::Retire => Order::Retire(volume()?),
+        Wire::Reinstate => Order::Reinstate(volume()?),
     })
 }
 
@@ -82,5 +84,6 @@ pub(crate) fn carry_out(node: &Node, order: Order, now: Timestamp) -> Result<(),
         Order::Clear(volume) => node.clear(&volume, now).map(|_| ()),
         Order::Mode(volume, mode) => node.set_volume_mode(&volume, mode),
         Order::Retire(volume) => node.retire_volume(&volume, now).map(|_| ()),
+        Order::Reinstate(volume) => node.reinstate_volume(&volume, now).map(|_| ()),
     }
 }

@@ -200,6 +200,19 @@ impl Volumes {
         }
     }
 
+    /// Takes a retired volume back into service. It comes online once it was held against the catalog.
+    pub fn reinstate(&self, id: &VolumeId) -> Result<(), VolumesError> {
+        let mut state = self.change_state();
+        let mut remembered = state.remembered.clone();
+        let memory = remembered
+            .get_mut(id)
+            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
+        memory.retired = false;
+        write(&self.memory_path, state.mode, &remembered)?;
+        state.remembered = remembered;
+        Ok(())
+    }
+
     /// Sets whether the node takes new files, on any volume.
     pub fn set_node_mode(&self, mode: Mode) -> Result<(), VolumesError> {
         let mut state = self.change_state();

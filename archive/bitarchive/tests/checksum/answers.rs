@@ -110,6 +110,7 @@ async fn to_every_question_about_nodes_the_answer_is_itself() {
         .replica_state(ReplicaStateRequest {
             known,
             retired: Vec::new(),
+            volumes: Vec::new(),
         })
         .await;
     let state = state.unwrap().into_inner();

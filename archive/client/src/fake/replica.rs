@@ -88,6 +88,7 @@ impl Replica {
             free,
             retired: false,
             warnings: Vec::new(),
+            unreported: false,
         };
         let node = NodeStatus {
             node: self.node.clone(),
@@ -99,6 +100,7 @@ impl Replica {
             mode: Some("read-write".to_owned()),
             findings: 0,
             oldest_verification: None,
+            problem: None,
         };
         ReplicaOverview {
             replica: self.id.clone(),

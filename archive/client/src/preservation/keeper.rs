@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_model::{FileName, ReplicaId};
 use archive_rpc::{Idle, InvalidMessage};
 use bytes::Bytes;
 use proto_archive::wire;
@@ -15,13 +15,14 @@ use tonic::{Response, Status, Streaming};
 use super::anomaly::Anomalies;
 use super::attic::Attics;
 use super::check::Checks;
+use super::machines::or_empty;
 use super::repair::Repairs;
 use super::trail::{Export, Lines};
 use super::{
     Act, AnomalySelection, AtticEntry, AtticItem, AtticPlace, AtticSelection, AuditLine,
-    AuditSelection, Bootstrap, CheckOrder, CheckStep, FiledAnomaly, NodeMode, NotifyOutcome,
-    Preservation, Repair, RepairOrder, Replaced, Replacement, Request, ScrubOrder, ScrubSelection,
-    Scrubs, Steps, VolumeOrder,
+    AuditSelection, Bootstrap, CheckOrder, CheckStep, FiledAnomaly, NodeMode, NodeName,
+    NotifyOutcome, Preservation, Repair, RepairOrder, Replaced, Replacement, Request, ScrubOrder,
+    ScrubSelection, Scrubs, Steps, VolumeOrder,
 };
 use crate::Answer;
 use crate::access::Kept;
@@ -316,14 +317,16 @@ impl Preservation for Keeper {
         })
     }
 
-    fn node<'a>(&'a self, node: &'a NodeId, mode: NodeMode) -> Answer<'a, NodeStatus> {
+    fn node<'a>(&'a self, name: &'a NodeName, mode: NodeMode) -> Answer<'a, NodeStatus> {
         Box::pin(async move {
+            let node = &name.node;
             let mut client = self.client.clone();
             let call = client.node(wire::NodeRequest {
                 node: node.to_string(),
                 order: Some(wire::SetModeRequest {
                     mode: mode.word().to_owned(),
                 }),
+                replica: or_empty(name.replica.as_ref()),
             });
             let status = NodeStatus::try_from(self.soon("orders to nodes", call).await?)?;
             if status.node == *node {

@@ -1,6 +1,6 @@
 //! Disks, machines and whole replicas.
 
-use archive_model::{NodeId, VolumeId};
+use archive_model::{NodeId, ReplicaId, VolumeId};
 use proto_archive::wire;
 use proto_archive::wire::set_volume_request::Order;
 use serde::Serialize;
@@ -40,6 +40,8 @@ pub enum VolumeOrder {
         path: String,
         /// The new volume.
         volume: VolumeId,
+        /// The replica of the node, where more than one node bears that id.
+        replica: Option<ReplicaId>,
     },
     /// Take over a disk that another node has labelled.
     Adopt {
@@ -47,15 +49,42 @@ pub enum VolumeOrder {
         node: NodeId,
         /// Where it is mounted there.
         path: String,
+        /// The replica of the node, where more than one node bears that id.
+        replica: Option<ReplicaId>,
     },
     /// Trust a volume again after people have looked at it.
-    Clear(VolumeId),
+    Clear(VolumeName),
     /// Let it take new files.
-    ReadWrite(VolumeId),
+    ReadWrite(VolumeName),
     /// Let it take none.
-    ReadOnly(VolumeId),
+    ReadOnly(VolumeName),
     /// Let what is on it go elsewhere.
-    Drain(VolumeId),
+    Drain(VolumeName),
+}
+
+/// A volume by its id, and by more where more than one volume bears that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeName {
+    /// Its id.
+    pub volume: VolumeId,
+    /// Its node.
+    pub node: Option<NodeId>,
+    /// Its replica.
+    pub replica: Option<ReplicaId>,
+}
+
+/// A node by its id, and by its replica where more than one node bears that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeName {
+    /// Its id.
+    pub node: NodeId,
+    /// Its replica.
+    pub replica: Option<ReplicaId>,
+}
+
+/// An id that may be left out, as on the wire.
+pub(super) fn or_empty(id: Option<&impl ToString>) -> String {
+    id.map(ToString::to_string).unwrap_or_default()
 }
 
 /// What a replica will be filled with.
@@ -78,16 +107,28 @@ pub struct NotifyOutcome {
 
 impl From<&VolumeOrder> for wire::VolumeRequest {
     fn from(order: &VolumeOrder) -> Self {
-        let known =
-            |order, volume: &VolumeId| (order, volume.to_string(), String::new(), String::new());
+        let known = |order, name: &VolumeName| {
+            let node = or_empty(name.node.as_ref());
+            (order, name.volume.to_string(), String::new(), node)
+        };
+        let replica = match order {
+            VolumeOrder::Init { replica, .. } | VolumeOrder::Adopt { replica, .. } => replica,
+            VolumeOrder::Clear(name)
+            | VolumeOrder::ReadWrite(name)
+            | VolumeOrder::ReadOnly(name)
+            | VolumeOrder::Drain(name) => &name.replica,
+        };
+        let replica = or_empty(replica.as_ref());
         let (order, volume, path, node) = match order {
-            VolumeOrder::Init { node, path, volume } => (
+            VolumeOrder::Init {
+                node, path, volume, ..
+            } => (
                 Order::Init,
                 volume.to_string(),
                 path.clone(),
                 node.to_string(),
             ),
-            VolumeOrder::Adopt { node, path } => {
+            VolumeOrder::Adopt { node, path, .. } => {
                 (Order::Adopt, String::new(), path.clone(), node.to_string())
             }
             VolumeOrder::Clear(volume) => known(Order::Clear, volume),
@@ -102,6 +143,7 @@ impl From<&VolumeOrder> for wire::VolumeRequest {
                 path,
             }),
             node,
+            replica,
         }
     }
 }
@@ -134,35 +176,57 @@ mod tests {
             node: node.clone(),
             path: path(),
             volume: volume.clone(),
+            replica: None,
+        };
+        let adopt = VolumeOrder::Adopt {
+            node: node.clone(),
+            path: path(),
+            replica: Some("one".parse().unwrap()),
+        };
+        let bare = VolumeName {
+            volume,
+            node: None,
+            replica: None,
+        };
+        let whole = VolumeName {
+            node: Some(node),
+            replica: Some("one".parse().unwrap()),
+            ..bare.clone()
         };
         for (order, sent, filled) in [
-            (init, Order::Init, ["v", "/disk", "n"]),
+            (init, Order::Init, ["v", "/disk", "n", ""]),
+            (adopt, Order::Adopt, ["", "/disk", "n", "one"]),
             (
-                VolumeOrder::Adopt { node, path: path() },
-                Order::Adopt,
-                ["", "/disk", "n"],
-            ),
-            (
-                VolumeOrder::Clear(volume.clone()),
+                VolumeOrder::Clear(bare.clone()),
                 Order::Clear,
-                ["v", "", ""],
+                ["v", "", "", ""],
             ),
             (
-                VolumeOrder::ReadWrite(volume.clone()),
+                VolumeOrder::ReadWrite(bare.clone()),
                 Order::ReadWrite,
-                ["v", "", ""],
+                ["v", "", "", ""],
             ),
             (
-                VolumeOrder::ReadOnly(volume.clone()),
+                VolumeOrder::ReadOnly(bare),
                 Order::ReadOnly,
-                ["v", "", ""],
+                ["v", "", "", ""],
             ),
-            (VolumeOrder::Drain(volume), Order::Drain, ["v", "", ""]),
+            (
+                VolumeOrder::Drain(whole),
+                Order::Drain,
+                ["v", "", "n", "one"],
+            ),
         ] {
             let request = wire::VolumeRequest::from(&order);
             let set = request.order.unwrap();
             assert_eq!(set.order(), sent);
-            assert_eq!([set.volume.as_str(), &set.path, &request.node], filled);
+            let sent = [
+                set.volume.as_str(),
+                &set.path,
+                &request.node,
+                &request.replica,
+            ];
+            assert_eq!(sent, filled);
         }
     }
 }

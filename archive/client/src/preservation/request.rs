@@ -4,12 +4,14 @@ use archive_model::{FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::{InvalidMessage, Role};
 use jiff::Timestamp;
 use proto_archive::wire::ask_request::{
-    Accept, Act as Asked, NewRoot, Remove, RetireNode, RetireReplica, RetireVolume,
+    Accept, Act as Asked, NewRoot, ReinstateNode, ReinstateVolume, Remove, RetireNode,
+    RetireReplica, RetireVolume,
 };
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
 use super::attic::AtticPlace;
+use super::machines::{NodeName, VolumeName, or_empty};
 use crate::error::plain;
 use crate::file_status::text;
 use crate::word::{id, words};
@@ -27,6 +29,8 @@ words! {
         Accept = "accept",
         /// Content of another root is taken under a name.
         NewRoot = "new-root",
+        /// A retired volume or node is in service again.
+        Reinstate = "reinstate",
     }
 }
 
@@ -75,6 +79,10 @@ pub enum Act {
     RetireVolume {
         /// The volume.
         volume: VolumeId,
+        /// Its node, where more than one volume bears that id.
+        node: Option<NodeId>,
+        /// Its replica, likewise.
+        replica: Option<ReplicaId>,
         /// The caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -82,6 +90,8 @@ pub enum Act {
     RetireNode {
         /// The node.
         node: NodeId,
+        /// Its replica, where more than one node bears that id.
+        replica: Option<ReplicaId>,
         /// The caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -101,6 +111,10 @@ pub enum Act {
         /// The root that it has.
         root: Root,
     },
+    /// Take a retired volume back into service.
+    ReinstateVolume(VolumeName),
+    /// Take a retired node back into service.
+    ReinstateNode(NodeName),
 }
 
 /// A request, and what became of it.
@@ -146,6 +160,7 @@ impl Act {
             }
             Self::Accept { .. } => ActWord::Accept,
             Self::NewRoot { .. } => ActWord::NewRoot,
+            Self::ReinstateVolume(_) | Self::ReinstateNode(_) => ActWord::Reinstate,
         }
     }
 
@@ -177,14 +192,23 @@ impl Act {
             }),
             Self::RetireVolume {
                 volume,
+                node,
+                replica,
                 last_copies,
             } => Asked::RetireVolume(RetireVolume {
                 volume: volume.to_string(),
                 last_copies: *last_copies,
+                node: or_empty(node.as_ref()),
+                replica: or_empty(replica.as_ref()),
             }),
-            Self::RetireNode { node, last_copies } => Asked::RetireNode(RetireNode {
+            Self::RetireNode {
+                node,
+                replica,
+                last_copies,
+            } => Asked::RetireNode(RetireNode {
                 node: node.to_string(),
                 last_copies: *last_copies,
+                replica: or_empty(replica.as_ref()),
             }),
             Self::RetireReplica(replica) => Asked::RetireReplica(RetireReplica {
                 replica: replica.to_string(),
@@ -200,6 +224,15 @@ impl Act {
                 name: name.to_string(),
                 replica: replica.to_string(),
                 root: convert::root_bytes(root),
+            }),
+            Self::ReinstateVolume(name) => Asked::ReinstateVolume(ReinstateVolume {
+                volume: name.volume.to_string(),
+                node: or_empty(name.node.as_ref()),
+                replica: or_empty(name.replica.as_ref()),
+            }),
+            Self::ReinstateNode(name) => Asked::ReinstateNode(ReinstateNode {
+                node: name.node.to_string(),
+                replica: or_empty(name.replica.as_ref()),
             }),
         };
         wire::AskRequest {
@@ -294,6 +327,8 @@ mod tests {
             (
                 Act::RetireVolume {
                     volume: "v".parse().unwrap(),
+                    node: None,
+                    replica: None,
                     last_copies: false,
                 },
                 "retire",
@@ -301,6 +336,7 @@ mod tests {
             (
                 Act::RetireNode {
                     node: "n".parse().unwrap(),
+                    replica: None,
                     last_copies: true,
                 },
                 "retire",

@@ -1,7 +1,7 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{
-    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeMode, RepairOrder,
+    AnomalySelection, CheckKind, CheckOrder, CheckStep, NodeMode, NodeName, RepairOrder,
 };
 use archive_client::{Class, ClientError, ClientLimits, Keeper, Preservation};
 use archive_model::FileName;
@@ -195,7 +195,10 @@ async fn every_act_is_for_its_roles() {
         let error = if act == "check" {
             check(&keeper).await.1.unwrap_err()
         } else {
-            let node = "n-1".parse().unwrap();
+            let node = NodeName {
+                node: "n-1".parse().unwrap(),
+                replica: None,
+            };
             keeper.node(&node, NodeMode::ReadOnly).await.unwrap_err()
         };
         assert_eq!(error.class(), Class::Refused, "{error}");

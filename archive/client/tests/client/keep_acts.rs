@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use archive_client::preservation::{
-    Act, AtticEntry, AtticSelection, AuditSelection, NodeMode, Replacement, ScrubOrder,
-    ScrubSelection, VolumeOrder,
+    Act, AtticEntry, AtticSelection, AuditSelection, NodeMode, NodeName, Replacement, ScrubOrder,
+    ScrubSelection, VolumeName, VolumeOrder,
 };
 use archive_client::{Access, Class, ClientError, Preservation};
 use archive_model::Root;
@@ -199,13 +199,20 @@ async fn an_answer_about_something_else_is_not_believed() {
             ..NodeStatus::default()
         };
         world.archive.state().keeping.node.say([status.clone()]);
-        let asked = "n-1".parse().unwrap();
+        let asked = NodeName {
+            node: "n-1".parse().unwrap(),
+            replica: None,
+        };
         believed(
             operator.node(&asked, NodeMode::Draining).await.map(drop),
             good,
         );
         world.archive.state().keeping.volume.say([status]);
-        let clear = VolumeOrder::Clear("v".parse().unwrap());
+        let clear = VolumeOrder::Clear(VolumeName {
+            volume: "v".parse().unwrap(),
+            node: None,
+            replica: None,
+        });
         operator.volume(&clear).await.unwrap();
     }
     let asked = world.archive.state().keeping.node.asked.pop().unwrap();

@@ -240,3 +240,23 @@ fn promise_takes_room_of_one_volume_only() {
     }
     assert_eq!(rooms, [90, 40, 30]);
 }
+
+/// Fails if files on a volume that its node has forgotten can be taken for missing: nobody asks it, and nothing says so.
+#[test]
+fn unreported_volume_with_copies_is_a_gap() {
+    let mut world = World::new();
+    let volumes = |ids: &[&str]| {
+        let ids = ids.iter().map(|id| VolumeId::new(id).unwrap());
+        BTreeMap::from([(id("a"), ids.collect()), (id("dead"), BTreeSet::new())])
+    };
+    world.beat("a", "h:1", 0);
+    world.nodes.expect_volumes(volumes(&["v1"]));
+    assert_eq!(world.asked(0), (vec!["a@h:1".to_owned()], vec![]));
+    world.nodes.expect_volumes(volumes(&["v1", "v3"]));
+    let gap = format!("node a, volume v3: {UNREPORTED}");
+    assert_eq!(world.asked(1), (vec!["a@h:1".to_owned()], vec![gap]));
+    let listed = world.nodes.list(world.at(1));
+    assert_eq!(listed[0].unreported, [&VolumeId::new("v3").unwrap()]);
+    world.nodes.expect_volumes(volumes(&["v1"]));
+    assert_eq!(world.asked(2).1, Vec::<String>::new(), "it was retired");
+}

@@ -1,9 +1,9 @@
 //! Between the wire and this crate's own types. What a node says is looked at here, once: afterwards it is known to
 //! speak of itself, of names that may be archived, and in the order of fields that everybody can read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
 use archive_rpc::{InvalidMessage, Kind};
 use prost::Message;
 use proto_archive::{convert, wire};
@@ -11,7 +11,7 @@ use tonic::Status;
 
 use crate::gap::Gap;
 use crate::listing::Listed;
-use crate::nodes::{Life, Standing};
+use crate::nodes::{Life, Standing, UNREPORTED};
 use crate::placement::NoPlace;
 use crate::report::{Mode, Report, Volume};
 
@@ -126,6 +126,16 @@ pub(super) fn node_status(standing: &Standing<'_>) -> wire::NodeStatus {
             .unwrap_or_default();
         status.volumes = report.volumes.iter().map(volume_status).collect();
     }
+    let unreported = standing.unreported.iter();
+    status
+        .volumes
+        .extend(unreported.map(|volume| wire::VolumeStatus {
+            volume: volume.to_string(),
+            problem: UNREPORTED.to_owned(),
+            mode: Mode::ReadOnly.to_string(),
+            unreported: true,
+            ..wire::VolumeStatus::default()
+        }));
     status
 }
 
@@ -143,6 +153,7 @@ fn volume_status(volume: &Volume) -> wire::VolumeStatus {
         free: volume.free,
         retired: volume.retired,
         warnings: volume.warnings.clone(),
+        unreported: false,
     }
 }
 
@@ -155,6 +166,20 @@ pub(super) fn node_ids(
         NodeId::new(id).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
     };
     ids.iter().map(read).collect()
+}
+
+/// Reads which volumes have copies.
+pub(super) fn known_volumes(
+    known: &[wire::KnownVolumes],
+) -> Result<BTreeMap<NodeId, BTreeSet<VolumeId>>, InvalidMessage> {
+    let mut volumes: BTreeMap<NodeId, BTreeSet<VolumeId>> = BTreeMap::new();
+    for of_node in known {
+        let own = volumes.entry(convert::node_id(&of_node.node)?).or_default();
+        for volume in &of_node.volumes {
+            own.insert(convert::volume_id(volume)?);
+        }
+    }
+    Ok(volumes)
 }
 
 /// Reads what `node` says of one file, down to the last field, so that one bad entry costs this node's listing and not
@@ -337,6 +362,7 @@ mod tests {
             node: &node,
             life: Life::Alive,
             last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
+            unreported: Vec::new(),
         };
         let expected = wire::NodeStatus {
             node: "a".to_owned(),
@@ -356,11 +382,12 @@ mod tests {
         stray.problem = "empty".to_owned();
         let report = report(status).unwrap();
         assert!(!report.takes_files());
-        let node = node();
+        let (node, forgotten) = (node(), VolumeId::new("v9").unwrap());
         let standing = Standing {
             node: &node,
             life: Life::Silent,
             last: Some((jiff::Timestamp::UNIX_EPOCH, &report)),
+            unreported: vec![&forgotten],
         };
         let written = node_status(&standing);
         assert_eq!(
@@ -368,6 +395,11 @@ mod tests {
             ("empty", false)
         );
         assert_eq!(written.seen, "1970-01-01T00:00:00Z");
+        let last = written.volumes.last().unwrap();
+        assert_eq!(
+            (last.volume.as_str(), last.problem.as_str()),
+            ("v9", UNREPORTED)
+        );
     }
 
     #[test]

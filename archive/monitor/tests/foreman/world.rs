@@ -264,6 +264,7 @@ impl Caller {
         let answer = in_time(self.0.replica_state(ReplicaStateRequest {
             known,
             retired: Vec::new(),
+            volumes: Vec::new(),
         }))
         .await
         .expect("a state")

@@ -1,17 +1,16 @@
 //! What the audit log, the exports and their restoring need of the admin data.
 
+use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::Path;
 use std::sync::PoisonError;
 
-use archive_db::{Database, DbError, Load, Options, Table, Text};
-use archive_model::{FileName, NodeId, ReplicaId};
+use archive_db::{Database, DbError, Load, Table, Text};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
 use jiff::Timestamp;
 
 use super::stamp::{STAMP, Stamp};
-use super::{
-    Admin, AdminError, AdminRow, AuditLine, LAST_REQUEST, NUMBERS, NodeRow, TABLES, VERSION,
-};
+use super::{Admin, AdminError, AdminRow, AuditLine, LAST_REQUEST, NUMBERS, NodeRow, volumes};
 use crate::audit_log::{Position, Rows as TrailRows};
 use crate::export::{Node, Row, Rows};
 
@@ -98,6 +97,8 @@ impl TrailRows for Admin {
 pub(crate) struct Restoring {
     admin: Admin,
     load: Load,
+    /// The volumes of the copies that were taken.
+    volumes: BTreeSet<VolumeKey>,
 }
 
 impl Restoring {
@@ -113,17 +114,26 @@ impl Restoring {
     /// Begins in a directory that has none.
     pub(crate) fn begin(data: &Path) -> Result<Self, AdminError> {
         archive_durable::directory::make(data)?;
-        let options = Options::new("admin", VERSION, TABLES);
-        let database = Database::open(&data.join("admin"), &options)?;
+        let database = Database::open(&data.join("admin"), &volumes::options())?;
         // The stamp of what was lost stays until the end: it says that there was something.
         let stamp = Stamp::new(data.join(STAMP), None);
         let admin = Admin::new(database, stamp)?;
         let load = admin.database.load()?;
-        Ok(Self { admin, load })
+        Ok(Self {
+            admin,
+            load,
+            volumes: BTreeSet::new(),
+        })
     }
 
-    /// Takes a file.
+    /// Takes a file, and remembers the volumes of its copies.
     pub(crate) fn file(&mut self, row: &AdminRow) -> Result<(), DbError> {
+        for volume in volumes::of_copies(&row.record) {
+            let key = volumes::to_table(&volume);
+            if self.volumes.insert(volume) {
+                self.load.put(&self.admin.volumes, &key, &())?;
+            }
+        }
         let key = Text(row.record.name.clone());
         self.load.put(&self.admin.files, &key, row)
     }
@@ -175,7 +185,9 @@ impl Restoring {
     /// in the trail. So the next request has a number that the archive cannot have come to before: that of the minutes
     /// since 1970, of which each had one request at most.
     pub(crate) fn finish(self, now: Timestamp) -> Result<(), AdminError> {
-        let Self { admin, mut load } = self;
+        let Self {
+            admin, mut load, ..
+        } = self;
         let minutes = u64::try_from(now.as_second() / 60).unwrap_or_default();
         let numbers = admin.table(NUMBERS)?;
         load.put(&numbers, &LAST_REQUEST.to_owned(), &minutes)?;

@@ -1,6 +1,6 @@
 //! What is there after a restart, what is counted, and what is no empty archive.
 
-use archive_model::{ReplicaId, ReplicaKind};
+use archive_model::{ReplicaId, ReplicaKind, ReplicaState, VolumeKey};
 
 use super::*;
 use crate::store::ReplicaSpec;
@@ -153,4 +153,38 @@ fn a_node_that_bears_a_copy_is_a_node_of_its_replica() {
     drop(admin);
     let admin = Admin::init(directory.path()).unwrap();
     assert_eq!(admin.nodes(&one).unwrap(), [node]);
+}
+
+/// Fails if a volume is not remembered in the batch of its first copy, or is forgotten while it has one.
+#[test]
+fn volume_with_copies_is_never_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |volume: &str| VolumeKey {
+        replica: "one".parse().unwrap(),
+        node: "n-1".parse().unwrap(),
+        volume: volume.parse().unwrap(),
+    };
+    let put = |admin: &Admin, volume: &str, state| {
+        let mut row = row("a");
+        let copy = row.record.replicas.values_mut().next().unwrap();
+        copy.state = state;
+        copy.node = Some("n-1".parse().unwrap());
+        copy.volume = Some(volume.parse().unwrap());
+        let mut changes = admin.change();
+        admin.put(&mut changes, &row).unwrap();
+        admin.commit(changes).unwrap();
+    };
+    let known = |admin: &Admin| Vec::from_iter(admin.volumes().unwrap());
+    let admin = Admin::init(directory.path()).unwrap();
+    put(&admin, "v-1", ReplicaState::DataUploaded);
+    assert_eq!(known(&admin), [], "nothing is there yet");
+    put(&admin, "v-1", ReplicaState::UploadCompleted);
+    assert_eq!(known(&admin), [place("v-1")]);
+    assert!(!admin.forget_if_empty(&place("v-1")).unwrap());
+    put(&admin, "v-2", ReplicaState::UploadCompleted);
+    drop(admin);
+    let admin = Admin::open(directory.path()).unwrap();
+    assert_eq!(known(&admin), [place("v-1"), place("v-2")]);
+    assert!(admin.forget_if_empty(&place("v-1")).unwrap());
+    assert_eq!(known(&admin), [place("v-2")]);
 }

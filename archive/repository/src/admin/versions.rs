@@ -1,11 +1,13 @@
 //! Admin data that a later release has written: refused in words, left as they are, and never a shorter archive.
 
 use archive_db::{Database, DbError, InvalidValue, Options, Table, Text, Value};
-use archive_model::FileName;
+use archive_model::{FileName, ReplicaState, VolumeKey};
 use serde::{Deserialize, Serialize};
 
 use super::tests::{row, store};
+use super::volumes::RetiredVersion1;
 use super::{Admin, AdminError, TABLES, VERSION};
+use crate::standing::{Retired, Standing};
 
 fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
@@ -89,4 +91,55 @@ fn a_row_of_a_later_release_is_an_error_and_never_an_absent_file() {
     let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
     let files: Table<Text<FileName>, Later> = database.table("files").unwrap();
     assert_eq!(files.get(&Text(name("b"))).unwrap(), Some(later));
+}
+
+/// Fails if a directory of version 1 is refused, what it says of a retired volume is lost or meant of a namesake, or the
+/// volumes of its copies are not known.
+#[test]
+fn version_1_retired_volumes_get_their_full_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = |replica: &str, volume: &str| VolumeKey {
+        replica: replica.parse().unwrap(),
+        node: "n-1".parse().unwrap(),
+        volume: volume.parse().unwrap(),
+    };
+    let retired = Retired {
+        at: jiff::Timestamp::UNIX_EPOCH,
+        by: "operator/otto".to_owned(),
+        why: "r1: dead".to_owned(),
+        emptied: true,
+    };
+    let tables = ["files", "volumes"];
+    let path = directory.path().join("admin");
+    let database = Database::open(&path, &Options::new("admin", 1, &tables)).unwrap();
+    let old = database.table("volumes").unwrap();
+    let mut batch = database.batch();
+    let before = RetiredVersion1 {
+        replica: "two".parse().unwrap(),
+        node: "n-1".parse().unwrap(),
+        retired: retired.clone(),
+    };
+    let id: Text<archive_model::VolumeId> = Text("disk-1".parse().unwrap());
+    batch.put(&old, &id, &before).unwrap();
+    let mut file = row("a");
+    for copy in file.record.replicas.values_mut() {
+        copy.state = ReplicaState::UploadCompleted;
+        copy.node = Some("n-1".parse().unwrap());
+        copy.volume = Some("disk-1".parse().unwrap());
+    }
+    let files = database.table("files").unwrap();
+    batch.put(&files, &Text(name("a")), &file).unwrap();
+    batch.commit().unwrap();
+    drop((database, old, files));
+
+    for _start in 0..2 {
+        let admin = Admin::open(directory.path()).unwrap();
+        let known: Vec<_> = admin.volumes().unwrap().into_iter().collect();
+        assert_eq!(known, [key("one", "disk-1")]);
+        let now = Standing::open(admin).unwrap().now();
+        let out: Vec<_> = now.volumes.clone().into_iter().collect();
+        assert_eq!(out, [(key("two", "disk-1"), retired.clone())]);
+        let (replica, copy) = file.record.replicas.first_key_value().unwrap();
+        assert!(now.counts(replica, copy), "its namesake is retired, not it");
+    }
 }

@@ -1,6 +1,6 @@
 //! What each file is told of each task, in every state; and that a walk sees every row once, however it is cut.
 
-use archive_model::{Digests, ReplicaKind, Root};
+use archive_model::{Digests, ReplicaKind, Root, VolumeKey};
 use jiff::Timestamp;
 
 use super::*;
@@ -57,7 +57,13 @@ fn states() -> Vec<Option<ReplicaState>> {
 /// name is told that nobody has bound yet.
 #[test]
 fn what_a_file_is_told() {
-    let volume = |text: &str| Task::Volume(VolumeId::new(text).unwrap());
+    let volume = |of: &str, text: &str| {
+        Task::Volume(VolumeKey {
+            replica: id(of),
+            node: node("n-1"),
+            volume: VolumeId::new(text).unwrap(),
+        })
+    };
     for phase in [Phase::Bound, Phase::Complete] {
         for (index, state) in states().into_iter().enumerate() {
             let file = record("a", phase, state);
@@ -76,8 +82,11 @@ fn what_a_file_is_told() {
             assert_eq!(told(&of_node("two", "n-1"), false), given_up, "{index}");
             assert_eq!(told(&of_node("two", "n-2"), true), None);
             assert_eq!(told(&of_node("three", "n-1"), true), None);
-            assert_eq!(told(&volume("v-1"), true), Some(("one".to_owned(), true)));
-            assert_eq!(told(&volume("v-2"), true), None);
+            let of_one = Some(("one".to_owned(), true));
+            assert_eq!(told(&volume("one", "v-1"), true), of_one);
+            assert_eq!(told(&volume("two", "v-1"), true), given_up, "{index}");
+            assert_eq!(told(&volume("one", "v-2"), true), None);
+            assert_eq!(told(&volume("three", "v-1"), true), None);
             let leaves = (1..5).contains(&index).then(|| two(true)).flatten();
             assert_eq!(told(&Task::Replica(id("two")), false), leaves, "{index}");
         }
@@ -91,7 +100,7 @@ fn what_a_file_is_told() {
         let file = record("a", phase, Some(ReplicaState::UploadCompleted));
         for task in [
             Task::Fill(id("two")),
-            volume("v-1"),
+            volume("one", "v-1"),
             Task::Replica(id("two")),
         ] {
             assert_eq!(wanted(&task, &file, true), None);

@@ -12,7 +12,7 @@ use archive_model::{FileName, NodeId, ReplicaId};
 use super::{Pass, Told, WINDOW, Wanted, tell, wanted};
 use crate::admin::Admin;
 use crate::people::People;
-use crate::standing::{Now, Task};
+use crate::standing::Task;
 use crate::store::{FileRecord, Phase};
 
 /// Those of the files that can be told now, and those that cannot yet.
@@ -51,7 +51,6 @@ impl Pass {
 pub(super) fn look(
     admin: &Admin,
     task: &Task,
-    now: &Now,
     unbound: BTreeSet<FileName>,
 ) -> Result<Looked, DbError> {
     let mut looked = Looked::default();
@@ -64,7 +63,7 @@ pub(super) fn look(
             looked.unbound.insert(name);
         } else if let Some(wanted) = wanted(task, &row.record, true) {
             looked.wanted.push(wanted);
-        } else if may_still(task, now, &row.record) {
+        } else if may_still(task, &row.record) {
             looked.unbound.insert(name);
         }
     }
@@ -72,7 +71,7 @@ pub(super) fn look(
 }
 
 /// Whether a file, of which nothing is wanted now, may still become one that has to be told.
-pub(super) fn may_still(task: &Task, now: &Now, record: &FileRecord) -> bool {
+pub(super) fn may_still(task: &Task, record: &FileRecord) -> bool {
     let is_begun = matches!(record.phase, Phase::Intent { .. });
     let is_coming = |replica: &ReplicaId, node: &NodeId| {
         let copy = record.replicas.get(replica);
@@ -82,10 +81,7 @@ pub(super) fn may_still(task: &Task, now: &Now, record: &FileRecord) -> bool {
         Task::Replica(replica) => is_begun && record.replicas.contains_key(replica),
         Task::Fill(replica) => is_begun && !record.replicas.contains_key(replica),
         Task::Node(replica, node) => is_coming(replica, node),
-        Task::Volume(volume) => {
-            let row = now.volumes.get(volume);
-            row.is_some_and(|row| is_coming(&row.replica, &row.node))
-        }
+        Task::Volume(volume) => is_coming(&volume.replica, &volume.node),
     }
 }
 
@@ -93,12 +89,11 @@ pub(super) fn may_still(task: &Task, now: &Now, record: &FileRecord) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use archive_model::{ReplicaKind, ReplicaState, VolumeId};
+    use archive_model::{ReplicaKind, ReplicaState, VolumeId, VolumeKey};
     use jiff::Timestamp;
 
     use super::*;
     use crate::admin::AdminRow;
-    use crate::standing::{Retired, VolumeRow};
     use crate::store::ReplicaRecord;
 
     fn id(text: &str) -> ReplicaId {
@@ -123,26 +118,6 @@ mod tests {
         }
     }
 
-    fn now() -> Now {
-        let row = |volume: &str| {
-            let row = VolumeRow {
-                replica: id("two"),
-                node: NodeId::new("n-1").unwrap(),
-                retired: Retired {
-                    at: Timestamp::UNIX_EPOCH,
-                    by: "operator/o".to_owned(),
-                    why: "r1".to_owned(),
-                    emptied: false,
-                },
-            };
-            (VolumeId::new(volume).unwrap(), row)
-        };
-        Now {
-            volumes: BTreeMap::from([row("v-1")]),
-            ..Now::default()
-        }
-    }
-
     const INTENT: Phase = Phase::Intent {
         expires: Timestamp::MAX,
     };
@@ -150,7 +125,12 @@ mod tests {
     /// Fails if the walk ends before a file that began earlier is bound, or waits for ever for what began later.
     #[test]
     fn what_began_before_is_waited_for_and_nothing_else() {
-        let (node, volume) = (NodeId::new("n-1").unwrap(), VolumeId::new("v-1").unwrap());
+        let node = NodeId::new("n-1").unwrap();
+        let volume = VolumeKey {
+            replica: id("two"),
+            node: node.clone(),
+            volume: VolumeId::new("v-1").unwrap(),
+        };
         let elsewhere = Task::Node(id("two"), NodeId::new("n-2").unwrap());
         for (phase, is_begun) in [
             (INTENT, true),
@@ -158,8 +138,7 @@ mod tests {
             (Phase::Complete, false),
         ] {
             let open = record(phase, ReplicaState::UploadStarted);
-            let now = now();
-            let may = |task: &Task| may_still(task, &now, &open);
+            let may = |task: &Task| may_still(task, &open);
             assert_eq!(may(&Task::Replica(id("two"))), is_begun);
             assert_eq!(may(&Task::Fill(id("three"))), is_begun);
             assert!(!may(&Task::Replica(id("three"))), "it began without it");
@@ -168,12 +147,8 @@ mod tests {
             assert!(may(&Task::Volume(volume.clone())));
             assert!(!may(&elsewhere));
             let done = record(phase, ReplicaState::UploadCompleted);
-            assert!(!may_still(
-                &Task::Node(id("two"), node.clone()),
-                &now,
-                &done
-            ));
-            assert!(!may_still(&Task::Volume(volume.clone()), &now, &done));
+            assert!(!may_still(&Task::Node(id("two"), node.clone()), &done));
+            assert!(!may_still(&Task::Volume(volume.clone()), &done));
         }
     }
 
@@ -202,20 +177,19 @@ mod tests {
         };
         let names = || BTreeSet::from([FileName::new("a").unwrap()]);
         let task = Task::Replica(id("two"));
-        let looked = |now: &Now| look(&admin, &task, now, names()).unwrap();
-        let now = now();
+        let looked = || look(&admin, &task, names()).unwrap();
         set(Some(record(INTENT, ReplicaState::UploadStarted)));
-        let begun = looked(&now);
+        let begun = looked();
         assert!(begun.wanted.is_empty() && begun.unbound == names());
         set(Some(record(Phase::Bound, ReplicaState::UploadStarted)));
-        let bound = looked(&now);
+        let bound = looked();
         assert!(bound.wanted.len() == 1 && bound.unbound.is_empty());
         let out = ReplicaState::Withdrawn("r1".to_owned());
         set(Some(record(Phase::Complete, out)));
-        let told = looked(&now);
+        let told = looked();
         assert!(told.wanted.is_empty() && told.unbound.is_empty());
         set(None);
-        let free = looked(&now);
+        let free = looked();
         assert!(free.wanted.is_empty() && free.unbound.is_empty());
     }
 }

@@ -18,6 +18,7 @@ use super::{Boxed, Pass, WINDOW};
 use crate::anomalies::{Eye, Look};
 use crate::assemble::{Donor, Part, Wanted};
 use crate::preserver::{blocking, feed_rows};
+use crate::replicas::{Copy, Located};
 
 /// After so many copies of a volume that could not be read, the others are not asked for.
 const PATIENCE: u32 = 3;
@@ -34,6 +35,8 @@ struct Target {
     size: u64,
     node: NodeId,
     volume: VolumeId,
+    /// Whether it was found there after it was not where the admin data have it.
+    is_moved: bool,
 }
 
 impl Pass<'_> {
@@ -90,6 +93,7 @@ impl Pass<'_> {
                     node: node.clone(),
                     volume: copy.volume.clone()?,
                     name: record.name,
+                    is_moved: false,
                 })
             };
             if is_all {
@@ -117,24 +121,33 @@ impl Pass<'_> {
         .await
     }
 
-    /// Reads one copy again, as was asked for. A node that cannot prove what it has reads the copy whole; if it then says
-    /// that all is well, it is not believed.
+    /// Reads one copy again, as was asked for; where it has moved meanwhile, what is there now.
     async fn visit(&self, target: Target) -> Result<(), Status> {
+        let mut next = Some(target);
+        while let Some(target) = next {
+            next = self.read_copy(&target).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads one copy again; gives where it is, if it has moved. A node that cannot prove what it has reads the copy whole;
+    /// if it then says that all is well, it is not believed.
+    async fn read_copy(&self, target: &Target) -> Result<Option<Target>, Status> {
         let silent = (target.node.clone(), target.volume.clone());
         let refusals = self.tally().refusals.get(&silent).copied();
         if refusals.unwrap_or_default() >= PATIENCE {
             self.tally().unverified += 1;
-            return Ok(());
+            return Ok(None);
         }
         let proves = if self.order.challenges {
-            self.proves(&target).await
+            self.proves(target).await
         } else {
             Ok(true)
         };
         let proves = match proves {
-            Ok(true) if !self.order.reads_bytes => return Ok(()),
+            Ok(true) if !self.order.reads_bytes => return Ok(None),
             Ok(proves) => proves,
-            Err(status) => return self.refused(&target, &status).await,
+            Err(status) => return self.refused(target, &status).await,
         };
         let before = AtomicU64::new(0);
         let told = |bytes: u64| {
@@ -145,7 +158,7 @@ impl Pass<'_> {
         let verifying = self.own.verify(place, &target.name, target.size, told);
         let copy = match verifying.await {
             Ok(copy) => copy,
-            Err(status) => return self.refused(&target, &status).await,
+            Err(status) => return self.refused(target, &status).await,
         };
         let rest = target.size.saturating_sub(before.load(Ordering::Relaxed));
         self.read.fetch_add(rest, Ordering::Relaxed);
@@ -155,7 +168,8 @@ impl Pass<'_> {
             .file_verified(&self.replica, &target.name, &copy, errand);
         let found = filing.await?;
         if proves || !found.open.is_empty() {
-            return self.tell(found).await;
+            self.tell(found).await?;
+            return Ok(None);
         }
         tracing::warn!(file = %target.name, node = %target.node, "a node cannot prove what it says it has");
         let look = Look {
@@ -170,23 +184,38 @@ impl Pass<'_> {
             place: Some((target.node.clone(), target.volume.clone())),
         };
         let filing = self.own.file(&self.replica, &target.name, look, errand);
-        self.tell(filing.await?).await
+        self.tell(filing.await?).await?;
+        Ok(None)
     }
 
     /// A copy was not read. If it is not where it was, it may be elsewhere; else its volume is a gap from now on.
-    async fn refused(&self, target: &Target, status: &Status) -> Result<(), Status> {
+    async fn refused(&self, target: &Target, status: &Status) -> Result<Option<Target>, Status> {
         if Kind::of(status) == Kind::NotFound {
-            return self.look(&target.name).await;
+            let located = self.look(&target.name).await?;
+            match elsewhere(target, &located) {
+                // It has moved since it was listed: what is there now is read.
+                Some(moved) if !target.is_moved => return Ok(Some(moved)),
+                Some(_) => self.unread(target, status),
+                None if is_listed(target, &located) => self.unread(target, status),
+                // It is missing, which was told, or was removed.
+                None => {}
+            }
+            return Ok(None);
         }
+        self.unread(target, status);
+        if Kind::of(status) != Kind::Busy {
+            let place = (target.node.clone(), target.volume.clone());
+            *self.tally().refusals.entry(place).or_default() += 1;
+        }
+        Ok(None)
+    }
+
+    /// A copy that was listed and not read is not intact, and its volume is a gap.
+    fn unread(&self, target: &Target, status: &Status) {
         self.tally().not_intact.insert(target.name.clone());
         let reason = format!("{}: {}", target.name, status.message());
         let (node, volume) = (target.node.clone(), target.volume.clone());
-        self.gap(Some(node.clone()), Some(volume.clone()), reason);
-        if Kind::of(status) != Kind::Busy {
-            let mut tally = self.tally();
-            *tally.refusals.entry((node, volume)).or_default() += 1;
-        }
-        Ok(())
+        self.gap(Some(node), Some(volume), reason);
     }
 
     /// Whether the node proves some random groups.
@@ -223,5 +252,74 @@ impl Pass<'_> {
             }
         }
         Ok(true)
+    }
+}
+
+/// The same file at another place of the replica, as it was found just now.
+fn elsewhere(target: &Target, located: &Located) -> Option<Target> {
+    let is_other = |copy: &&Copy| (&copy.node, &copy.volume) != (&target.node, &target.volume);
+    let mut others = located.copies.iter().filter(is_other);
+    let moved = others.find(|copy| copy.is_readable() && copy.root == Some(target.root))?;
+    Some(Target {
+        node: moved.node.clone(),
+        volume: moved.volume.clone(),
+        is_moved: true,
+        ..target.clone()
+    })
+}
+
+/// Whether the monitor says that the copy is where its node did not find it.
+fn is_listed(target: &Target, located: &Located) -> bool {
+    let is_there = |copy: &Copy| (&copy.node, &copy.volume) == (&target.node, &target.volume);
+    let mut copies = located.copies.iter();
+    copies.any(|copy| is_there(copy) && copy.is_readable())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicas::CopyCondition;
+
+    /// Fails if a copy that moved while the check ran is not read where it is now, or one that its node does not find
+    /// passes for intact because the monitor lists it.
+    #[test]
+    fn copy_not_found_is_sought_where_listed() {
+        let root = Root::from_bytes([1; 32]);
+        let copy = |node: &str, root, condition| Copy {
+            node: node.parse().unwrap(),
+            volume: "v".parse().unwrap(),
+            size: 1,
+            root: Some(root),
+            stored: jiff::Timestamp::UNIX_EPOCH,
+            condition,
+        };
+        let target = Target {
+            name: FileName::new("a").unwrap(),
+            root,
+            size: 1,
+            node: "n-1".parse().unwrap(),
+            volume: "v".parse().unwrap(),
+            is_moved: false,
+        };
+        let judged = |copies: Vec<Copy>| {
+            let located = Located {
+                copies,
+                silent: None,
+                gaps: Vec::new(),
+            };
+            let moved = elsewhere(&target, &located).map(|moved| moved.node.to_string());
+            (moved, is_listed(&target, &located))
+        };
+        let (there, other) = (CopyCondition::Present, Root::from_bytes([2; 32]));
+        let moved = |node: &str| Some(node.to_owned());
+        assert_eq!(judged(vec![]), (None, false), "missing, or removed");
+        assert_eq!(judged(vec![copy("n-1", root, there.clone())]), (None, true));
+        assert_eq!(
+            judged(vec![copy("n-2", root, there.clone())]),
+            (moved("n-2"), false)
+        );
+        assert_eq!(judged(vec![copy("n-2", other, there)]), (None, false));
+        let gone = vec![copy("n-1", root, CopyCondition::Missing)];
+        assert_eq!(judged(gone), (None, false));
     }
 }

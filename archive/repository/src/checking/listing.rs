@@ -172,7 +172,7 @@ impl Pass<'_> {
                 } => self.unverified(&file, kind).await?,
                 Finding::Anomaly { file, .. } | Finding::Moved { file, .. } => {
                     if last.as_ref() != Some(&file) {
-                        self.look(&file).await?;
+                        drop(self.look(&file).await?);
                         last = Some(file);
                     }
                 }

@@ -1,6 +1,6 @@
 //! Two replicas that keep bytes and one that keeps checksums, in every state, under everything that can be filed.
 
-use archive_model::{Digests, FileName, Groups, NodeId, Root, VolumeId};
+use archive_model::{Digests, FileName, Groups, NodeId, Root, VolumeId, VolumeKey};
 
 use super::*;
 use crate::anomalies::{Ended, Finder};
@@ -141,12 +141,12 @@ fn hold(cases: &[Case; 3]) {
             ),
             2 => drop(now.nodes.insert((id(name), node.clone()), retired())),
             _ => {
-                let row = crate::standing::VolumeRow {
+                let key = VolumeKey {
                     replica: id(name),
                     node: node.clone(),
-                    retired: retired(),
+                    volume: volume.clone(),
                 };
-                now.volumes.insert(volume.clone(), row);
+                now.volumes.insert(key, retired());
             }
         }
         rows.extend(

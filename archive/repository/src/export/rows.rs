@@ -4,12 +4,13 @@
 //! there twice, or in another place, is noticed.
 
 use archive_db::{Database, DbError, Load, Table, Text};
-use archive_model::{FileName, ReplicaId, VolumeId};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeId, VolumeKey};
 use serde::{Deserialize, Serialize};
 
+use crate::admin::volumes::{VolumeTableKey, to_table};
 use crate::anomalies::{Closed, Ended, Filed};
 use crate::requests::Request;
-use crate::standing::{DrainKey, DrainRow, ReplicaRow, Source, VolumeRow};
+use crate::standing::{DrainKey, DrainRow, RETIRED_VOLUMES, ReplicaRow, Retired, Source};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,14 +58,22 @@ pub(crate) struct ReplicaLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VolumeLine {
     volume: VolumeId,
-    stands: VolumeRow,
+    stands: RetiredVolume,
+}
+
+/// Where a retired volume was, and since when and why it is retired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RetiredVolume {
+    replica: ReplicaId,
+    node: NodeId,
+    retired: Retired,
 }
 
 /// What is drained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DrainLine {
     replica: ReplicaId,
-    node: archive_model::NodeId,
+    node: NodeId,
     stands: DrainRow,
 }
 
@@ -87,7 +96,7 @@ pub(crate) struct Tables {
     closed: Table<u64, Closed>,
     requests: Table<u64, Request>,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
-    volumes: Table<Text<VolumeId>, VolumeRow>,
+    volumes: Table<VolumeTableKey, Retired>,
     drains: Table<DrainKey, DrainRow>,
 }
 
@@ -101,7 +110,7 @@ impl Tables {
             closed: database.table("anomaly-log")?,
             requests: database.table("requests")?,
             replicas: database.table("replicas")?,
-            volumes: database.table("volumes")?,
+            volumes: database.table(RETIRED_VOLUMES)?,
             drains: database.table("drains")?,
         })
     }
@@ -133,8 +142,19 @@ impl Tables {
             row.map(|(Text(replica), stands)| Row::Replica(ReplicaLine { replica, stands }))
         });
         let volumes = self.volumes.scan()?.map(|row| {
-            row.map(|(Text(volume), stands)| Row::Volume(VolumeLine { volume, stands }))
+            row.map(|((Text(replica), Text(node), Text(volume)), retired)| {
+                let stands = RetiredVolume {
+                    replica,
+                    node,
+                    retired,
+                };
+                Row::Volume(VolumeLine { volume, stands })
+            })
         });
+        // By the bare id first, as in the exports of before.
+        let mut volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
+        volumes.sort_by_key(Row::place);
+        let volumes = volumes.into_iter().map(Ok);
         let drains = self.drains.scan()?.map(|row| {
             row.map(|((Text(replica), Text(node), _), stands)| {
                 Row::Drain(DrainLine {
@@ -179,7 +199,12 @@ impl Tables {
                 load.put(&self.replicas, &Text(replica), &stands)
             }
             Row::Volume(VolumeLine { volume, stands }) => {
-                load.put(&self.volumes, &Text(volume), &stands)
+                let key = VolumeKey {
+                    replica: stands.replica,
+                    node: stands.node,
+                    volume,
+                };
+                load.put(&self.volumes, &to_table(&key), &stands.retired)
             }
             Row::Drain(DrainLine {
                 replica,
@@ -209,7 +234,11 @@ impl Row {
             Self::ClosedAnomaly(row) => (1, number(row.filed.id)),
             Self::Request(request) => (2, number(request.number)),
             Self::Replica(row) => (3, vec![row.replica.to_string()]),
-            Self::Volume(row) => (4, vec![row.volume.to_string()]),
+            Self::Volume(row) => {
+                let RetiredVolume { replica, node, .. } = &row.stands;
+                let place = [row.volume.as_str(), replica.as_str(), node.as_str()];
+                (4, place.map(str::to_owned).into())
+            }
             Self::Drain(row) => {
                 let volume = row.stands.volume.as_ref().map(ToString::to_string);
                 let place = [row.replica.to_string(), row.node.to_string()];

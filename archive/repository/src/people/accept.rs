@@ -16,29 +16,30 @@ use crate::requests::{Accepted, Act};
 
 impl People {
     /// The act as it is asked for: one that names an anomaly is bound to what is filed of it now, one that names an item
-    /// of an attic to what lies there now.
+    /// of an attic to what lies there now, one that names a volume or a node to its place.
     pub(super) async fn bound(&self, act: Act) -> Result<Act, Status> {
-        if let Act::Destroy {
-            place,
-            checksum,
-            last_copies,
-            ..
-        } = act
-        {
-            let item = Some(self.attic_item(&place).await?);
-            return Ok(Act::Destroy {
+        match act {
+            Act::Accept { anomaly, .. } => {
+                let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
+                let of = Some(blocking(move || acceptable(&anomalies, &id)).await??);
+                Ok(Act::Accept { anomaly, of })
+            }
+            Act::Destroy {
                 place,
                 checksum,
                 last_copies,
-                item,
-            });
+                ..
+            } => {
+                let item = Some(self.attic_item(&place).await?);
+                Ok(Act::Destroy {
+                    place,
+                    checksum,
+                    last_copies,
+                    item,
+                })
+            }
+            other => self.with_place(other).await,
         }
-        let Act::Accept { anomaly, .. } = act else {
-            return Ok(act);
-        };
-        let (anomalies, id) = (Arc::clone(&self.anomalies), anomaly.clone());
-        let of = Some(blocking(move || acceptable(&anomalies, &id)).await??);
-        Ok(Act::Accept { anomaly, of })
     }
 }
 

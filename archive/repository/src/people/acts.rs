@@ -14,8 +14,8 @@ use archive_rpc::Kind;
 use tonic::Status;
 
 use super::accept::accept;
-use super::last::Part;
 use super::purge::unnamed;
+use super::retire::{node_of, volume_of};
 use super::{People, blocking};
 use crate::admin::AdminRow;
 use crate::replicas::{Cause, Found, How};
@@ -51,26 +51,17 @@ impl People {
                 let named = (checksum.as_ref(), *last_copies);
                 self.destroyable(place, named, item.as_ref()).await
             }
-            Act::RetireVolume {
-                volume,
-                last_copies,
-            } => {
-                if self.standing.now().volumes.contains_key(volume) {
-                    return Err(changed(format!("volume {volume} is retired already")));
-                }
-                self.place_of(volume).await?;
-                let part = Part::Volume(volume.clone());
-                self.dispensable(part, *last_copies).await
+            Act::RetireVolume { last_copies, .. } => {
+                let volume = self.volume(&volume_of(act)?).await?;
+                self.volume_can_go(&volume, *last_copies).await
             }
-            Act::RetireNode { node, last_copies } => {
-                if self.standing.now().nodes.keys().any(|(_, id)| id == node) {
-                    return Err(changed(format!("node {node} is retired already")));
-                }
-                let replica = self.replica_of(node).await?;
-                let part = Part::Node(replica, node.clone());
-                self.dispensable(part, *last_copies).await
+            Act::RetireNode { last_copies, .. } => {
+                let (replica, node) = self.node(&node_of(act)?).await?;
+                self.node_can_go(&replica, &node, *last_copies).await
             }
             Act::RetireReplica(replica) => self.expendable(replica).await,
+            Act::ReinstateVolume { .. } => self.retired_volume(&volume_of(act)?).map(drop),
+            Act::ReinstateNode { .. } => self.retired_node(&node_of(act)?).map(drop),
             Act::Accept { .. } => Ok(()),
             Act::NewRoot {
                 name,
@@ -123,18 +114,22 @@ impl People {
                 let named = (checksum.as_ref(), *last_copies);
                 self.destroy(place, named, item.as_ref(), &cause).await
             }
-            Act::RetireVolume {
-                volume,
-                last_copies,
-            } => {
-                self.retire_volume((volume, *last_copies), request, &cause)
+            Act::RetireVolume { last_copies, .. } => {
+                let volume = volume_of(&request.act)?;
+                self.retire_volume((&volume, *last_copies), request, &cause)
                     .await
             }
-            Act::RetireNode { node, last_copies } => {
-                self.retire_node((node, *last_copies), request, &cause)
+            Act::RetireNode { last_copies, .. } => {
+                let node = node_of(&request.act)?;
+                self.retire_node((&node, *last_copies), request, &cause)
                     .await
             }
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
+            Act::ReinstateVolume { .. } => {
+                self.reinstate_volume(&volume_of(&request.act)?, &cause)
+                    .await
+            }
+            Act::ReinstateNode { .. } => self.reinstate_node(&node_of(&request.act)?, &cause).await,
             Act::Accept { anomaly, of } => {
                 let (anomalies, id, of) =
                     (Arc::clone(&self.anomalies), anomaly.clone(), of.clone());

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use archive_db::DbError;
-use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeKey};
 use tonic::Status;
 
 use super::acts::changed;
@@ -22,7 +22,7 @@ use crate::store::{FileRecord, ReplicaRecord};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A disk.
-    Volume(VolumeId),
+    Volume(VolumeKey),
     /// A node of a replica.
     Node(ReplicaId, NodeId),
     /// A whole replica.
@@ -32,7 +32,7 @@ pub(super) enum Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Volume(volume) => write!(f, "volume {volume}"),
+            Self::Volume(volume) => volume.fmt(f),
             Self::Node(_, node) => write!(f, "node {node}"),
             Self::Replica(replica) => write!(f, "replica {replica}"),
         }
@@ -42,7 +42,9 @@ impl fmt::Display for Part {
 impl Part {
     fn has(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
         match self {
-            Self::Volume(volume) => copy.volume.as_ref() == Some(volume),
+            Self::Volume(volume) => {
+                *id == volume.replica && copy.volume_key(id).as_ref() == Some(volume)
+            }
             Self::Node(replica, node) => replica == id && copy.node.as_ref() == Some(node),
             Self::Replica(replica) => replica == id,
         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archive_model::{FileName, NodeId, ReplicaId, VolumeId};
+use archive_model::{FileName, NodeId, ReplicaId, VolumeKey};
 use archive_rpc::Kind;
 use tonic::Status;
 
@@ -14,41 +14,126 @@ use super::last::Part;
 use super::{People, blocking, failed_db};
 use crate::admin::AuditLine;
 use crate::replicas::Cause;
-use crate::requests::Request;
-use crate::standing::{ReplicaRow, Retired, VolumeRow};
+use crate::requests::{Act, NodeSelector, Request, VolumeSelector};
+use crate::standing::{ReplicaRow, Retired};
 use crate::store::FileRecord;
 
+/// The volume that an act is about.
+pub(super) fn volume_of(act: &Act) -> Result<VolumeSelector, Status> {
+    let (Act::RetireVolume {
+        volume,
+        node,
+        replica,
+        ..
+    }
+    | Act::ReinstateVolume {
+        volume,
+        node,
+        replica,
+    }) = act
+    else {
+        return Err(Kind::Internal.status(format!("no volume is meant by: {act}")));
+    };
+    Ok(VolumeSelector {
+        replica: replica.clone(),
+        node: node.clone(),
+        volume: volume.clone(),
+    })
+}
+
+/// The node that an act is about.
+pub(super) fn node_of(act: &Act) -> Result<NodeSelector, Status> {
+    let (Act::RetireNode { node, replica, .. } | Act::ReinstateNode { node, replica }) = act else {
+        return Err(Kind::Internal.status(format!("no node is meant by: {act}")));
+    };
+    Ok(NodeSelector {
+        replica: replica.clone(),
+        node: node.clone(),
+    })
+}
+
 impl People {
+    /// The act with the replica, and the node, of what it takes out of service: what is approved is what was asked for,
+    /// whatever else bears the same id by then.
+    pub(super) async fn with_place(&self, mut act: Act) -> Result<Act, Status> {
+        match &act {
+            Act::RetireVolume { .. } => {
+                let found = self.volume(&volume_of(&act)?).await?;
+                if let Act::RetireVolume { node, replica, .. } = &mut act {
+                    (*node, *replica) = (Some(found.node), Some(found.replica));
+                }
+            }
+            Act::RetireNode { .. } => {
+                let (found, _) = self.node(&node_of(&act)?).await?;
+                if let Act::RetireNode { replica, .. } = &mut act {
+                    *replica = Some(found);
+                }
+            }
+            Act::ReinstateVolume { .. } => {
+                let found = self.retired_volume(&volume_of(&act)?)?;
+                if let Act::ReinstateVolume { node, replica, .. } = &mut act {
+                    (*node, *replica) = (Some(found.node), Some(found.replica));
+                }
+            }
+            Act::ReinstateNode { .. } => {
+                let (found, _) = self.retired_node(&node_of(&act)?)?;
+                if let Act::ReinstateNode { replica, .. } = &mut act {
+                    *replica = Some(found);
+                }
+            }
+            Act::Remove { .. }
+            | Act::Purge { .. }
+            | Act::Destroy { .. }
+            | Act::RetireReplica(_)
+            | Act::Accept { .. }
+            | Act::NewRoot { .. } => {}
+        }
+        Ok(act)
+    }
+
+    /// Whether a volume can be retired.
+    pub(super) async fn volume_can_go(
+        &self,
+        volume: &VolumeKey,
+        last_copies: bool,
+    ) -> Result<(), Status> {
+        if self.standing.now().volumes.contains_key(volume) {
+            return Err(changed(format!("{volume} is retired already")));
+        }
+        self.dispensable(Part::Volume(volume.clone()), last_copies)
+            .await
+    }
+
+    /// Whether a node can be retired.
+    pub(super) async fn node_can_go(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+        last_copies: bool,
+    ) -> Result<(), Status> {
+        self.keeps_bytes(replica, &format_args!("node {node}"))?;
+        self.dispensable(Part::Node(replica.clone(), node.clone()), last_copies)
+            .await
+    }
+
     pub(super) async fn retire_volume(
         &self,
-        (volume, last_copies): (&VolumeId, bool),
+        (named, last_copies): (&VolumeSelector, bool),
         request: &Request,
         cause: &Cause,
     ) -> Result<String, Status> {
-        let known = self.standing.now().volumes.get(volume).cloned();
-        let (replica, node) = match known {
-            Some(row) if row.retired.why == cause.why => (row.replica, row.node),
-            Some(_) => return Err(changed(format!("volume {volume} is retired already"))),
-            None => {
-                let (replica, node) = self.place_of(volume).await?;
-                self.dispensable(Part::Volume(volume.clone()), last_copies)
-                    .await?;
-                let row = VolumeRow {
-                    replica: replica.clone(),
-                    node: node.clone(),
-                    retired: self.retired(request, cause),
-                };
-                let line = self.line(cause, format!("volume {volume} of node {node} is retired"));
-                let (standing, volume) = (Arc::clone(&self.standing), volume.clone());
-                let retired = blocking(move || standing.retire_volume(&volume, &row, Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-                (replica, node)
-            }
-        };
-        let telling = self
-            .transfers
-            .replicas
-            .tell_retired(&replica, &node, volume);
+        let volume = self.volume(named).await?;
+        let known = self.standing.now().volumes.get(&volume).cloned();
+        if known.is_none_or(|retired| retired.why != cause.why) {
+            self.volume_can_go(&volume, last_copies).await?;
+            let row = self.retired(request, cause);
+            let line = self.line(cause, format!("{volume} is retired"));
+            let (standing, key) = (Arc::clone(&self.standing), volume.clone());
+            let retired = blocking(move || standing.retire_volume(&key, &row, Some(line)));
+            retired.await?.map_err(|error| failed_db(&error))?;
+        }
+        let telling = self.transfers.replicas.tell_retired(&volume);
+        let node = &volume.node;
         Ok(match self.within(0, telling).await {
             Ok(()) => format!("node {node} has retired it; its files are brought elsewhere"),
             Err(status) => format!(
@@ -60,34 +145,32 @@ impl People {
 
     pub(super) async fn retire_node(
         &self,
-        (node, last_copies): (&NodeId, bool),
+        (named, last_copies): (&NodeSelector, bool),
         request: &Request,
         cause: &Cause,
     ) -> Result<String, Status> {
-        let now = self.standing.now();
-        match now.nodes.iter().find(|((_, id), _)| id == node) {
-            Some((_, retired)) if retired.why == cause.why => {}
-            Some(_) => return Err(changed(format!("node {node} is retired already"))),
-            None => {
-                let replica = self.replica_of(node).await?;
-                self.dispensable(Part::Node(replica.clone(), node.clone()), last_copies)
-                    .await?;
-                let line = self.line(
-                    cause,
-                    format!("node {node} of replica {replica} is retired"),
-                );
-                let (standing, node) = (Arc::clone(&self.standing), node.clone());
-                let row = self.retired(request, cause);
-                let of = replica.clone();
-                let retired = blocking(move || standing.retire_node(&of, &node, row, Some(line)));
-                retired.await?.map_err(|error| failed_db(&error))?;
-                let (admin, id) = (self.admin.clone(), replica.clone());
-                let left = blocking(move || admin.nodes(&id)).await?;
-                let left = left.map_err(|error| failed_db(&error))?;
-                self.transfers.replicas.set_members(&replica, left);
-            }
+        let done = "it is not asked and not missed any more; its files are brought elsewhere";
+        let is_mine = |((_, node), retired): (&(_, NodeId), &Retired)| {
+            *node == named.node && retired.why == cause.why
+        };
+        if self.standing.now().nodes.iter().any(is_mine) {
+            return Ok(done.to_owned());
         }
-        Ok("it is not asked and not missed any more; its files are brought elsewhere".to_owned())
+        let (replica, node) = self.node(named).await?;
+        self.node_can_go(&replica, &node, last_copies).await?;
+        let line = self.line(
+            cause,
+            format!("node {node} of replica {replica} is retired"),
+        );
+        let standing = Arc::clone(&self.standing);
+        let (row, of) = (self.retired(request, cause), replica.clone());
+        let retired = blocking(move || standing.retire_node(&of, &node, row, Some(line)));
+        retired.await?.map_err(|error| failed_db(&error))?;
+        let (admin, id) = (self.admin.clone(), replica.clone());
+        let left = blocking(move || admin.nodes(&id)).await?;
+        let left = left.map_err(|error| failed_db(&error))?;
+        self.transfers.replicas.set_members(&replica, left);
+        Ok(done.to_owned())
     }
 
     pub(super) async fn retire_replica(
@@ -137,7 +220,7 @@ impl People {
         }
     }
 
-    fn line(&self, cause: &Cause, what: String) -> AuditLine {
+    pub(super) fn line(&self, cause: &Cause, what: String) -> AuditLine {
         AuditLine {
             at: self.now(),
             who: cause.who.clone(),

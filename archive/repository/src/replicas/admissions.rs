@@ -54,7 +54,7 @@ impl Replicas {
             .iter()
             .find(|status| status.node == node.as_str() && status.alive);
         let silent = || Kind::Unavailable.status(format!("node {node} is silent"));
-        let mut client = self.node(node, &found.ok_or_else(silent)?.endpoint)?;
+        let mut client = self.node(replica, node, &found.ok_or_else(silent)?.endpoint)?;
         let request = wire::FilesRequest {
             after,
             only_findings: false,

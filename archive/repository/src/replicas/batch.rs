@@ -304,7 +304,7 @@ impl BatchRun {
         let is_retired = |gap: &wire::Gap| {
             let is_node = NodeId::new(&gap.node)
                 .is_ok_and(|node| self.now.is_retired_node(&self.replica, &node));
-            is_node || is_given_up(&self.now, &gap.volume)
+            is_node || is_given_up(&self.now, &self.replica, &gap.node, &gap.volume)
         };
         gaps.into_iter()
             .filter(|gap| !is_retired(gap))

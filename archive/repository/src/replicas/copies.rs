@@ -131,7 +131,8 @@ impl Replicas {
         let now = self.standing.now();
         let is_seen = |entry: &&wire::FileEntry| {
             let is_silent = |gap: &wire::Gap| gap.node == entry.node && gap.volume == entry.volume;
-            !is_given_up(&now, &entry.volume) && !found.gaps.iter().any(is_silent)
+            !is_given_up(&now, replica, &entry.node, &entry.volume)
+                && !found.gaps.iter().any(is_silent)
         };
         let seen = found.entries.iter().filter(is_seen);
         let copies = seen.map(copy).collect::<Result<_, _>>()?;
@@ -139,7 +140,7 @@ impl Replicas {
             found
                 .gaps
                 .iter()
-                .filter(|gap| !is_given_up(&now, &gap.volume))
+                .filter(|gap| !is_given_up(&now, replica, &gap.node, &gap.volume))
         };
         let silent = gaps().map(describe).collect::<Vec<_>>().join("; ");
         let gaps = gaps().filter_map(named).collect();
@@ -169,7 +170,7 @@ impl Replicas {
         let answer = client.read(request).await;
         answer
             .map(|answer| ReadSegments(answer.into_inner()))
-            .map_err(|status| self.failed(node, status))
+            .map_err(|status| self.failed(replica, node, status))
     }
 
     /// Has a copy read again, past the page cache; the only one of the name where no volume is given.
@@ -188,7 +189,7 @@ impl Replicas {
         let answer = client.verify(request).await;
         answer
             .map(|answer| Verifying(answer.into_inner()))
-            .map_err(|status| self.failed(node, status))
+            .map_err(|status| self.failed(replica, node, status))
     }
 }
 

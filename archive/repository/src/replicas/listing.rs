@@ -14,14 +14,20 @@ use crate::standing::Now;
 /// Everything that a replica has, without what is out of service.
 #[derive(Debug)]
 pub(crate) struct Listing {
+    replica: ReplicaId,
     messages: Streaming<wire::FilesResponse>,
     now: Arc<Now>,
     dropped: u64,
 }
 
 impl Listing {
-    pub(super) const fn new(messages: Streaming<wire::FilesResponse>, now: Arc<Now>) -> Self {
+    pub(super) fn new(
+        replica: &ReplicaId,
+        messages: Streaming<wire::FilesResponse>,
+        now: Arc<Now>,
+    ) -> Self {
         Self {
+            replica: replica.clone(),
             messages,
             now,
             dropped: 0,
@@ -34,14 +40,16 @@ impl Listing {
             return Ok(None);
         };
         let count = message.entries.len();
+        let (now, replica) = (&self.now, &self.replica);
         message
             .entries
-            .retain(|entry| !is_given_up(&self.now, &entry.volume));
+            .retain(|entry| !is_given_up(now, replica, &entry.node, &entry.volume));
         let dropped = count.saturating_sub(message.entries.len());
         self.dropped += u64::try_from(dropped).unwrap_or(u64::MAX);
         if let Some(end) = &mut message.end {
             end.count = end.count.saturating_sub(self.dropped);
-            end.gaps.retain(|gap| !is_given_up(&self.now, &gap.volume));
+            end.gaps
+                .retain(|gap| !is_given_up(now, replica, &gap.node, &gap.volume));
         }
         Ok(Some(message))
     }
@@ -97,7 +105,7 @@ impl Replicas {
         };
         let mut monitor = self.monitor(replica)?.max_decoding_message_size(16 << 20);
         let messages = monitor.listing(request).await?.into_inner();
-        Ok(Listing::new(messages, self.standing.now()))
+        Ok(Listing::new(replica, messages, self.standing.now()))
     }
 
     /// Everything that the replica has, sorted by name, as its disks bear it out.
@@ -118,8 +126,11 @@ impl Replicas {
         };
         let answer = client.files(request).await;
         answer
-            .map(|answer| ListedCopies(Listing::new(answer.into_inner(), self.standing.now())))
-            .map_err(|status| self.failed(node, status))
+            .map(|answer| {
+                let now = self.standing.now();
+                ListedCopies(Listing::new(replica, answer.into_inner(), now))
+            })
+            .map_err(|status| self.failed(replica, node, status))
     }
 }
 

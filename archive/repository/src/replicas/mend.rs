@@ -66,13 +66,13 @@ impl Replicas {
             why: order.why.clone(),
         };
         send(&steps, Step::Open(open)).await?;
-        let node = order.node.clone();
+        let (replica, node) = (order.replica.clone(), order.node.clone());
         let call = async move {
             let ended = async {
                 let mut stream = client
                     .mend(ReceiverStream::new(requests))
                     .await
-                    .map_err(|status| self.failed(&node, status))?
+                    .map_err(|status| self.failed(&replica, &node, status))?
                     .into_inner();
                 while let Some(message) = stream.message().await? {
                     let mended = match &message.entry {

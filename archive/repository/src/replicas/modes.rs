@@ -24,8 +24,11 @@ impl Replicas {
         let mut client = self.node_client(replica, node).await?;
         let answer = client.files(wire::FilesRequest::default()).await;
         answer
-            .map(|answer| ListedCopies(Listing::new(answer.into_inner(), self.standing.now())))
-            .map_err(|status| self.failed(node, status))
+            .map(|answer| {
+                let now = self.standing.now();
+                ListedCopies(Listing::new(replica, answer.into_inner(), now))
+            })
+            .map_err(|status| self.failed(replica, node, status))
     }
 }
 

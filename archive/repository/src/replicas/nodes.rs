@@ -10,6 +10,9 @@ use crate::attention::NodeSeen;
 
 const OFFLINE: &str = "offline";
 
+/// The mode of a node that people took out of service.
+pub(super) const RETIRED: &str = "retired";
+
 /// How a node is, as its monitor sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeReport {
@@ -42,34 +45,17 @@ impl VolumeReport {
 }
 
 impl Replicas {
-    /// How the nodes of a replica are.
+    /// How the nodes of a replica are, but for those that were retired.
     pub(crate) async fn reports(&self, replica: &ReplicaId) -> Result<Vec<NodeReport>, Status> {
         let nodes = self.state(replica).await?;
-        nodes.iter().map(report).collect()
+        let in_service = nodes.iter().filter(|status| is_in_service(status));
+        in_service.map(report).collect()
     }
 
-    /// The nodes of a replica, as far as people must look at them.
+    /// The nodes of a replica, as far as people must look at them: none that was retired.
     pub(crate) async fn nodes_seen(&self, replica: &ReplicaId) -> Result<Vec<NodeSeen>, Status> {
-        let seen = |status: wire::NodeStatus| -> Result<NodeSeen, Status> {
-            Ok(NodeSeen {
-                is_alive: status.alive,
-                seen: status.seen,
-                // What is retired has nothing to read any more.
-                verify_by: fields::optional_time("verify_by", &status.verify_by)?
-                    .filter(|_| status.mode != "retired"),
-                offline: status
-                    .volumes
-                    .into_iter()
-                    .filter(|volume| !volume.problem.is_empty() && !volume.retired)
-                    .map(|volume| match volume.volume.as_str() {
-                        "" => (volume.path, volume.problem),
-                        _ => (volume.volume, volume.problem),
-                    })
-                    .collect(),
-                node: status.node,
-            })
-        };
-        self.state(replica).await?.into_iter().map(seen).collect()
+        let nodes = self.state(replica).await?.into_iter();
+        nodes.filter(is_in_service).map(seen).collect()
     }
 
     /// What the scrub of a node does, after an order to it.
@@ -83,8 +69,32 @@ impl Replicas {
         let answer = client.scrub(order).await;
         answer
             .map(tonic::Response::into_inner)
-            .map_err(|status| self.failed(node, status))
+            .map_err(|status| self.failed(replica, node, status))
     }
+}
+
+/// Whether anybody misses the node. One that was retired may be switched off.
+fn is_in_service(status: &wire::NodeStatus) -> bool {
+    status.mode != RETIRED
+}
+
+fn seen(status: wire::NodeStatus) -> Result<NodeSeen, Status> {
+    Ok(NodeSeen {
+        is_alive: status.alive,
+        seen: status.seen,
+        verify_by: fields::optional_time("verify_by", &status.verify_by)?,
+        offline: status
+            .volumes
+            .into_iter()
+            .filter(|volume| !volume.problem.is_empty() && !volume.retired)
+            .map(|volume| match volume.volume.as_str() {
+                "" => (volume.path, volume.problem),
+                _ => (volume.volume, volume.problem),
+            })
+            .collect(),
+        node: status.node,
+        problem: status.problem,
+    })
 }
 
 fn report(status: &wire::NodeStatus) -> Result<NodeReport, Status> {
@@ -111,5 +121,24 @@ fn volume(status: &wire::VolumeStatus) -> VolumeReport {
             status.volume.clone()
         },
         state,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a node that was retired is missed once it is switched off.
+    #[test]
+    fn retired_node_is_missed_by_nobody() {
+        let node = |mode: &str| wire::NodeStatus {
+            node: "n-1".to_owned(),
+            mode: mode.to_owned(),
+            ..wire::NodeStatus::default()
+        };
+        assert!(!is_in_service(&node(RETIRED)));
+        for mode in ["", "read-write", "draining"] {
+            assert!(is_in_service(&node(mode)), "{mode}");
+        }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! A door: wire types end here, but for the answers that are handed on as they are.
 
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{Approval, FileName, NodeId, ReplicaId, Root, VolumeId, VolumeKey};
 use archive_rpc::Kind;
 use jiff::Timestamp;
 use proto_archive::wire::node_client::NodeClient;
@@ -13,6 +14,7 @@ use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
+use super::nodes::RETIRED;
 use super::{Replicas, describe, is_given_up};
 use crate::requests::{AtticItem, AtticPlace};
 use crate::standing::Now;
@@ -72,10 +74,10 @@ pub(crate) struct Cause {
 /// Shows what is out of service as that.
 pub(super) fn mark_retired(now: &Now, replica: &ReplicaId, node: &mut wire::NodeStatus) {
     if NodeId::new(&node.node).is_ok_and(|id| now.is_retired_node(replica, &id)) {
-        "retired".clone_into(&mut node.mode);
+        RETIRED.clone_into(&mut node.mode);
     }
     for volume in &mut node.volumes {
-        volume.retired |= is_given_up(now, &volume.volume);
+        volume.retired |= is_given_up(now, replica, &node.node, &volume.volume);
     }
 }
 
@@ -93,13 +95,14 @@ impl Replicas {
         let answer = self.monitor(replica)?.locate(request).await?.into_inner();
         let now = self.standing.now();
         let gaps = answer.gaps.iter();
-        let gaps = gaps.filter(|gap| !is_given_up(&now, &gap.volume));
+        let gaps = gaps.filter(|gap| !is_given_up(&now, replica, &gap.node, &gap.volume));
         let silent = gaps.map(describe).collect::<Vec<_>>().join("; ");
         if !silent.is_empty() {
             let said = format!("not every volume of replica {replica} answered: {silent}");
             return Err(Kind::Unavailable.status(said));
         }
-        let counted = |entry: &wire::FileEntry| !is_given_up(&now, &entry.volume);
+        let counted =
+            |entry: &wire::FileEntry| !is_given_up(&now, replica, &entry.node, &entry.volume);
         let entries = answer.entries.into_iter().filter(counted);
         entries.map(found).collect()
     }
@@ -118,7 +121,7 @@ impl Replicas {
             .find(|status| status.node == node.as_str() && status.alive)
             .filter(|status| !status.endpoint.is_empty())
             .ok_or_else(silent)?;
-        self.node(node, &found.endpoint)
+        self.node(replica, node, &found.endpoint)
     }
 
     /// Reads a copy again, past the page cache.
@@ -263,32 +266,76 @@ impl Replicas {
     }
 
     /// Tells a node that a volume is out of service.
-    pub(crate) async fn tell_retired(
+    pub(crate) async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), Status> {
+        if self.reinstating().as_ref() == Some(volume) {
+            return Err(Kind::Busy.status(format!("{volume} comes back into service just now")));
+        }
+        self.tell(volume, wire::set_volume_request::Order::Retire)
+            .await
+    }
+
+    /// Sets which retired volume comes back into service: until that is remembered, nobody tells its node otherwise.
+    pub(crate) fn set_reinstating(&self, volume: Option<&VolumeKey>) {
+        *self.reinstating() = volume.cloned();
+    }
+
+    fn reinstating(&self) -> MutexGuard<'_, Option<VolumeKey>> {
+        self.reinstating
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a node that a retired volume is in service again.
+    pub(crate) async fn tell_reinstated(&self, volume: &VolumeKey) -> Result<(), Status> {
+        self.tell(volume, wire::set_volume_request::Order::Reinstate)
+            .await
+    }
+
+    async fn tell(
         &self,
-        replica: &ReplicaId,
-        node: &NodeId,
-        volume: &VolumeId,
+        volume: &VolumeKey,
+        order: wire::set_volume_request::Order,
     ) -> Result<(), Status> {
         let request = wire::SetVolumeRequest {
-            order: wire::set_volume_request::Order::Retire.into(),
-            volume: volume.to_string(),
+            order: order.into(),
+            volume: volume.volume.to_string(),
             path: String::new(),
         };
-        let mut client = self.client(replica, node).await?;
+        let mut client = self.client(&volume.replica, &volume.node).await?;
         client.set_volume(request).await.map(drop)
     }
 
-    /// The volumes that live nodes of a replica still have in service, with their nodes.
+    /// The volumes that have copies, as far as is recorded, and that their nodes do not report.
+    pub(crate) async fn unreported(&self, replica: &ReplicaId) -> Result<Vec<VolumeKey>, Status> {
+        let mut volumes = Vec::new();
+        for node in self.heard(replica).await? {
+            let id = fields::node_id(&node.node)?;
+            for volume in node.volumes.iter().filter(|volume| volume.unreported) {
+                volumes.push(VolumeKey {
+                    replica: replica.clone(),
+                    node: id.clone(),
+                    volume: fields::volume_id(&volume.volume)?,
+                });
+            }
+        }
+        Ok(volumes)
+    }
+
+    /// The volumes that live nodes of a replica still have in service.
     pub(crate) async fn volumes_in_service(
         &self,
         replica: &ReplicaId,
-    ) -> Result<Vec<(NodeId, VolumeId)>, Status> {
+    ) -> Result<Vec<VolumeKey>, Status> {
         let mut volumes = Vec::new();
         for node in self.heard(replica).await? {
             let id = fields::node_id(&node.node)?;
             for volume in node.volumes {
                 if !volume.retired && !volume.volume.is_empty() && node.alive {
-                    volumes.push((id.clone(), fields::volume_id(&volume.volume)?));
+                    volumes.push(VolumeKey {
+                        replica: replica.clone(),
+                        node: id.clone(),
+                        volume: fields::volume_id(&volume.volume)?,
+                    });
                 }
             }
         }

@@ -6,6 +6,8 @@ use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, Root, VolumeId};
 use archive_rpc::Role;
 use serde::{Deserialize, Serialize};
 
+use super::{NodeSelector, VolumeSelector};
+
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
@@ -36,6 +38,12 @@ pub enum Act {
     RetireVolume {
         /// The disk.
         volume: VolumeId,
+        /// Its node; none where the id alone was said, and never once the request is taken.
+        #[serde(default)]
+        node: Option<NodeId>,
+        /// Its replica, likewise.
+        #[serde(default)]
+        replica: Option<ReplicaId>,
         /// Whether the caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -43,6 +51,9 @@ pub enum Act {
     RetireNode {
         /// The node.
         node: NodeId,
+        /// Its replica; none where the id alone was said, and never once the request is taken.
+        #[serde(default)]
+        replica: Option<ReplicaId>,
         /// Whether the caller knows that this takes the last good copies of files.
         last_copies: bool,
     },
@@ -74,6 +85,22 @@ pub enum Act {
         last_copies: bool,
         /// What it was when it was asked for: that is destroyed, and nothing else. None before the request is taken.
         item: Option<AtticItem>,
+    },
+    /// Takes a retired disk back into service.
+    ReinstateVolume {
+        /// The disk.
+        volume: VolumeId,
+        /// Its node; none where the id alone was said, and never once the request is taken.
+        node: Option<NodeId>,
+        /// Its replica, likewise.
+        replica: Option<ReplicaId>,
+    },
+    /// Takes a retired node back into service.
+    ReinstateNode {
+        /// The node.
+        node: NodeId,
+        /// Its replica; none where the id alone was said, and never once the request is taken.
+        replica: Option<ReplicaId>,
     },
 }
 
@@ -123,6 +150,7 @@ impl Act {
             }
             Self::Accept { .. } => "accept",
             Self::NewRoot { .. } => "new-root",
+            Self::ReinstateVolume { .. } | Self::ReinstateNode { .. } => "reinstate",
         }
     }
 
@@ -138,9 +166,11 @@ impl Act {
             | Self::RetireNode {
                 last_copies: true, ..
             } => &[Role::Custodian],
-            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                &[Role::Operator, Role::Custodian]
-            }
+            Self::RetireVolume { .. }
+            | Self::RetireNode { .. }
+            | Self::RetireReplica(_)
+            | Self::ReinstateVolume { .. }
+            | Self::ReinstateNode { .. } => &[Role::Operator, Role::Custodian],
             Self::Accept { .. } | Self::NewRoot { .. } => &[Role::Custodian, Role::Officer],
         }
     }
@@ -159,9 +189,11 @@ impl Act {
             | Self::RetireNode {
                 last_copies: true, ..
             } => &[Role::Custodian],
-            Self::RetireVolume { .. } | Self::RetireNode { .. } | Self::RetireReplica(_) => {
-                &[Role::Custodian, Role::Officer]
-            }
+            Self::RetireVolume { .. }
+            | Self::RetireNode { .. }
+            | Self::RetireReplica(_)
+            | Self::ReinstateVolume { .. }
+            | Self::ReinstateNode { .. } => &[Role::Custodian, Role::Officer],
         }
     }
 
@@ -173,6 +205,8 @@ impl Act {
             | Self::RetireVolume { .. }
             | Self::RetireNode { .. }
             | Self::RetireReplica(_)
+            | Self::ReinstateVolume { .. }
+            | Self::ReinstateNode { .. }
             | Self::Accept { of: None, .. }
             | Self::Destroy { item: None, .. } => None,
             Self::Accept {
@@ -212,10 +246,25 @@ impl fmt::Display for Act {
             ),
             Self::RetireVolume {
                 volume,
+                node,
+                replica,
                 last_copies,
-            } => write!(f, "retire volume {volume}{}", last(*last_copies)),
-            Self::RetireNode { node, last_copies } => {
-                write!(f, "retire node {node}{}", last(*last_copies))
+            } => {
+                let volume = VolumeSelector {
+                    replica: replica.clone(),
+                    node: node.clone(),
+                    volume: volume.clone(),
+                };
+                write!(f, "retire {volume}{}", last(*last_copies))
+            }
+            Self::RetireNode {
+                node,
+                replica,
+                last_copies,
+            } => {
+                let (replica, node) = (replica.clone(), node.clone());
+                let node = NodeSelector { replica, node };
+                write!(f, "retire {node}{}", last(*last_copies))
             }
             Self::RetireReplica(replica) => write!(f, "retire replica {replica}"),
             Self::Accept { anomaly, of: None } => write!(f, "accept anomaly {anomaly}"),
@@ -246,6 +295,23 @@ impl fmt::Display for Act {
                     write!(f, "checksum {checksum}, ")?;
                 }
                 write!(f, "{place}{}", last(*last_copies))
+            }
+            Self::ReinstateVolume {
+                volume,
+                node,
+                replica,
+            } => {
+                let volume = VolumeSelector {
+                    replica: replica.clone(),
+                    node: node.clone(),
+                    volume: volume.clone(),
+                };
+                write!(f, "take {volume} back into service")
+            }
+            Self::ReinstateNode { node, replica } => {
+                let (replica, node) = (replica.clone(), node.clone());
+                let node = NodeSelector { replica, node };
+                write!(f, "take {node} back into service")
             }
         }
     }

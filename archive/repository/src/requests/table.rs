@@ -2,14 +2,24 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive_db::{DbError, Table, Value};
+use archive_db::{DbError, InvalidValue, Table, Value};
 use jiff::Timestamp;
 
 use super::{Act, NotAllowed, Person, Request, State};
 use crate::admin::{Admin, AuditLine, LAST_REQUEST, NUMBERS};
 
 impl Value for Request {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+        match version {
+            2 => super::version2::read(body),
+            _ => Err(InvalidValue::Version {
+                found: version,
+                written: Self::VERSION,
+            }),
+        }
+    }
 }
 
 /// The requests of the archive.
@@ -202,6 +212,8 @@ mod tests {
             Timestamp::UNIX_EPOCH,
             Act::RetireVolume {
                 volume: VolumeId::new("v").unwrap(),
+                node: Some("n".parse().unwrap()),
+                replica: None,
                 last_copies: false,
             },
         );
@@ -248,18 +260,18 @@ mod tests {
             .unwrap()
             .map(|row| row.unwrap().1.what)
             .collect();
-        let asked = |n| format!("r{n} asked: retire volume v: dead");
+        let asked = |n| format!("r{n} asked: retire volume v of node n: dead");
         let expected = [
             asked(1),
             asked(2),
             asked(3),
             asked(4),
-            "r1 approved: retire volume v: dead".to_owned(),
-            "r2 withdrawn: retire volume v: dead".to_owned(),
-            "r3 approved: retire volume v: dead".to_owned(),
-            "r1 done: retire volume v: dead (done)".to_owned(),
-            "r3 failed: retire volume v: dead (gone)".to_owned(),
-            "r4 expired: retire volume v: dead".to_owned(),
+            "r1 approved: retire volume v of node n: dead".to_owned(),
+            "r2 withdrawn: retire volume v of node n: dead".to_owned(),
+            "r3 approved: retire volume v of node n: dead".to_owned(),
+            "r1 done: retire volume v of node n: dead (done)".to_owned(),
+            "r3 failed: retire volume v of node n: dead (gone)".to_owned(),
+            "r4 expired: retire volume v of node n: dead".to_owned(),
         ];
         assert_eq!(trail, expected);
         assert_eq!(requests.ask(act, "dead", &anna, now).unwrap().number, 5);

@@ -41,18 +41,24 @@ fn acts() -> Vec<Act> {
         },
         Act::RetireVolume {
             volume: volume.clone(),
+            node: Some(node.clone()),
+            replica: Some(replica.clone()),
             last_copies: false,
         },
         Act::RetireNode {
             node: node.clone(),
+            replica: Some(replica.clone()),
             last_copies: false,
         },
         Act::RetireVolume {
             volume,
+            node: None,
+            replica: None,
             last_copies: true,
         },
         Act::RetireNode {
             node,
+            replica: None,
             last_copies: true,
         },
         Act::RetireReplica(replica.clone()),

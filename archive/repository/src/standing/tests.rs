@@ -1,6 +1,6 @@
 //! What counts while something is out of service, and that a restart forgets nothing of it.
 
-use archive_model::{FileName, ReplicaState, Root};
+use archive_model::{FileName, ReplicaState, Root, VolumeId};
 
 use super::*;
 use crate::store::{Content, Phase};
@@ -16,6 +16,14 @@ fn retired() -> Retired {
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
+}
+
+fn volume(replica: &str, node: &str, volume: &str) -> VolumeKey {
+    VolumeKey {
+        replica: id(replica),
+        node: NodeId::new(node).unwrap(),
+        volume: VolumeId::new(volume).unwrap(),
+    }
 }
 
 fn record(states: &[ReplicaState]) -> FileRecord {
@@ -73,12 +81,8 @@ fn what_counts_and_what_is_below_required() {
                         .insert((id("one"), NodeId::new("one-1").unwrap()), retired()),
                 ),
                 _ => {
-                    let row = VolumeRow {
-                        replica: id("one"),
-                        node: NodeId::new("one-1").unwrap(),
-                        retired: retired(),
-                    };
-                    now.volumes.insert(VolumeId::new("v-one").unwrap(), row);
+                    now.volumes
+                        .insert(volume("one", "one-1", "v-one"), retired());
                 }
             }
             let counts: Vec<bool> = record
@@ -109,7 +113,7 @@ fn what_counts_and_what_is_below_required() {
 fn what_was_retired_is_so_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let (node, volume) = (NodeId::new("one-1").unwrap(), VolumeId::new("v").unwrap());
+    let node = NodeId::new("one-1").unwrap();
     admin
         .add_nodes(&id("one"), &[node.clone(), NodeId::new("one-2").unwrap()])
         .unwrap();
@@ -117,12 +121,9 @@ fn what_was_retired_is_so_after_a_restart() {
     standing
         .retire_node(&id("one"), &node, retired(), None)
         .unwrap();
-    let row = VolumeRow {
-        replica: id("two"),
-        node: NodeId::new("two-1").unwrap(),
-        retired: retired(),
-    };
-    standing.retire_volume(&volume, &row, None).unwrap();
+    standing
+        .retire_volume(&volume("two", "two-1", "v"), &retired(), None)
+        .unwrap();
     standing
         .set_replica(&id("two"), Some(&ReplicaRow::Retired(retired())), None)
         .unwrap();
@@ -171,4 +172,30 @@ fn what_was_retired_is_so_after_a_restart() {
     );
     let old: NodeRow = NodeRow::upgrade(1, &[]).unwrap();
     assert_eq!(old.retired, None);
+}
+
+/// Fails if a retired volume takes a healthy one of another node or replica with it, because both bear the same id.
+#[test]
+fn namesake_of_a_retired_volume_still_counts() {
+    let mut file = record(&[
+        ReplicaState::UploadCompleted,
+        ReplicaState::UploadCompleted,
+        ReplicaState::UploadCompleted,
+    ]);
+    for copy in file.replicas.values_mut() {
+        copy.volume = Some(VolumeId::new("disk-1").unwrap());
+    }
+    let counts = |out: VolumeKey| {
+        let now = Now {
+            volumes: BTreeMap::from([(out, retired())]),
+            ..Now::default()
+        };
+        let copies = file.replicas.iter();
+        let counts = copies.filter(|(id, copy)| now.counts(id, copy));
+        counts.map(|(id, _)| id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(volume("two", "two-1", "disk-1")), ["one", "three"]);
+    let all = ["one", "three", "two"];
+    assert_eq!(counts(volume("two", "two-2", "disk-1")), all);
+    assert_eq!(counts(volume("one", "two-1", "disk-1")), all);
 }

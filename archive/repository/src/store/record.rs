@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_model::{FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, UploadId, VolumeId};
+use archive_model::{
+    FileName, NodeId, ReplicaId, ReplicaKind, ReplicaState, UploadId, VolumeId, VolumeKey,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +169,15 @@ impl ReplicaRecord {
             volume: None,
             sealed: false,
         }
+    }
+
+    /// The volume that has the copy, in the replica whose record this is; none where it is not known.
+    pub fn volume_key(&self, replica: &ReplicaId) -> Option<VolumeKey> {
+        Some(VolumeKey {
+            replica: replica.clone(),
+            node: self.node.clone()?,
+            volume: self.volume.clone()?,
+        })
     }
 }
 

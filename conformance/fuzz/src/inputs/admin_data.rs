@@ -13,7 +13,7 @@ use archive_repository::anomalies::{Filed, Finder};
 use archive_repository::audit_log::{Chain, Hash, Position, Walk, verify};
 use archive_repository::requests::{Act, Request, State};
 use archive_repository::restore::{FromExport, judge, rewritten};
-use archive_repository::standing::{DrainRow, ReplicaRow, Retired, VolumeRow};
+use archive_repository::standing::{DrainRow, ReplicaRow, Retired};
 use archive_repository::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -202,14 +202,6 @@ fn retired() -> Retired {
     }
 }
 
-fn volume_row() -> VolumeRow {
-    VolumeRow {
-        replica: replica(),
-        node: NodeId::new("n-1").unwrap(),
-        retired: retired(),
-    }
-}
-
 fn drain_row() -> DrainRow {
     DrainRow {
         volume: Some(VolumeId::new("v2").unwrap()),
@@ -239,7 +231,8 @@ fn export_text() -> Vec<u8> {
         json!({"closed-anomaly": {"file": "a", "replica": "one", "filed": filed(), "ended": ended}}),
         json!({"request": request()}),
         json!({"replica": {"replica": "two", "stands": ReplicaRow::Retired(retired())}}),
-        json!({"volume": {"volume": "v1", "stands": volume_row()}}),
+        json!({"volume": {"volume": "v1", "stands": {
+            "replica": replica(), "node": "n-1", "retired": retired()}}}),
         json!({"drain": {"replica": "one", "node": "n-1", "stands": drain_row()}}),
     ];
     let mut text = Vec::new();
@@ -405,7 +398,7 @@ fn tables() -> [Table; 17] {
             row::<ReplicaRow>,
             vec![good(&ReplicaRow::Retired(retired()))],
         ),
-        (row::<VolumeRow>, vec![good(&volume_row())]),
+        (row::<Retired>, vec![good(&retired())]),
         (row::<DrainRow>, vec![good(&drain_row())]),
         (row::<Position>, vec![good(&Position::start())]),
         (row::<archive_bitarchive::Row>, vec![good(&entry)]),

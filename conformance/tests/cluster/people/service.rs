@@ -3,8 +3,10 @@
 use archive_client::{Progress, Wanted};
 use proto_archive::wire::BootstrapRequest;
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
+use proto_archive::wire::check_request::Kind;
 use tonic::Code;
 
+use super::super::preservation::{check, of};
 use super::super::visits::{get, list, name, noise, store};
 use super::super::world::{Cluster, NODES, REPOSITORY, eventually, on_a_cluster};
 use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_some, until_live};
@@ -181,11 +183,11 @@ fn a_node_that_is_dead_for_ever_is_retired() {
 
         let retire = Act::RetireNode(RetireNode {
             node: "two-1".to_owned(),
-            last_copies: false,
+            ..RetireNode::default()
         });
         let unknown = Act::RetireNode(RetireNode {
             node: "nine-1".to_owned(),
-            last_copies: false,
+            ..RetireNode::default()
         });
         let error = ask(cluster, "operator/otto", unknown, "dead")
             .await
@@ -240,6 +242,10 @@ fn a_node_that_is_dead_for_ever_is_retired() {
         .await;
         let (entries, end) = list(&reader, Some("two")).await.unwrap();
         assert_eq!((entries.len(), end.gaps), (names.len(), vec![]));
+        // Switched off, it is no gap either, though its monitor has heard it.
+        cluster.stop(NODES[1]).await;
+        let checked = check(cluster, of(Kind::Files)).await.unwrap();
+        assert_eq!(checked.report("two").gaps, []);
     });
 }
 
@@ -252,7 +258,7 @@ fn a_volume_of_a_dead_node_is_retired() {
         let retire = |volume: &str| {
             Act::RetireVolume(RetireVolume {
                 volume: volume.to_owned(),
-                last_copies: false,
+                ..RetireVolume::default()
             })
         };
         let error = ask(cluster, "operator/otto", retire("nothing"), "dead")

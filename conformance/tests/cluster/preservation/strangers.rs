@@ -223,7 +223,7 @@ fn what_is_lived_with_is_what_the_second_person_read() {
         assert!(refused.message().contains("--last-copies"), "{refused}");
         let retire = wire::ask_request::RetireVolume {
             volume: "volume-two".to_owned(),
-            last_copies: false,
+            ..Default::default()
         };
         let refused = ask(cluster, Act::RetireVolume(retire.clone())).await;
         let refused = refused.unwrap_err();

@@ -1,8 +1,8 @@
 //! `holdfast node`: the machines of the replicas.
 
-use archive_client::preservation::{Act, NodeMode};
+use archive_client::preservation::{Act, NodeMode, NodeName};
 use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation};
-use archive_model::NodeId;
+use archive_model::{NodeId, ReplicaId};
 use clap::{Args, Subcommand};
 
 use super::Context;
@@ -50,6 +50,7 @@ pub(crate) enum Node {
   holdfast node drain two-1")]
     Drain(One),
     Retire(Retire),
+    Reinstate(Reinstate),
 }
 
 #[derive(Debug, Args)]
@@ -57,6 +58,9 @@ pub(crate) struct One {
     /// The node, as `holdfast node list` prints it
     #[arg(value_name = "ID")]
     node: NodeId,
+    /// The replica that has the node; needed only where nodes of several replicas bear that id
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
 }
 
 /// Ask for a node to be taken out of service for good
@@ -68,9 +72,8 @@ pub(crate) struct One {
 #[command(after_help = "Examples:
   holdfast node retire two-1 --reason 'the machine burnt down'")]
 pub(crate) struct Retire {
-    /// The node, as `holdfast node list` prints it
-    #[arg(value_name = "ID")]
-    node: NodeId,
+    #[command(flatten)]
+    node: One,
     /// Why; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
@@ -79,29 +82,58 @@ pub(crate) struct Retire {
     last_copies: bool,
 }
 
+/// Ask for a retired node to be taken back into service
+///
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. Volumes of it that were retired themselves
+/// stay so. Needs one of the roles operator, custodian. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast node reinstate two-1 --reason 'it was the other machine'")]
+pub(crate) struct Reinstate {
+    #[command(flatten)]
+    node: One,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
+}
+
 impl Node {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let (node, mode) = match self {
             Self::List {} => return list(context).await,
             Self::Retire(Retire {
-                node,
+                node: One { node, replica },
                 reason,
                 last_copies,
             }) => {
-                let act = Act::RetireNode { node, last_copies };
+                let act = Act::RetireNode {
+                    node,
+                    replica,
+                    last_copies,
+                };
                 return ask(context, &act, &reason).await;
             }
-            Self::ReadOnly(One { node }) => (node, NodeMode::ReadOnly),
-            Self::ReadWrite(One { node }) => (node, NodeMode::ReadWrite),
-            Self::Drain(One { node }) => (node, NodeMode::Draining),
+            Self::Reinstate(Reinstate {
+                node: One { node, replica },
+                reason,
+            }) => {
+                let act = Act::ReinstateNode(NodeName { node, replica });
+                return ask(context, &act, &reason).await;
+            }
+            Self::ReadOnly(one) => (one, NodeMode::ReadOnly),
+            Self::ReadWrite(one) => (one, NodeMode::ReadWrite),
+            Self::Drain(one) => (one, NodeMode::Draining),
         };
+        let One { node, replica } = node;
+        let name = NodeName { node, replica };
         let session = Session::open(&context.global)?;
-        let status = session.keeper().node(&node, mode).await;
+        let status = session.keeper().node(&name, mode).await;
         let status = status.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
             context.output.document(&status)?;
         } else {
             let said = status.mode.as_deref().unwrap_or("in no known mode");
+            let node = &name.node;
             context.output.line(&format!("node {node} is {said}"))?;
         }
         Ok(if status.mode.as_deref() == Some(mode.word()) {
@@ -130,7 +162,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
         .replicas
         .iter()
         .any(|replica| replica.problem.is_some())
-        || each(&status).any(|(_, node)| !node.alive);
+        || each(&status).any(|(_, node)| !node.is_retired() && !node.alive);
     Ok(if silent { Exit::Failed } else { Exit::Done })
 }
 
@@ -155,7 +187,9 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         Column::Left("ENDPOINT"),
     ]);
     for (replica, node) in each(status) {
-        let state = if node.alive {
+        let state = if node.is_retired() {
+            "retired".to_owned()
+        } else if node.alive {
             "alive".to_owned()
         } else {
             format!("silent since {}", said::time_or_dash(node.seen))

@@ -118,7 +118,8 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         Column::Left("STATE"),
     ]);
     for replica in &status.replicas {
-        let alive = replica.nodes.iter().filter(|node| node.alive).count();
+        let in_service = || replica.nodes.iter().filter(|node| !node.is_retired());
+        let alive = in_service().filter(|node| node.alive).count();
         let volumes = || {
             let all = replica.nodes.iter().flat_map(|node| &node.volumes);
             all.filter(|volume| !volume.retired)
@@ -128,7 +129,7 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             replica.replica.to_string(),
             replica.kind.to_string(),
             if replica.required { "yes" } else { "no" }.to_owned(),
-            format!("{alive}/{}", replica.nodes.len()),
+            format!("{alive}/{}", in_service().count()),
             volumes().count().to_string(),
             size(free),
             replica

@@ -76,12 +76,13 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         Column::Left("PATH"),
     ]);
     for replica in &status.replicas {
-        let alive = replica.nodes.iter().filter(|node| node.alive).count();
+        let in_service = || replica.nodes.iter().filter(|node| !node.is_retired());
+        let alive = in_service().filter(|node| node.alive).count();
         replicas.push([
             replica.replica.to_string(),
             replica.kind.to_string(),
             if replica.required { "yes" } else { "no" }.to_owned(),
-            format!("{alive}/{}", replica.nodes.len()),
+            format!("{alive}/{}", in_service().count()),
             replica
                 .problem
                 .clone()
@@ -94,7 +95,9 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
                 node.endpoint.clone(),
             ];
             let [replica_id, node_id, endpoint] = &place;
-            let seen = if node.alive {
+            let seen = if node.is_retired() {
+                "retired".to_owned()
+            } else if node.alive {
                 "now".to_owned()
             } else {
                 or_dash(node.seen.as_ref())
@@ -173,8 +176,11 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
                 "replica {replica} does not answer: {problem}; see that {part} is running"
             ));
         }
-        for node in nodes {
-            if !node.alive {
+        for node in nodes.iter().filter(|node| !node.is_retired()) {
+            if let Some(problem) = &node.problem {
+                let id = &node.node;
+                problems.push(format!("node {id} of replica {replica}: {problem}"));
+            } else if !node.alive {
                 let seen = or_dash(node.seen.as_ref());
                 problems.push(format!(
                     "node {} of replica {replica} is silent (last seen: {seen}); see that it is running",
@@ -184,9 +190,15 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
             for volume in node.volumes.iter().filter(|volume| !volume.retired) {
                 if let Some(problem) = &volume.problem {
                     let (path, node) = (&volume.path, &node.node);
-                    problems.push(format!(
-                        "volume {path} of node {node} is offline, for reading too: {problem}; look at that disk"
-                    ));
+                    let name = volume.volume.as_ref().filter(|_| volume.unreported);
+                    problems.push(match name {
+                        Some(id) => {
+                            format!("volume {id} of node {node} is not there: {problem}")
+                        }
+                        None => format!(
+                            "volume {path} of node {node} is offline, for reading too: {problem}; look at that disk"
+                        ),
+                    });
                 }
                 problems.extend(volume.warnings.iter().map(|warning| {
                     format!("volume {} of node {}: {warning}", volume.path, node.node)
@@ -216,6 +228,7 @@ mod tests {
             free: 1,
             retired,
             warnings: problem.map(|_| "full of dust".into()).into_iter().collect(),
+            unreported: false,
         };
         let node = |alive, volumes| NodeStatus {
             mode: None,
@@ -227,6 +240,7 @@ mod tests {
             usable: 0,
             seen: None,
             alive,
+            problem: None,
         };
         let status = |problem: Option<&str>, nodes, below_required| ArchiveStatus {
             replicas: vec![ReplicaOverview {
@@ -249,6 +263,27 @@ mod tests {
             problems(&status(None, vec![good.clone()], 0)),
             Vec::<String>::new()
         );
+        let retired = NodeStatus {
+            mode: Some("retired".into()),
+            ..node(false, vec![volume(Some("EIO"), false)])
+        };
+        assert_eq!(problems(&status(None, vec![retired], 0)), [""; 0]);
+        let forgotten = VolumeStatus {
+            volume: Some("v-3".parse().unwrap()),
+            unreported: true,
+            ..volume(Some("its node does not know it"), false)
+        };
+        let namesake = NodeStatus {
+            problem: Some("replica two has a node n-1 too".into()),
+            ..node(true, vec![forgotten])
+        };
+        let all = problems(&status(None, vec![namesake], 0)).join("\n");
+        for part in [
+            "node n-1 of replica one: replica two",
+            "volume v-3 of node n-1 is not there",
+        ] {
+            assert!(all.contains(part), "{part}: {all}");
+        }
         let bad = node(false, vec![volume(Some("EIO"), false)]);
         let all = problems(&status(Some("refused"), vec![good, bad], 3)).join("\n");
         for part in [

@@ -1,9 +1,9 @@
 //! `holdfast volume`: the disks of the nodes.
 
-use archive_client::preservation::{Act, VolumeOrder};
+use archive_client::preservation::{Act, VolumeName, VolumeOrder};
 use archive_client::{Access, ArchiveStatus, NodeStatus, Preservation, VolumeStatus};
 use archive_daemon::Chance;
-use archive_model::{NodeId, VolumeId};
+use archive_model::{NodeId, ReplicaId, VolumeId};
 use clap::{Args, Subcommand};
 
 use super::Context;
@@ -61,6 +61,7 @@ pub(crate) enum Volume {
   holdfast volume drain 6f1c0a")]
     Drain(One),
     Retire(Retire),
+    Reinstate(Reinstate),
 }
 
 #[derive(Debug, Args)]
@@ -68,6 +69,37 @@ pub(crate) struct One {
     /// The volume, as `holdfast volume list` prints it
     #[arg(value_name = "ID")]
     volume: VolumeId,
+    /// The node that has the volume; needed only where several volumes bear that id
+    #[arg(long, value_name = "ID")]
+    node: Option<NodeId>,
+    /// The replica that has the volume; needed only where nodes of several replicas bear the same id
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeOf {
+    /// The node that has the disk
+    #[arg(long, value_name = "ID")]
+    node: NodeId,
+    /// The replica of the node; needed only where nodes of several replicas bear that id
+    #[arg(long, value_name = "ID")]
+    replica: Option<ReplicaId>,
+}
+
+impl From<One> for VolumeName {
+    fn from(one: One) -> Self {
+        let One {
+            volume,
+            node,
+            replica,
+        } = one;
+        Self {
+            volume,
+            node,
+            replica,
+        }
+    }
 }
 
 /// Label an empty directory of a node as a new volume
@@ -80,9 +112,8 @@ pub(crate) struct Init {
     /// The directory, as the node sees it, from the root
     #[arg(value_name = "PATH", value_parser = absolute)]
     path: String,
-    /// The node that has the disk
-    #[arg(long, value_name = "ID")]
-    node: NodeId,
+    #[command(flatten)]
+    node: NodeOf,
     /// What the volume is called for ever [default: 32 random hex digits]
     #[arg(long, value_name = "ID")]
     id: Option<VolumeId>,
@@ -99,9 +130,8 @@ pub(crate) struct Adopt {
     /// Where the disk is mounted on the node, from the root
     #[arg(value_name = "PATH", value_parser = absolute)]
     path: String,
-    /// The node that has the disk now
-    #[arg(long, value_name = "ID")]
-    node: NodeId,
+    #[command(flatten)]
+    node: NodeOf,
 }
 
 /// Ask for a volume to be taken out of service for good
@@ -113,15 +143,30 @@ pub(crate) struct Adopt {
 #[command(after_help = "Examples:
   holdfast volume retire 6f1c0a --reason 'the disk is dead'")]
 pub(crate) struct Retire {
-    /// The volume, as `holdfast volume list` prints it
-    #[arg(value_name = "ID")]
-    volume: VolumeId,
+    #[command(flatten)]
+    volume: One,
     /// Why; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Reason,
     /// You know that this takes the last good copies of files; then only custodians may ask and approve
     #[arg(long)]
     last_copies: bool,
+}
+
+/// Ask for a retired volume to be taken back into service
+///
+/// Nothing happens yet: an officer or a custodian must approve; how is printed. The node must be alive then: it holds what
+/// is on the disk against its catalog. What was brought elsewhere meanwhile stays there as well. Needs one of the roles
+/// operator, custodian. The exit code is 0 when the request is recorded.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  holdfast volume reinstate 6f1c0a --reason 'it was the other disk'")]
+pub(crate) struct Reinstate {
+    #[command(flatten)]
+    volume: One,
+    /// Why; the audit trail keeps it
+    #[arg(long, value_name = "TEXT")]
+    reason: Reason,
 }
 
 /// A path on another machine begins at its root.
@@ -144,22 +189,45 @@ impl Volume {
                 reason,
                 last_copies,
             }) => {
+                let One {
+                    volume,
+                    node,
+                    replica,
+                } = volume;
                 let act = Act::RetireVolume {
                     volume,
+                    node,
+                    replica,
                     last_copies,
                 };
                 return ask(context, &act, &reason).await;
             }
-            Self::Init(Init { path, node, id }) => VolumeOrder::Init {
+            Self::Reinstate(Reinstate { volume, reason }) => {
+                let act = Act::ReinstateVolume(volume.into());
+                return ask(context, &act, &reason).await;
+            }
+            Self::Init(Init {
+                path,
+                node: NodeOf { node, replica },
+                id,
+            }) => VolumeOrder::Init {
                 node,
                 path,
                 volume: id.map_or_else(fresh, Ok)?,
+                replica,
             },
-            Self::Adopt(Adopt { path, node }) => VolumeOrder::Adopt { node, path },
-            Self::Clear(One { volume }) => VolumeOrder::Clear(volume),
-            Self::ReadOnly(One { volume }) => VolumeOrder::ReadOnly(volume),
-            Self::ReadWrite(One { volume }) => VolumeOrder::ReadWrite(volume),
-            Self::Drain(One { volume }) => VolumeOrder::Drain(volume),
+            Self::Adopt(Adopt {
+                path,
+                node: NodeOf { node, replica },
+            }) => VolumeOrder::Adopt {
+                node,
+                path,
+                replica,
+            },
+            Self::Clear(one) => VolumeOrder::Clear(one.into()),
+            Self::ReadOnly(one) => VolumeOrder::ReadOnly(one.into()),
+            Self::ReadWrite(one) => VolumeOrder::ReadWrite(one.into()),
+            Self::Drain(one) => VolumeOrder::Drain(one.into()),
         };
         let session = Session::open(&context.global)?;
         let status = session.keeper().volume(&order).await;
@@ -197,11 +265,11 @@ fn obeyed(order: &VolumeOrder, status: &NodeStatus) -> bool {
     };
     let is_meant = |one: &&VolumeStatus| match order {
         VolumeOrder::Adopt { path, .. } => one.path == *path,
-        VolumeOrder::Init { volume: id, .. }
-        | VolumeOrder::Clear(id)
-        | VolumeOrder::ReadWrite(id)
-        | VolumeOrder::ReadOnly(id)
-        | VolumeOrder::Drain(id) => one.volume.as_ref() == Some(id),
+        VolumeOrder::Init { volume: id, .. } => one.volume.as_ref() == Some(id),
+        VolumeOrder::Clear(name)
+        | VolumeOrder::ReadWrite(name)
+        | VolumeOrder::ReadOnly(name)
+        | VolumeOrder::Drain(name) => one.volume.as_ref() == Some(&name.volume),
     };
     let found = status.volumes.iter().find(is_meant);
     found.is_some_and(|volume| {
@@ -238,7 +306,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
             || replica
                 .nodes
                 .iter()
-                .any(|node| !node.alive || is_offline(node))
+                .any(|node| !node.is_retired() && (!node.alive || is_offline(node)))
     });
     Ok(if wrong { Exit::Failed } else { Exit::Done })
 }

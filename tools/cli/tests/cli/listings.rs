@@ -273,6 +273,7 @@ async fn the_status_says_what_to_look_at() {
         free: 1_500_000_000_000,
         retired: false,
         warnings: Vec::new(),
+        unreported: false,
     };
     let status = |problem: &str| StatusResponse {
         version: "0.1.0".into(),

@@ -24,6 +24,7 @@ fn node(alive: bool, mode: &str, problem: &str) -> NodeStatus {
             free: 1_500_000_000_000,
             retired: false,
             warnings: Vec::new(),
+            unreported: false,
         }],
         usable: 1_000_000,
         alive,

@@ -414,3 +414,24 @@ fn what_is_cleared_is_held_against_the_catalog_first() {
     assert_eq!(node.clear(&id("v1"), now()).unwrap().missing, 1);
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
 }
+
+/// Fails if a volume that was retired by mistake cannot come back, or comes back without its files or over a restart as
+/// retired.
+#[test]
+fn reinstated_volume_has_its_files_again() {
+    let machine = with_two();
+    let (node, _) = machine.start();
+    store_on(&machine, &node, "v1", "a", b"one");
+    node.retire_volume(&id("v1"), now()).unwrap();
+    assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
+    for _twice in 0..2 {
+        node.reinstate_volume(&id("v1"), now()).unwrap();
+        assert_eq!(problem(&node, "v1"), None);
+        assert_eq!(where_is(&node, "a"), [("v1".to_owned(), true)]);
+    }
+    assert!(node.reinstate_volume(&id("nine"), now()).is_err());
+    drop(node);
+    let (node, _) = machine.start();
+    assert_eq!(problem(&node, "v1"), None);
+    assert_eq!(where_is(&node, "a"), [("v1".to_owned(), true)]);
+}

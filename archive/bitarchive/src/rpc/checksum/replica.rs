@@ -65,7 +65,7 @@ impl Replica for Door {
         &self,
         request: Request<wire::ReplicaStateRequest>,
     ) -> Answer<wire::ReplicaStateResponse> {
-        let wire::ReplicaStateRequest { known, retired } = request.into_inner();
+        let wire::ReplicaStateRequest { known, retired, .. } = request.into_inner();
         for node in retired {
             named("retired", &node)?;
         }
@@ -115,6 +115,7 @@ pub(super) fn report(replica: &ChecksumReplica) -> wire::NodeStatus {
         free: space.map(|(space, _)| space.free).unwrap_or_default(),
         retired: false,
         warnings: Vec::new(),
+        unreported: false,
     };
     wire::NodeStatus {
         node: replica.node().to_string(),

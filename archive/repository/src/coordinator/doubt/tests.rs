@@ -1,10 +1,10 @@
 //! Which copies are given up when a depositor asks.
 
-use archive_model::{Digests, ReplicaKind, ReplicaState, Root};
+use archive_model::{Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKey};
 
 use super::*;
 use crate::anomalies::{Ended, Filed};
-use crate::standing::{ReplicaRow, Retired, VolumeRow};
+use crate::standing::{ReplicaRow, Retired};
 use crate::store::{Content, ReplicaRecord};
 
 fn id(text: &str) -> ReplicaId {
@@ -110,12 +110,12 @@ fn only_what_is_known_not_to_be_there_is_given_up() {
         emptied: false,
     };
     let mut now = Now::default();
-    let row = VolumeRow {
+    let volume = VolumeKey {
         replica: id("one"),
         node: NodeId::new("one-1").unwrap(),
-        retired: retired.clone(),
+        volume: VolumeId::new("v-one").unwrap(),
     };
-    now.volumes.insert(VolumeId::new("v-one").unwrap(), row);
+    now.volumes.insert(volume, retired.clone());
     assert_eq!(said(&record, &now, &one), ["one wanted one-1 v-one"]);
     let gone = ReplicaRow::Retired(retired);
     now.replicas.insert(id("one"), gone);

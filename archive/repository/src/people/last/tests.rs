@@ -1,6 +1,6 @@
 //! Files in two replicas, each copy on one of two volumes or absent, damaged or not: counted beside each other.
 
-use archive_model::{AnomalyKind, FileName, Groups, ReplicaState};
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaState, VolumeId};
 use jiff::Timestamp;
 
 use super::*;
@@ -76,15 +76,22 @@ fn every_pair_of_copies_on_every_part() {
             });
         }
     }
-    let volume = |text: &str| Part::Volume(VolumeId::new(text).unwrap());
+    let volume = |of: &str, text: &str| {
+        Part::Volume(VolumeKey {
+            replica: id(of),
+            node: NodeId::new(text).unwrap(),
+            volume: VolumeId::new(text).unwrap(),
+        })
+    };
     let node = |of: &str, text: &str| Part::Node(id(of), NodeId::new(text).unwrap());
     // In "two", 0 and 3 are not good: so many of the copies in "one" are the only good ones, or damaged as well.
     for (part, expected) in [
-        (volume("one-a"), 2 * 2),
-        (volume("one-b"), 2),
+        (volume("one", "one-a"), 2 * 2),
+        (volume("one", "one-b"), 2),
+        (volume("two", "one-a"), 0),
         (node("one", "one-a"), 2 * 2),
         (node("two", "one-a"), 0),
-        (volume("nowhere"), 0),
+        (volume("one", "nowhere"), 0),
         (Part::Replica(id("one")), 3 * 2),
         (Part::Replica(id("three")), 0),
     ] {

@@ -1,14 +1,14 @@
 //! The tables beside files and trail: they come back, damage of a row is named, and old exports have none.
 
 use archive_daemon::clock::ManualClock;
-use archive_model::{AnomalyKind, Groups};
+use archive_model::{AnomalyKind, Groups, VolumeKey};
 
 use super::*;
 use crate::anomalies::{Anomalies, Eye, Filing, Finder, Look};
 use crate::export::Row;
 use crate::requests::table::Requests;
 use crate::requests::{Act, Person};
-use crate::standing::{DrainRow, ReplicaRow, Retired, Source, Standing, VolumeRow};
+use crate::standing::{DrainRow, ReplicaRow, Retired, Source, Standing};
 
 fn person(grant: &str) -> Person {
     let (role, name) = grant.split_once('/').unwrap();
@@ -80,13 +80,12 @@ pub(super) fn furnish(admin: &Admin) {
     };
     let two = "two".parse().unwrap();
     standing.set_replica(&two, Some(&filling), None).unwrap();
-    let row = VolumeRow {
+    let volume = VolumeKey {
         replica: two,
         node: "two-1".parse().unwrap(),
-        retired,
+        volume: "volume-two".parse().unwrap(),
     };
-    let volume = "volume-two".parse().unwrap();
-    standing.retire_volume(&volume, &row, None).unwrap();
+    standing.retire_volume(&volume, &retired, None).unwrap();
     for volume in [None, Some("volume-one".parse().unwrap())] {
         let source = Source {
             replica: "one".parse().unwrap(),
@@ -152,6 +151,7 @@ fn every_table_comes_back_and_goes_on() {
     let asked = requests.ask(
         Act::RetireNode {
             node: "one-1".parse().unwrap(),
+            replica: None,
             last_copies: false,
         },
         "old",

@@ -12,7 +12,10 @@ use super::super::Door;
 use crate::bootstrap::lacking;
 use crate::people::{blocking, failed_db, not_allowed};
 use crate::replicas::Cause;
-use crate::requests::{Act, AtticPlace, NotAllowed, Person, Request as Asked, State, plain_reason};
+use crate::requests::{
+    Act, AtticPlace, NodeSelector, NotAllowed, Person, Request as Asked, State, VolumeSelector,
+    plain_reason,
+};
 use crate::standing::ReplicaRow;
 use crate::store::Event;
 
@@ -98,13 +101,25 @@ fn act(asked: AskedFor) -> Result<Act, Status> {
         },
         AskedFor::RetireVolume(retire) => Act::RetireVolume {
             volume: fields::volume_id(&retire.volume)?,
+            node: optional(&retire.node, fields::node_id)?,
+            replica: optional(&retire.replica, fields::replica_id)?,
             last_copies: retire.last_copies,
         },
         AskedFor::RetireNode(retire) => Act::RetireNode {
             node: fields::node_id(&retire.node)?,
+            replica: optional(&retire.replica, fields::replica_id)?,
             last_copies: retire.last_copies,
         },
         AskedFor::RetireReplica(retire) => Act::RetireReplica(fields::replica_id(&retire.replica)?),
+        AskedFor::ReinstateVolume(reinstate) => Act::ReinstateVolume {
+            volume: fields::volume_id(&reinstate.volume)?,
+            node: optional(&reinstate.node, fields::node_id)?,
+            replica: optional(&reinstate.replica, fields::replica_id)?,
+        },
+        AskedFor::ReinstateNode(reinstate) => Act::ReinstateNode {
+            node: fields::node_id(&reinstate.node)?,
+            replica: optional(&reinstate.replica, fields::replica_id)?,
+        },
         AskedFor::Accept(accept) => Act::Accept {
             anomaly: item_id(accept.anomaly)?,
             // Looked up once it is known that the caller may ask.
@@ -116,6 +131,14 @@ fn act(asked: AskedFor) -> Result<Act, Status> {
             root: fields::root("root", &new.root)?,
         },
     })
+}
+
+/// An id that may be left out.
+fn optional<T>(
+    id: &str,
+    read: impl Fn(&str) -> Result<T, InvalidMessage>,
+) -> Result<Option<T>, InvalidMessage> {
+    (!id.is_empty()).then(|| read(id)).transpose()
 }
 
 /// The id of an anomaly or of something in an attic.
@@ -238,6 +261,10 @@ pub(super) async fn volume(
             let said = "retiring a volume wants a second person: ask for it";
             return Err(Kind::Refused.status(said));
         }
+        Order::Reinstate => {
+            let said = "taking a retired volume back wants a second person: ask for it";
+            return Err(Kind::Refused.status(said));
+        }
         Order::Init => "labelled",
         Order::Adopt => "taken over",
         Order::Clear => "cleared",
@@ -245,15 +272,26 @@ pub(super) async fn volume(
         Order::ReadOnly => "set to read only",
         Order::Drain => "set to drain",
     };
-    let (replica, node) = if request.node.is_empty() {
-        let volume = fields::volume_id(&order.volume)?;
-        door.people.place_of(&volume).await?
-    } else {
+    let replica = optional(&request.replica, fields::replica_id)?;
+    let (replica, node) = if matches!(order.order(), Order::Init | Order::Adopt) {
         let node = fields::node_id(&request.node)?;
-        (door.people.replica_of(&node).await?, node)
+        let (replica, node) = door.people.node(&NodeSelector { replica, node }).await?;
+        if order.order() == Order::Init {
+            let volume = fields::volume_id(&order.volume)?;
+            door.people.is_new_volume(&volume).await?;
+        }
+        (replica, node)
+    } else {
+        let named = VolumeSelector {
+            replica,
+            node: optional(&request.node, fields::node_id)?,
+            volume: fields::volume_id(&order.volume)?,
+        };
+        let found = door.people.volume(&named).await?;
+        (found.replica, found.node)
     };
     let what = format!(
-        "volume {} {} on node {node}: {word}",
+        "volume {} {} on node {node} of replica {replica}: {word}",
         order.volume, order.path
     );
     let mut client = door.replicas.client(&replica, &node).await?;
@@ -268,12 +306,15 @@ pub(super) async fn node(
 ) -> Result<wire::NodeStatus, Status> {
     let who = who(&request, OPERATOR)?;
     let request = request.into_inner();
-    let node = fields::node_id(&request.node)?;
+    let named = NodeSelector {
+        replica: optional(&request.replica, fields::replica_id)?,
+        node: fields::node_id(&request.node)?,
+    };
     let order = request
         .order
         .ok_or_else(|| InvalidMessage::missing("order"))?;
-    let replica = door.people.replica_of(&node).await?;
-    let what = format!("node {node}: {}", order.mode);
+    let (replica, node) = door.people.node(&named).await?;
+    let what = format!("node {node} of replica {replica}: {}", order.mode);
     let mut client = door.replicas.client(&replica, &node).await?;
     let status = door.people.within(0, client.set_mode(order)).await?;
     door.people.note(who, None, what).await?;

@@ -1,0 +1,191 @@
+//! Which node or volume a person means: an id by itself is enough as long as only one bears it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use archive_db::DbError;
+use archive_model::{NodeId, ReplicaId, ReplicaKind, VolumeId, VolumeKey};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::acts::changed;
+use super::{People, blocking, failed_db};
+use crate::requests::{NodeSelector, VolumeSelector};
+
+/// The only one of the volumes that is meant; one in service goes before those that are retired.
+fn only(
+    named: &VolumeSelector,
+    all: BTreeSet<VolumeKey>,
+    is_retired: impl Fn(&VolumeKey) -> bool,
+) -> Result<VolumeKey, Status> {
+    let meant = all.into_iter().filter(|key| named.means(key));
+    let (retired, in_service): (Vec<_>, Vec<_>) = meant.partition(|key| is_retired(key));
+    let mut meant = if in_service.is_empty() {
+        retired
+    } else {
+        in_service
+    };
+    match (meant.pop(), meant.as_slice()) {
+        (None, _) => Err(Kind::NotFound.status(format!("no node and no file knows a {named}"))),
+        (Some(one), []) => Ok(one),
+        (Some(last), others) => {
+            let all = others.iter().chain([&last]).map(ToString::to_string);
+            let all = all.collect::<Vec<_>>().join(", ");
+            Err(changed(format!(
+                "more than one volume is meant by {named}: {all}; say which with --node and --replica"
+            )))
+        }
+    }
+}
+
+impl People {
+    /// The volume that is meant: the nodes report it, or a copy is recorded on it. Never the table of a checksum replica.
+    pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, Status> {
+        let retired = self.standing.now();
+        let is_retired = |key: &VolumeKey| retired.volumes.contains_key(key);
+        let volume = only(named, self.volumes().await?, is_retired)?;
+        self.keeps_bytes(&volume.replica, &volume)?;
+        Ok(volume)
+    }
+
+    /// Every volume of the archive that is known of: recorded, reported or retired.
+    pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, Status> {
+        let admin = self.admin.clone();
+        let recorded = blocking(move || admin.volumes()).await?;
+        let mut volumes = recorded.map_err(|error| failed_db(&error))?;
+        volumes.extend(self.standing.now().volumes.keys().cloned());
+        for spec in self.standing.in_service(&self.specs) {
+            // Those of a monitor that does not answer are recorded, but for empty ones.
+            if let Ok(reported) = self.transfers.replicas.volumes_in_service(&spec.id).await {
+                volumes.extend(reported);
+            }
+        }
+        volumes.retain(|volume| self.configured(&volume.replica).is_ok());
+        Ok(volumes)
+    }
+
+    /// Whether no volume of the archive bears that id, or bore it until it was retired.
+    pub(crate) async fn is_new_volume(&self, id: &VolumeId) -> Result<(), Status> {
+        let all = self.volumes().await?;
+        match all.iter().find(|known| known.volume == *id) {
+            None => Ok(()),
+            Some(known) => Err(changed(format!(
+                "there is a {known} already; give the new volume another id"
+            ))),
+        }
+    }
+
+    /// Whether a part of a replica can be changed or retired by itself. A checksum replica has one node, and reports its
+    /// table as if it were a volume: out of service, nothing in that replica would count.
+    pub(super) fn keeps_bytes(
+        &self,
+        replica: &ReplicaId,
+        part: &impl fmt::Display,
+    ) -> Result<(), Status> {
+        let spec = self.specs.iter().find(|spec| spec.id == *replica);
+        if spec.is_some_and(|spec| spec.kind == ReplicaKind::Checksum) {
+            return Err(changed(format!(
+                "{part} is all that checksum replica {replica} has: it cannot be retired, drained or set by itself; \
+                 `holdfast replica retire {replica}` takes the replica out of service"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The node that is meant, with its replica: it was heard there, and is not retired.
+    pub(crate) async fn node(&self, named: &NodeSelector) -> Result<(ReplicaId, NodeId), Status> {
+        let (admin, specs) = (self.admin.clone(), self.specs.clone());
+        let (of, wanted) = (named.clone(), named.node.clone());
+        let remembered = blocking(move || {
+            let mut found = Vec::new();
+            for spec in specs {
+                if of.means(&spec.id, &wanted) && admin.nodes(&spec.id)?.contains(&wanted) {
+                    found.push(spec.id);
+                }
+            }
+            Ok::<_, DbError>(found)
+        });
+        let mut found = remembered.await?.map_err(|error| failed_db(&error))?;
+        if found.is_empty() {
+            for spec in &self.specs {
+                let is_meant = named.means(&spec.id, &named.node);
+                if is_meant && self.nodes_of(&spec.id).await?.contains(&named.node) {
+                    found.push(spec.id.clone());
+                }
+            }
+        }
+        match found.as_slice() {
+            [replica] => Ok((replica.clone(), named.node.clone())),
+            [] => {
+                let now = self.standing.now();
+                let mut retired = now.nodes.keys();
+                if retired.any(|(replica, node)| named.means(replica, node)) {
+                    return Err(changed(format!("{named} is retired already")));
+                }
+                Err(Kind::NotFound.status(format!("no replica has a {named}")))
+            }
+            _ => {
+                let all: Vec<_> = found.iter().map(ToString::to_string).collect();
+                Err(changed(format!(
+                    "more than one node is meant by {named}: those of the replicas {}; say which with --replica",
+                    all.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(place: &str) -> VolumeKey {
+        let mut parts = place.split('/');
+        let mut part = || parts.next().unwrap();
+        VolumeKey {
+            replica: part().parse().unwrap(),
+            node: part().parse().unwrap(),
+            volume: part().parse().unwrap(),
+        }
+    }
+
+    /// Fails if one of two volumes that bear the same id is taken for the other, or a retired namesake makes the one in
+    /// service ambiguous.
+    #[test]
+    fn volume_named_twice_is_refused_until_said_which() {
+        let all = || ["one/a/disk-1", "one/b/disk-1", "two/c/disk-1", "two/c/x"].map(key);
+        let named = |replica: Option<&str>, node: Option<&str>, volume: &str| VolumeSelector {
+            replica: replica.map(|id| id.parse().unwrap()),
+            node: node.map(|id| id.parse().unwrap()),
+            volume: volume.parse().unwrap(),
+        };
+        let chosen = |named: VolumeSelector, retired: &[VolumeKey]| {
+            only(&named, all().into(), |key| retired.contains(key))
+        };
+        assert_eq!(chosen(named(None, None, "x"), &[]).unwrap(), key("two/c/x"));
+        let twice = chosen(named(None, None, "disk-1"), &[]).unwrap_err();
+        assert_eq!(Kind::of(&twice), Kind::Mismatch);
+        for part in ["node a of replica one", "node c of replica two", "--node"] {
+            assert!(twice.message().contains(part), "{part}: {twice}");
+        }
+        let in_one = named(Some("one"), None, "disk-1");
+        assert_eq!(
+            Kind::of(&chosen(in_one.clone(), &[]).unwrap_err()),
+            Kind::Mismatch
+        );
+        for (named, expected) in [
+            (named(Some("two"), None, "disk-1"), "two/c/disk-1"),
+            (named(None, Some("b"), "disk-1"), "one/b/disk-1"),
+            (named(Some("one"), Some("a"), "disk-1"), "one/a/disk-1"),
+        ] {
+            assert_eq!(chosen(named, &[]).unwrap(), key(expected));
+        }
+        let out = [key("one/a/disk-1")];
+        assert_eq!(chosen(in_one, &out).unwrap(), key("one/b/disk-1"));
+        let retired = chosen(named(None, Some("a"), "disk-1"), &out);
+        assert_eq!(retired.unwrap(), key("one/a/disk-1"));
+        for absent in [named(None, None, "y"), named(Some("two"), Some("a"), "x")] {
+            assert_eq!(Kind::of(&chosen(absent, &[]).unwrap_err()), Kind::NotFound);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Volumes and nodes that come back into service, after two persons have said so.
+//!
+//! A replica does not come back: every file was told that it left. A new one is set up under another id.
+
+use std::sync::Arc;
+
+use archive_model::{NodeId, ReplicaId, VolumeKey};
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::acts::changed;
+use super::{People, blocking, failed_db};
+use crate::replicas::Cause;
+use crate::requests::{NodeSelector, VolumeSelector};
+
+/// The only one of those that are retired.
+fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Result<T, Status> {
+    let mut meant: Vec<T> = meant.collect();
+    match (meant.pop(), meant.len()) {
+        (Some(one), 0) => Ok(one),
+        (Some(_), _) => Err(changed(format!(
+            "more than one {named} is retired; say which with --node and --replica"
+        ))),
+        (None, _) => Err(Kind::NotFound.status(format!("no {named} is retired"))),
+    }
+}
+
+impl People {
+    /// The retired volume that is meant.
+    pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, Status> {
+        let now = self.standing.now();
+        only(
+            now.volumes.keys().filter(|key| named.means(key)).cloned(),
+            named,
+        )
+    }
+
+    /// The retired node that is meant, with its replica.
+    pub(super) fn retired_node(&self, named: &NodeSelector) -> Result<(ReplicaId, NodeId), Status> {
+        let now = self.standing.now();
+        let is_meant = |(replica, node): &&(ReplicaId, NodeId)| named.means(replica, node);
+        only(now.nodes.keys().filter(is_meant).cloned(), named)
+    }
+
+    /// Lets a volume count again. Its node is told first: as long as it does not answer, the volume stays retired.
+    pub(super) async fn reinstate_volume(
+        &self,
+        named: &VolumeSelector,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        let volume = match self.retired_volume(named) {
+            Ok(volume) => volume,
+            // A restart came between: it was done.
+            Err(status) if Kind::of(&status) == Kind::NotFound => {
+                let volume = self.volume(named).await?;
+                return Ok(format!("{volume} is in service"));
+            }
+            Err(status) => return Err(status),
+        };
+        // A table is no disk: no node was told that it is retired.
+        let replicas = &self.transfers.replicas;
+        if self.keeps_bytes(&volume.replica, &volume).is_ok() {
+            replicas.set_reinstating(Some(&volume));
+            let told = self.within(0, replicas.tell_reinstated(&volume)).await;
+            told.inspect_err(|_failed| replicas.set_reinstating(None))?;
+        }
+        let line = self.line(cause, format!("{volume} is in service again"));
+        let standing = Arc::clone(&self.standing);
+        let reinstated = blocking(move || standing.reinstate_volume(&volume, line)).await;
+        replicas.set_reinstating(None);
+        reinstated?.map_err(|error| failed_db(&error))?;
+        Ok("what it has counts again".to_owned())
+    }
+
+    /// Lets a node count again.
+    pub(super) async fn reinstate_node(
+        &self,
+        named: &NodeSelector,
+        cause: &Cause,
+    ) -> Result<String, Status> {
+        let (replica, node) = match self.retired_node(named) {
+            Ok(found) => found,
+            // A restart came between: it was done.
+            Err(status) if Kind::of(&status) == Kind::NotFound => self.node(named).await?,
+            Err(status) => return Err(status),
+        };
+        let what = format!("node {node} of replica {replica} is in service again");
+        let line = self.line(cause, what.clone());
+        let (standing, of) = (Arc::clone(&self.standing), replica.clone());
+        let reinstated = blocking(move || standing.reinstate_node(&of, &node, line)).await?;
+        reinstated.map_err(|error| failed_db(&error))?;
+        let (admin, id) = (self.admin.clone(), replica.clone());
+        let members = blocking(move || admin.nodes(&id)).await?;
+        let members = members.map_err(|error| failed_db(&error))?;
+        self.transfers.replicas.set_members(&replica, members);
+        Ok(what)
+    }
+}
