@@ -4,6 +4,7 @@ mod batch;
 mod checksums;
 mod contracts;
 mod counts;
+mod damage;
 mod doors;
 mod drain;
 mod ingest;

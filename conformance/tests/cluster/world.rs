@@ -4,9 +4,7 @@
 //! what the end of a process does to a part; `crash` ends processes.
 
 use std::collections::BTreeMap;
-use std::fs::{OpenOptions, Permissions};
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -30,6 +28,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
+pub(crate) use super::damage::flip;
 use super::visits::limits;
 
 pub(crate) const REPOSITORY: &str = "repository";
@@ -439,19 +438,4 @@ fn issue_all(authority: &Authority, grants: &[&str], now: Timestamp) -> Credenti
 /// Another authority that calls its environment the same.
 pub(crate) fn foreign_authority(now: Timestamp) -> Authority {
     Authority::create("archive.example", validity(now, 4)).unwrap()
-}
-
-/// Flips one bit behind the archive's back.
-pub(crate) fn flip(path: &Path, offset: u64) {
-    std::fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .unwrap();
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, offset).unwrap();
-    file.write_all_at(&byte.map(|old| old ^ 1), offset).unwrap();
-    file.sync_all().unwrap();
-    std::fs::set_permissions(path, Permissions::from_mode(0o444)).unwrap();
 }
