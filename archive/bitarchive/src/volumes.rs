@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use archive_durable::{DiskError, Expected, Identity, Severity, VolumeProblem, directory, volume};
+use archive_durable::{DiskError, Expected, Identity, Severity, VolumeProblem, directory};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
