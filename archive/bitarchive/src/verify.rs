@@ -138,7 +138,7 @@ impl Node {
     /// Whether the volume is online, and the disk that is there now is still that volume.
     pub(crate) fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
         self.layout(id)?;
-        let found = self.volume_set().recognise(id, layout);
+        let found = self.volume_set().confirm(id, layout);
         found.map_err(|problem| NodeError::Offline {
             volume: id.clone(),
             problem,

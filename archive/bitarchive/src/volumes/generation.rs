@@ -18,7 +18,7 @@ use crate::layout::Layout;
 
 impl Volumes {
     /// Whether the disk that is there now is this volume, and no older copy of it.
-    pub fn recognise(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
+    pub fn confirm(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
         let generation = self
             .change_state()
             .remembered
@@ -29,7 +29,7 @@ impl Volumes {
             replica: self.replica.clone(),
             seen: Some((id.clone(), generation.unwrap_or_default())),
         };
-        volume::recognise(layout.root(), &expected).map(drop)
+        self.recognise(layout.root(), expected).map(drop)
     }
 
     /// Notes that files came to a volume, or left it.
