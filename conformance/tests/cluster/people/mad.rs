@@ -83,6 +83,7 @@ async fn drain(cluster: &Cluster) {
         order: Some(SetModeRequest {
             mode: "draining".to_owned(),
         }),
+        replica: String::new(),
     };
     let mode = people(cluster, "operator/otto").node(request).await;
     assert_eq!(mode.unwrap().into_inner().mode, "draining");
