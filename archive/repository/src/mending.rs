@@ -15,13 +15,14 @@ use std::sync::Arc;
 
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
+use jiff::Timestamp;
 use tonic::Status;
 
 use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::{Condition, KnownCopy, Patient, Plan, plan};
-use crate::store::Event;
+use crate::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
+use crate::store::{Event, FileRecord, Phase};
 
 pub(crate) use orders::Which;
 
@@ -143,6 +144,7 @@ impl Preserver {
         let mut left = PLANS;
         loop {
             left -= 1;
+            let before = self.row(&row.file).await?;
             let case = match self.look_again(row, mandate, told).await? {
                 Again::Case(case) => case,
                 Again::Done(done) => return Ok(done),
@@ -169,7 +171,9 @@ impl Preserver {
                     let what = format!("{names} cannot be read group by group now");
                     Some(Done::of(Outcome::Waiting, what))
                 }
-                Plan::Lost { ranges } => Some(self.lost(&case, ranges, &known, mandate).await?),
+                Plan::Lost { ranges } => {
+                    self.lost(&case, ranges, (&known, before), mandate).await?
+                }
                 Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
                     Some(self.bring_back(&case, &plan, mandate).await?)
@@ -223,6 +227,7 @@ impl Preserver {
         };
         match &row.filed.kind {
             AnomalyKind::Missing
+            | AnomalyKind::Incomplete
             | AnomalyKind::Corrupt(_)
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {}
@@ -248,14 +253,14 @@ impl Preserver {
         if copies.is_empty() {
             return match (
                 &seen.located.silent,
-                seen.found.contains(&AnomalyKind::Missing),
+                seen.found.iter().find(|kind| is_absence(kind)),
             ) {
-                (_, true) => case(AnomalyKind::Missing, None),
-                (Some(silent), false) => done(Outcome::Waiting, silent),
-                (None, false) if seen.found.contains(&AnomalyKind::Transient) => {
+                (_, Some(absence)) => case(absence.clone(), None),
+                (Some(silent), None) => done(Outcome::Waiting, silent),
+                (None, None) if seen.found.contains(&AnomalyKind::Transient) => {
                     done(Outcome::Waiting, "it is on its way into the replica")
                 }
-                (None, false) => done(
+                (None, None) => done(
                     Outcome::Officer,
                     "the replica holds something else under this name",
                 ),
@@ -288,32 +293,48 @@ impl Preserver {
         case(AnomalyKind::Corrupt(bad), place)
     }
 
-    /// Some groups are good nowhere: that is filed, and nothing touched.
+    /// Some groups are good nowhere: that is filed, and nothing touched. `None`: a copy came meanwhile, plan again. Of a
+    /// file whose store was never complete nothing is lost: nobody was told that the archive has it.
     async fn lost(
         &self,
         case: &Case,
         ranges: &[(u64, u64)],
-        known: &[KnownCopy],
+        (known, before): (&[KnownCopy], Option<FileRecord>),
         mandate: &Mandate,
-    ) -> Result<Done, Status> {
-        let kind = AnomalyKind::Lost(ranges.to_vec());
-        let what = format!("{kind}: good in no replica; nothing was touched");
-        let errand = Errand {
-            who: Arc::clone(&mandate.who),
-            finder: Finder::Check,
-            is_second: false,
-        };
-        let look = Look {
-            found: vec![kind],
-            eye: Eye::Nothing,
-            by: errand.finder,
-            is_second: false,
-            size: case.patient.size,
-            place: case.place.clone(),
-        };
+    ) -> Result<Option<Done>, Status> {
         let (replica, file) = (&case.patient.replica, &case.patient.file);
-        self.file(replica, file, look, &errand).await?;
-        if case.patient.kind == AnomalyKind::Missing {
+        let is_complete = before
+            .as_ref()
+            .is_some_and(|record| record.phase != Phase::Incomplete);
+        let kind = AnomalyKind::Lost(ranges.to_vec());
+        let done = if is_complete {
+            let what = format!("{kind}: good in no replica; nothing was touched");
+            Done::of(Outcome::Lost, what)
+        } else {
+            Done::of(Outcome::Nothing, Idle::Incomplete.to_string())
+        };
+        if is_complete {
+            let errand = Errand {
+                who: Arc::clone(&mandate.who),
+                finder: Finder::Check,
+                is_second: false,
+            };
+            let look = Look {
+                found: vec![kind],
+                eye: Eye::Nothing,
+                by: errand.finder,
+                is_second: false,
+                size: case.patient.size,
+                place: case.place.clone(),
+            };
+            let stored = completions(before.as_ref());
+            let is_so = move |now: Option<&FileRecord>| completions(now) == stored;
+            let filing = self.file_while((replica, file), look, &errand, is_so);
+            if filing.await?.is_none() {
+                return Ok(None);
+            }
+        }
+        if is_absence(&case.patient.kind) {
             // They count no more: whoever still has the bytes can store them again.
             let absent = known
                 .iter()
@@ -325,8 +346,22 @@ impl Preserver {
                 self.mail.happened(file.clone(), event).await;
             }
         }
-        Ok(Done::of(Outcome::Lost, what))
+        Ok(Some(done))
     }
+}
+
+/// Whether every volume looked, and none has the file.
+const fn is_absence(kind: &AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete)
+}
+
+/// Which copies are recorded, and since when: each that is stored anew may have what the others lost.
+fn completions(record: Option<&FileRecord>) -> Vec<(ReplicaId, Timestamp)> {
+    let copies = record.into_iter().flat_map(|record| &record.replicas);
+    copies
+        .filter(|(_, copy)| copy.state.is_completed())
+        .map(|(id, copy)| (id.clone(), copy.since))
+        .collect()
 }
 
 /// What a part said, for people.

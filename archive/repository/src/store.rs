@@ -104,7 +104,7 @@ impl FileState {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let expires = match self.record.phase {
             Phase::Intent { expires } => Some(expires),
-            Phase::Free | Phase::Bound | Phase::Complete => None,
+            Phase::Free | Phase::Bound | Phase::Complete | Phase::Incomplete => None,
         };
         let replicas = self.doing.values().filter_map(|doing| doing.deadline());
         let comparing = self.comparing.values().map(|(_, until)| *until);
@@ -215,14 +215,7 @@ impl FileState {
     // What follows from what is known now.
 
     fn settle(&mut self, turn: &mut Turn<'_>) {
-        let mut replicas = self.record.replicas.values();
-        if self.record.open().next().is_none() {
-            self.record.phase = Phase::Complete;
-        } else if self.record.phase == Phase::Complete
-            || replicas.any(|replica| replica.state.is_completed())
-        {
-            self.record.phase = Phase::Bound;
-        }
+        self.record.phase = self.next_phase();
         if self.record.is_acknowledged() {
             self.answer_all(&Ok(()), turn);
         }
@@ -248,6 +241,22 @@ impl FileState {
                 failures,
             };
             self.answer_all(&Err(error), turn);
+        }
+    }
+
+    /// What the replicas say of the name. Once it was acknowledged it stays so, whatever is lost of it later.
+    fn next_phase(&self) -> Phase {
+        let record = &self.record;
+        let was_acknowledged = matches!(record.phase, Phase::Bound | Phase::Complete);
+        let mut replicas = record.replicas.values();
+        if record.open().next().is_none() {
+            Phase::Complete
+        } else if was_acknowledged || record.is_acknowledged() {
+            Phase::Bound
+        } else if replicas.any(|replica| replica.state.is_completed()) {
+            Phase::Incomplete
+        } else {
+            record.phase
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use self::running::{Running, waits};
 use super::{Change, Ended, Filed, Look, compare, found_again, is_within};
 use crate::admin::{Admin, AuditLine};
+use crate::store::FileRecord;
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
@@ -118,10 +119,34 @@ impl Anomalies {
 
     /// Files what a look found, and closes what it could have found and did not.
     pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<Found, DbError> {
+        self.file(&mut self.running(), filing, look)
+    }
+
+    /// The same, if `is_so` of the file's record. `None`: it is not, so what was looked at has changed since, and
+    /// nothing is filed. A copy that is recorded later closes what was filed before.
+    pub fn look_while(
+        &self,
+        filing: Filing<'_>,
+        look: &Look,
+        is_so: impl FnOnce(Option<&FileRecord>) -> bool,
+    ) -> Result<Option<Found>, DbError> {
         let mut running = self.running();
+        let row = self.admin.file(filing.file)?;
+        if !is_so(row.as_ref().map(|row| &row.record)) {
+            return Ok(None);
+        }
+        self.file(&mut running, filing, look).map(Some)
+    }
+
+    fn file(
+        &self,
+        running: &mut Running,
+        filing: Filing<'_>,
+        look: &Look,
+    ) -> Result<Found, DbError> {
         let filed = self.filed(filing.file, filing.replica)?;
         let changes = compare(&filed, look, self.clock.now(), running.next_id);
-        self.write(&mut running, filing, &changes)?;
+        self.write(running, filing, &changes)?;
         let mut found = Found::default();
         for change in changes {
             let row = |filed: Filed| AnomalyRow {

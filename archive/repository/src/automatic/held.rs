@@ -65,6 +65,7 @@ fn ask(row: &AnomalyRow) -> String {
         AnomalyKind::Conflicting(_) => Question::Conflicting.to_string(),
         AnomalyKind::Disputed(_) => Question::Disputed.to_string(),
         AnomalyKind::Unverified { .. } => Idle::Unverified.to_string(),
+        AnomalyKind::Incomplete => Idle::Incomplete.to_string(),
         AnomalyKind::Duplicate(_) | AnomalyKind::Transient => String::new(),
     }
 }

@@ -10,7 +10,7 @@ use super::one_name::{compare, expected, is_damage, silent};
 use super::{Errand, Preserver};
 use crate::anomalies::{Eye, Found, Look};
 use crate::check::{AdminEntry, Expected, Place};
-use crate::replicas::{Copy, Located};
+use crate::replicas::{Copy, CopyCondition, Located};
 use crate::store::{Event, FileRecord};
 
 /// So often a name is looked at when what is recorded of it changes meanwhile.
@@ -83,10 +83,14 @@ impl Preserver {
         crate::drain::excuse(&self.standing.now(), replica, &located.copies, &mut found);
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
+            Some(Expected::Incomplete { root, size }) => (size, None, Some(root)),
             Some(Expected::InFlight { root }) => (0, None, root),
             Some(Expected::Withdrawn) | None => (0, None, None),
         };
-        let first = located.copies.iter().find(|copy| copy.is_readable());
+        // What is unexpected is said of the copy that is so.
+        let is_unexpected = |copy: &&Copy| copy.condition == CopyCondition::Unexpected;
+        let readable = located.copies.iter().find(|copy| copy.is_readable());
+        let first = located.copies.iter().find(is_unexpected).or(readable);
         let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
         let eye = match &located.silent {
             // On its way: what it lacked before it may lack still.
@@ -113,7 +117,8 @@ impl Preserver {
     }
 
     /// Looks, files what is found, tells the coordinator of a copy that is elsewhere. What comes or goes before it is
-    /// filed is looked at again: else a copy that was just brought stays filed as missing.
+    /// filed is looked at again: else a copy that was just brought stays filed as missing. What changes all the time is
+    /// not filed.
     pub(crate) async fn look_and_file(
         &self,
         replica: &ReplicaId,
@@ -123,20 +128,21 @@ impl Preserver {
         let mut looks = 1;
         loop {
             let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
-            let row = self.row(name).await?;
-            if seen.entry == entry(row.as_ref(), replica) || looks >= LOOKS {
-                return Ok((seen, found));
+            match found {
+                Some(found) => return Ok((seen, found)),
+                None if looks >= LOOKS => return Ok((seen, Found::default())),
+                None => looks += 1,
             }
-            looks += 1;
         }
     }
 
+    /// `None`: what is recorded has changed meanwhile.
     async fn look_and_file_once(
         &self,
         replica: &ReplicaId,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<(Seen, Found), Status> {
+    ) -> Result<(Seen, Option<Found>), Status> {
         let mut seen = self.look(replica, name).await?;
         self.dispute(name, &mut seen).await?;
         if let Some(Place { node, volume }) = seen.moved.clone() {
@@ -162,8 +168,12 @@ impl Preserver {
         // What a catalog remembers of damage is no second reading; what is on its way is nothing to file.
         look.found.retain(|kind| *kind != AnomalyKind::Transient);
         look.is_second &= !look.found.iter().any(is_damage);
-        let found = self.file(replica, name, look, errand).await?;
-        Ok((seen, found))
+        let (before, of) = (seen.entry.clone(), replica.clone());
+        let is_so = move |record: Option<&FileRecord>| {
+            is_same(entry(record, &of).as_ref(), before.as_ref())
+        };
+        let filing = self.file_while((replica, name), look, errand, is_so);
+        Ok((seen, filing.await?))
     }
 
     /// All reachable copies agree on another root than the admitted one: that is for people.
@@ -198,6 +208,23 @@ impl Preserver {
         }
         Ok(())
     }
+}
+
+/// Whether a replica should have the same of a file as before; where it is may have been told meanwhile.
+fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
+    let expected = |entry: Option<&AdminEntry>| {
+        entry.map(|entry| match &entry.expected {
+            Expected::Present { root, size, .. } => Expected::Present {
+                root: *root,
+                size: *size,
+                place: None,
+            },
+            other @ (Expected::Incomplete { .. }
+            | Expected::InFlight { .. }
+            | Expected::Withdrawn) => other.clone(),
+        })
+    };
+    expected(now) == expected(before)
 }
 
 /// What a replica should have of a file, as its row says.

@@ -162,7 +162,7 @@ impl FileState {
             // People have taken it out: it shall not be there.
             return;
         }
-        let is_bound = matches!(self.record.phase, Phase::Bound | Phase::Complete);
+        let is_bound = self.record.phase.is_bound();
         let was_there = replica.state.is_completed();
         if !was_there && (!is_bound || self.doing(id).is_under_way()) {
             // It is being brought already.
@@ -171,7 +171,6 @@ impl FileState {
         if let Some(replica) = self.record.replicas.get_mut(id).filter(|_| was_there) {
             replica.node = None;
             replica.volume = None;
-            self.record.phase = Phase::Bound;
         }
         // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be told from it.
         self.change(

@@ -191,3 +191,24 @@ fn the_brake_counts_what_the_rows_say() {
     }
     assert!(most > 5 && least < 3, "{least} to {most}");
 }
+
+/// Fails if a look is filed of a file whose record has changed since: a copy that was stored meanwhile would be refused
+/// by what was lost before.
+#[test]
+fn look_of_changed_record_files_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let (file, one) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+    let filing = Filing {
+        file: &file,
+        replica: &one,
+        who: "repository/kb",
+    };
+    let lost = look(vec![AnomalyKind::Lost(vec![(0, 1)])], Eye::Nothing);
+    let filed = table.look_while(filing, &lost, |record| record.is_some());
+    assert_eq!(filed.unwrap(), None);
+    assert_eq!(table.rows_of(&file).unwrap(), []);
+    let filed = table.look_while(filing, &lost, |record| record.is_none());
+    assert_eq!(filed.unwrap().unwrap().new, 1);
+}

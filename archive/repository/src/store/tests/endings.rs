@@ -18,8 +18,8 @@ impl World {
             if self.state.is_idle() {
                 return;
             }
-            let only_checksums = self.state.record.phase == Phase::Bound
-                && self.state.record.donors().next().is_none();
+            let only_checksums =
+                self.state.record.phase.is_bound() && self.state.record.donors().next().is_none();
             if only_checksums && self.state.source.is_none() && round > 20 {
                 // No replica can give the bytes: the depositor, who was told to keep them, comes again.
                 let claim = Claim::from(self.state.record.content.as_ref().unwrap());

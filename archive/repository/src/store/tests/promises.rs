@@ -176,13 +176,15 @@ impl World {
             .filter(|replica| replica.state.is_completed())
             .count();
         // Fails if a name becomes free because its copies are withdrawn or lost, a file is kept of which nothing is
-        // left to do, or one with work left is forgotten.
+        // left to do, one with work left is forgotten, or one that no depositor was told of passes for one that was.
+        self.was_acknowledged |= record.is_acknowledged() || record.open().next().is_none();
         let phase = match (completed, record.open().count()) {
             (_, 0) => record.phase == Phase::Complete,
             (0, _) if self.bound_to.is_none() => {
                 matches!(record.phase, Phase::Free | Phase::Intent { .. })
             }
-            _ => record.phase == Phase::Bound,
+            _ if self.was_acknowledged => record.phase == Phase::Bound,
+            _ => record.phase == Phase::Incomplete,
         };
         assert!(phase, "{}", story());
         // Fails if there is work on what people have withdrawn.

@@ -149,6 +149,8 @@ pub(super) struct World {
     asked: u64,
     pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
+    /// Whether the file was in every required replica once.
+    pub(super) was_acknowledged: bool,
     /// The replica of which the last event said that its copy is gone, or elsewhere (then it still counts).
     pub(super) not_counted: Option<(ReplicaId, bool)>,
     pub(super) trail: Vec<Step>,
@@ -169,6 +171,7 @@ impl World {
             asked: 0,
             unanswered: BTreeMap::new(),
             bound_to: None,
+            was_acknowledged: false,
             not_counted: None,
             trail: Vec::new(),
             order: None,
