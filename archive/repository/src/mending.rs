@@ -8,6 +8,7 @@
 
 mod carry;
 mod known;
+mod loss;
 mod orders;
 mod sidecar;
 
@@ -15,14 +16,12 @@ use std::sync::Arc;
 
 use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
-use jiff::Timestamp;
 use tonic::Status;
 
-use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
+use crate::anomalies::AnomalyRow;
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
-use crate::store::{Event, FileRecord, Phase};
+use crate::repair::{Patient, Plan, plan};
 
 pub(crate) use orders::Which;
 
@@ -172,7 +171,8 @@ impl Preserver {
                     Some(Done::of(Outcome::Waiting, what))
                 }
                 Plan::Lost { ranges } => {
-                    self.lost(&case, ranges, (&known, before), mandate).await?
+                    self.lost(&case, ranges, (&known, before.as_ref()), mandate)
+                        .await?
                 }
                 Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
@@ -292,76 +292,11 @@ impl Preserver {
         let place = Some((copy.node.clone(), copy.volume));
         case(AnomalyKind::Corrupt(bad), place)
     }
-
-    /// Some groups are good nowhere: that is filed, and nothing touched. `None`: a copy came meanwhile, plan again. Of a
-    /// file whose store was never complete nothing is lost: nobody was told that the archive has it.
-    async fn lost(
-        &self,
-        case: &Case,
-        ranges: &[(u64, u64)],
-        (known, before): (&[KnownCopy], Option<FileRecord>),
-        mandate: &Mandate,
-    ) -> Result<Option<Done>, Status> {
-        let (replica, file) = (&case.patient.replica, &case.patient.file);
-        let is_complete = before
-            .as_ref()
-            .is_some_and(|record| record.phase != Phase::Incomplete);
-        let kind = AnomalyKind::Lost(ranges.to_vec());
-        let done = if is_complete {
-            let what = format!("{kind}: good in no replica; nothing was touched");
-            Done::of(Outcome::Lost, what)
-        } else {
-            Done::of(Outcome::Nothing, Idle::Incomplete.to_string())
-        };
-        if is_complete {
-            let errand = Errand {
-                who: Arc::clone(&mandate.who),
-                finder: Finder::Check,
-                is_second: false,
-            };
-            let look = Look {
-                found: vec![kind],
-                eye: Eye::Nothing,
-                by: errand.finder,
-                is_second: false,
-                size: case.patient.size,
-                place: case.place.clone(),
-            };
-            let stored = completions(before.as_ref());
-            let is_so = move |now: Option<&FileRecord>| completions(now) == stored;
-            let filing = self.file_while((replica, file), look, &errand, is_so);
-            if filing.await?.is_none() {
-                return Ok(None);
-            }
-        }
-        if is_absence(&case.patient.kind) {
-            // They count no more: whoever still has the bytes can store them again.
-            let absent = known
-                .iter()
-                .filter(|copy| copy.condition == Condition::Absent);
-            let absent = absent.map(|copy| &copy.replica);
-            for replica in absent.chain([replica]) {
-                let replica = replica.clone();
-                let event = Event::Gone { replica };
-                self.mail.happened(file.clone(), event).await;
-            }
-        }
-        Ok(Some(done))
-    }
 }
 
 /// Whether every volume looked, and none has the file.
 const fn is_absence(kind: &AnomalyKind) -> bool {
     matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete)
-}
-
-/// Which copies are recorded, and since when: each that is stored anew may have what the others lost.
-fn completions(record: Option<&FileRecord>) -> Vec<(ReplicaId, Timestamp)> {
-    let copies = record.into_iter().flat_map(|record| &record.replicas);
-    copies
-        .filter(|(_, copy)| copy.state.is_completed())
-        .map(|(id, copy)| (id.clone(), copy.since))
-        .collect()
 }
 
 /// What a part said, for people.

@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::admin::Admin;
-use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look};
+use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look, needs_repair};
 use crate::assemble::Assembler;
 use crate::coordinator::Mail;
 use crate::metrics::Instruments;
@@ -157,12 +157,25 @@ impl Preserver {
         };
         let good = Groups::all(size).difference(&bad(copy, size));
         let found = self.file(replica, name, look, errand).await?;
-        let (anomalies, name, who) = (
+        let (anomalies, file, who) = (
             Arc::clone(&self.anomalies),
             name.clone(),
             Arc::clone(&errand.who),
         );
-        blocking(move || anomalies.found_again(&name, &good, &who)).await?;
+        blocking(move || anomalies.found_again(&file, &good, &who)).await?;
+        self.with_losses(name, found, errand).await
+    }
+
+    /// Adds what is lost of a file, now that this was found of it.
+    pub(crate) async fn with_losses(
+        &self,
+        name: &FileName,
+        mut found: Found,
+        errand: &Errand,
+    ) -> Result<Found, Status> {
+        if found.open.iter().any(|row| needs_repair(&row.filed.kind)) {
+            found.open.extend(self.file_losses(name, errand).await?);
+        }
         Ok(found)
     }
 

@@ -129,7 +129,10 @@ impl Preserver {
         loop {
             let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
             match found {
-                Some(found) => return Ok((seen, found)),
+                Some(found) => {
+                    let found = self.with_losses(name, found, errand).await?;
+                    return Ok((seen, found));
+                }
                 None if looks >= LOOKS => return Ok((seen, Found::default())),
                 None => looks += 1,
             }
