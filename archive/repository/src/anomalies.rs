@@ -176,6 +176,13 @@ impl Look {
         let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
         self.eye.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
+
+    /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
+    fn finds(&self, old: &Filed, kind: &AnomalyKind) -> bool {
+        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        old.kind.word() == kind.word()
+            && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
+    }
 }
 
 impl Filed {
@@ -183,6 +190,17 @@ impl Filed {
     pub(crate) fn is_at(&self, node: &NodeId, volume: &VolumeId) -> bool {
         let is_node = self.node.as_ref().is_none_or(|of| of == node);
         is_node && self.volume.as_ref().is_none_or(|of| of == volume)
+    }
+
+    /// What it is filed as, of one file in one replica: its kind, and of damage the copy.
+    pub(crate) fn slot(&self) -> String {
+        let word = self.kind.word();
+        match (&self.node, &self.volume) {
+            (Some(node), Some(volume)) if is_damage(&self.kind) => {
+                format!("{word} {node} {volume}")
+            }
+            (_, _) => word.to_owned(),
+        }
     }
 }
 
@@ -205,7 +223,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
     let mut ids = next_id..;
     let mut is_first = !filed.iter().any(|old| needs_repair(&old.kind));
     for kind in &look.found {
-        let old = filed.iter().find(|old| old.kind.word() == kind.word());
+        let old = filed.iter().find(|old| look.finds(old, kind));
         let Some(old) = old else {
             let counts = is_first && needs_repair(kind);
             is_first &= !counts;
@@ -254,7 +272,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
         }
     }
     for old in filed {
-        let is_found = look.found.iter().any(|kind| kind.word() == old.kind.word());
+        let is_found = look.found.iter().any(|kind| look.finds(old, kind));
         if !is_found && look.judges(old) {
             changes.push(Change::Close(old.clone(), look.eye.saw().to_owned()));
         }
@@ -285,10 +303,12 @@ pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
 
 /// Whether it is said of one copy, rather than of all that a replica has of the file.
 pub(crate) const fn is_of_one_copy(kind: &AnomalyKind) -> bool {
-    matches!(
-        kind,
-        AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) | AnomalyKind::Unexpected
-    )
+    is_damage(kind) || matches!(kind, AnomalyKind::Unexpected)
+}
+
+/// Whether some bytes of a copy are not good.
+pub(crate) const fn is_damage(kind: &AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
 }
 
 /// Whether it is damage or absence: what the brake counts.

@@ -1,9 +1,11 @@
-//! Where anomalies are filed: the open ones by file, replica and kind, the closed ones by id.
+//! Where anomalies are filed: the open ones by file, replica and slot (the kind, and of damage the copy), the closed ones
+//! by id.
 //!
 //! Filing and closing are one synced batch with their line of the audit trail. How many are open, and in how many files
 //! of a replica, is kept beside the tables, so that nobody has to read them for it.
 
 mod running;
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -92,6 +94,7 @@ impl Anomalies {
             ..Running::default()
         };
         let (now, mut last) = (clock.now(), None);
+        slots::renew(admin, &open)?;
         for row in open.scan()? {
             let ((Text(file), Text(replica), _), filed) = row?;
             running.next_id = running.next_id.max(filed.id.saturating_add(1));
@@ -319,10 +322,17 @@ impl Anomalies {
         let now = self.clock.now();
         let key = |filed: &Filed| {
             let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
-            (file, replica, filed.kind.word().to_owned())
+            (file, replica, filed.slot())
         };
+        let before = self.filed(filing.file, filing.replica)?;
         let mut batch = self.admin.change();
         for change in changes {
+            if let Change::Update(new) | Change::Reopen(new) = change
+                && let Some(old) = before.iter().find(|old| old.id == new.id)
+                && old.slot() != new.slot()
+            {
+                batch.batch().delete(&self.open, &key(old))?;
+            }
             let what = match change {
                 Change::File(new) => {
                     batch.batch().put(&self.open, &key(new), new)?;
@@ -367,7 +377,6 @@ impl Anomalies {
                 batch.note(self.line(filing, what));
             }
         }
-        let before = self.filed(filing.file, filing.replica)?;
         self.admin.commit(batch)?;
         for change in changes {
             match change {
@@ -413,8 +422,8 @@ impl Anomalies {
 }
 
 fn key(row: &AnomalyRow) -> Key {
-    let kind = row.filed.kind.word().to_owned();
-    (Text(row.file.clone()), Text(row.replica.clone()), kind)
+    let slot = row.filed.slot();
+    (Text(row.file.clone()), Text(row.replica.clone()), slot)
 }
 
 fn filing<'a>(row: &'a AnomalyRow, who: &'a str) -> Filing<'a> {

@@ -278,3 +278,41 @@ fn incomplete_store_needs_no_repair() {
     let changes = compare(&[], &look, at(9), 1);
     assert!(matches!(&changes[..], [Change::File(filed)] if !filed.is_first));
 }
+
+/// Fails if a good read of one copy closes the damage of another in the same replica, or if the second damaged copy
+/// takes the place of the first.
+#[test]
+fn good_sibling_leaves_damage_of_other_copy_open() {
+    let place = |node: &str| {
+        let volume = VolumeId::new("v").unwrap();
+        (NodeId::new(node).unwrap(), volume)
+    };
+    let read = |node: &str, found: &[AnomalyKind]| Look {
+        found: found.to_vec(),
+        eye: Eye::Bytes,
+        by: Finder::Scrub,
+        is_second: false,
+        size: 65536,
+        place: Some(place(node)),
+    };
+    let (one, two) = (
+        AnomalyKind::Corrupt(groups(&[0])),
+        AnomalyKind::Corrupt(groups(&[2])),
+    );
+    let mut open = Vec::new();
+    for (node, found, expected) in [
+        ("n", vec![one.clone()], vec![("n", &one)]),
+        ("m", vec![], vec![("n", &one)]),
+        ("m", vec![two.clone()], vec![("n", &one), ("m", &two)]),
+        ("n", vec![], vec![("m", &two)]),
+        ("m", vec![], vec![]),
+    ] {
+        let changes = compare(&open, &read(node, &found), at(9), 100);
+        (open, _) = after(open, &changes);
+        let filed: Vec<_> = open
+            .iter()
+            .map(|filed| (filed.node.as_ref().unwrap().as_str(), &filed.kind))
+            .collect();
+        assert_eq!(filed, expected, "after {node} {found:?}");
+    }
+}

@@ -6,9 +6,9 @@
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use tonic::Status;
 
-use super::one_name::{compare, expected, is_damage, silent};
+use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
-use crate::anomalies::{Eye, Found, Look};
+use crate::anomalies::{Eye, Found, Look, is_damage};
 use crate::check::{AdminEntry, Expected, Place};
 use crate::replicas::{Copy, CopyCondition, Located};
 use crate::store::{Event, FileRecord};
@@ -30,6 +30,18 @@ pub(crate) struct Seen {
     pub(crate) size: u64,
     /// What the replica should have, by which this was judged.
     entry: Option<AdminEntry>,
+}
+
+impl Seen {
+    /// The copies of the admitted content of which the replica says that they are damaged.
+    fn damaged(&self) -> impl Iterator<Item = &Copy> {
+        let root = match self.entry.as_ref().map(|entry| &entry.expected) {
+            Some(Expected::Present { root, .. } | Expected::Incomplete { root, .. }) => Some(*root),
+            Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
+        };
+        let copies = self.located.copies.iter();
+        copies.filter(move |copy| root.is_some() && copy.root == root && copy.is_readable())
+    }
 }
 
 impl Preserver {
@@ -168,15 +180,32 @@ impl Preserver {
                 .clone()
                 .map(|Place { node, volume }| (node, volume)),
         };
-        // What a catalog remembers of damage is no second reading; what is on its way is nothing to file.
-        look.found.retain(|kind| *kind != AnomalyKind::Transient);
-        look.is_second &= !look.found.iter().any(is_damage);
+        // What is on its way is nothing to file; damage is filed of each copy by itself.
+        look.found
+            .retain(|kind| *kind != AnomalyKind::Transient && !is_damage(kind));
         let (before, of) = (seen.entry.clone(), replica.clone());
         let is_so = move |record: Option<&FileRecord>| {
             is_same(entry(record, &of).as_ref(), before.as_ref())
         };
         let filing = self.file_while((replica, name), look, errand, is_so);
-        Ok((seen, filing.await?))
+        let Some(mut found) = filing.await? else {
+            return Ok((seen, None));
+        };
+        for copy in seen.damaged() {
+            let look = Look {
+                found: damage(copy, seen.size),
+                eye: Eye::Nothing,
+                by: errand.finder,
+                // What a catalog remembers is no second reading.
+                is_second: false,
+                size: seen.size,
+                place: Some((copy.node.clone(), copy.volume.clone())),
+            };
+            let more = self.file(replica, name, look, errand).await?;
+            found.open.extend(more.open);
+            found.new += more.new;
+        }
+        Ok((seen, Some(found)))
     }
 
     /// All reachable copies agree on another root than the admitted one: that is for people.

@@ -102,10 +102,6 @@ pub(super) fn damage(copy: &Copy, size: u64) -> Vec<AnomalyKind> {
     corrupt.into_iter().chain(unreadable).collect()
 }
 
-pub(super) const fn is_damage(kind: &AnomalyKind) -> bool {
-    matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
-}
-
 pub(super) fn silent(why: &str) -> Located {
     Located {
         copies: Vec::new(),
