@@ -276,6 +276,7 @@ impl Coordinator {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
+            | Event::Silent { .. }
             | Event::Gone { .. }
             | Event::Moved { .. }
             | Event::Failed { .. }

@@ -178,6 +178,7 @@ impl FileState {
                 );
             }
             Event::Absent { replica } => self.absent(&replica, turn),
+            Event::Silent { replica, reason } => self.silent(&replica, reason, turn),
             Event::Gone { replica } => self.gone(&replica, turn),
             Event::Moved {
                 replica,

@@ -47,6 +47,7 @@ impl Back {
             | Event::Progress { .. }
             | Event::DataUploaded { .. }
             | Event::Absent { .. }
+            | Event::Silent { .. }
             | Event::Gone { .. }
             | Event::Moved { .. }
             | Event::Failed { .. }

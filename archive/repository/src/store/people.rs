@@ -46,6 +46,7 @@ impl FileState {
             }
             *replica = ReplicaRecord {
                 state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
+                sealed: true,
                 ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
             };
         }

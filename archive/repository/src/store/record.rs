@@ -89,7 +89,8 @@ pub struct ReplicaRecord {
     pub node: Option<NodeId>,
     /// The volume of that node, once completed.
     pub volume: Option<VolumeId>,
-    /// It was given the admission, and has not said since that it does not hold the file: it may have committed.
+    /// It was given the admission or held the file, and not every volume has said since that it does not hold it: some
+    /// volume that is silent may.
     pub sealed: bool,
 }
 

@@ -142,3 +142,57 @@ fn what_is_gone_everywhere_is_taken_from_a_depositor_again() {
         assert_eq!(world.state.record.content, root, "the same admission");
     }
 }
+
+/// Every short sequence in which a replica is silent, after one replica has committed.
+#[test]
+fn every_short_sequence_with_silence_keeps_promises() {
+    use Step::{AskSame, Completed, Failed, Gone, Minutes, ReceivedSame, Restart};
+    let mut tried = 0;
+    for set in ["BB", "Bb", "BC"] {
+        for prefix in [
+            &[AskSame, Failed(1), ReceivedSame, Completed(0)][..],
+            &[AskSame, ReceivedSame, Completed(0), Completed(1), Gone(1)],
+        ] {
+            let replies = [
+                Step::Silent,
+                Step::Absent,
+                Step::DataUploaded,
+                Completed,
+                Failed,
+                Gone,
+            ];
+            let of = (0..2).flat_map(|r| replies.iter().map(move |step| step(r)));
+            let steps: Vec<_> = [AskSame, Minutes(6), Restart]
+                .into_iter()
+                .chain(of)
+                .collect();
+            tried += super::explore(&after(set, prefix), &steps, 4);
+        }
+    }
+    println!("{tried} sequences with silence");
+    assert!(tried > 10_000);
+}
+
+/// Fails if one offline volume keeps a file out of a replica that was never given it; or if silence passes for absence
+/// where the replica may hold a copy, because it was given the admission or held one before.
+#[test]
+fn silent_volume_blocks_only_what_it_may_hold() {
+    use Step::{Absent, AskSame, Completed, Failed, Gone, Minutes, ReceivedSame, Restart, Silent};
+    let heals = |steps: &[Step]| {
+        let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame, Completed(0)]);
+        for step in steps {
+            world.step(*step);
+        }
+        matches!(world.state.doing(&world.ids[1]), Doing::Healing(_))
+    };
+    assert!(heals(&[Restart, Silent(1)]), "it was never given the file");
+    let given = [Restart, Absent(1), Step::DataUploaded(1), Failed(1)];
+    let then = |last: &[Step]| heals(&[&given[..], &[Minutes(6)], last].concat());
+    assert!(!then(&[Silent(1)]), "it has had every byte");
+    assert!(then(&[Absent(1)]), "every volume has said no");
+    let held = [Restart, Absent(1), Completed(1), Gone(1)];
+    let then = |last: &[Step]| heals(&[&held[..], last].concat());
+    assert!(!then(&[Silent(1)]), "it has held a copy");
+    assert!(!then(&[Silent(1), Minutes(6), Silent(1)]), "nor later");
+    assert!(then(&[Silent(1), Minutes(6), Absent(1)]));
+}

@@ -57,6 +57,9 @@ impl World {
                         story()
                     );
                     assert!(record.replicas[replica].state.is_open(), "{}", story());
+                    // Fails if silence passes for absence where a copy may lie.
+                    let may_hold = before.record.replicas[replica].sealed;
+                    assert!(!self.is_silent || !may_hold, "{}", story());
                 }
                 Effect::Seal => {
                     let sealed = |id| matches!(self.state.doing(id), Doing::Verifying(_));

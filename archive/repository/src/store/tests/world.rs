@@ -71,6 +71,7 @@ pub(super) enum Step {
     Completed(usize),
     CompletedOther(usize),
     Absent(usize),
+    Silent(usize),
     Failed(usize),
     /// Wanted again from where it is recorded; from a place where it is not recorded.
     Wanted(usize),
@@ -130,6 +131,7 @@ const fn is_order(event: &Event) -> bool {
         | Event::DataUploaded { .. }
         | Event::Completed { .. }
         | Event::Absent { .. }
+        | Event::Silent { .. }
         | Event::Gone { .. }
         | Event::Moved { .. }
         | Event::Failed { .. }
@@ -154,6 +156,8 @@ pub(super) struct World {
     /// The replica of which the last event said that its copy is gone, or elsewhere (then it still counts).
     pub(super) not_counted: Option<(ReplicaId, bool)>,
     pub(super) trail: Vec<Step>,
+    /// Whether the last event said that somebody in a replica is silent.
+    pub(super) is_silent: bool,
     /// What people do at this moment; none: something happens by itself.
     pub(super) order: Option<Step>,
 }
@@ -174,6 +178,7 @@ impl World {
             was_acknowledged: false,
             not_counted: None,
             trail: Vec::new(),
+            is_silent: false,
             order: None,
         }
     }
@@ -230,6 +235,10 @@ impl World {
             Step::CompletedOther(r) => self.completion(replica(r), OTHER),
             Step::Absent(r) => Event::Absent {
                 replica: replica(r),
+            },
+            Step::Silent(r) => Event::Silent {
+                replica: replica(r),
+                reason: "a volume is offline".to_owned(),
             },
             Step::Failed(r) => Event::Failed {
                 replica: replica(r),
@@ -383,6 +392,7 @@ impl World {
         }
         let before = self.state.clone();
         let ticked = event == Event::Tick;
+        self.is_silent = matches!(event, Event::Silent { .. });
         self.not_counted = match &event {
             Event::Gone { replica } => Some((replica.clone(), false)),
             Event::Moved { replica, .. } => Some((replica.clone(), true)),
@@ -394,6 +404,7 @@ impl World {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
+            | Event::Silent { .. }
             | Event::Failed { .. }
             | Event::Wanted { .. }
             | Event::Replacing { .. }
