@@ -111,6 +111,25 @@ impl FileState {
         replicas.chain(comparing).chain(expires).min()
     }
 
+    /// When each replica that failed is tried again.
+    pub fn retries(&self) -> BTreeMap<ReplicaId, Timestamp> {
+        let resting = self.doing.iter().filter_map(|(id, doing)| match doing {
+            Doing::Resting(until) => Some((id.clone(), *until)),
+            Doing::Idle
+            | Doing::Uploading(_)
+            | Doing::Verifying(_)
+            | Doing::Probing(_)
+            | Doing::Healing(_) => None,
+        });
+        resting.collect()
+    }
+
+    /// When the archive goes on by itself; none: no replica has bytes for the others.
+    fn next_retry(&self) -> Option<Timestamp> {
+        self.record.donors().next()?;
+        self.retries().into_values().min()
+    }
+
     /// What to do, now that `event` has happened. [`Effect::Persist`] is first wherever the record has changed.
     pub fn apply(&mut self, event: Event, now: Timestamp, limits: &Limits) -> Vec<Effect> {
         let (before, timer) = (self.record.clone(), self.next_deadline());
@@ -240,6 +259,7 @@ impl FileState {
             let error = ArchiveError::NotEnoughReplicas {
                 name: self.record.name.clone(),
                 failures,
+                again: self.next_retry(),
             };
             self.answer_all(&Err(error), turn);
         }

@@ -10,7 +10,7 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::{Letter, Mail, Paging, Wake};
+use super::super::{Letter, Mail, Paging, Retries, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::anomalies::Anomalies;
@@ -123,6 +123,7 @@ pub(in crate::coordinator) fn coordinator(admin: &Admin, hand: &ManualClock) -> 
         anomalies,
         back: Vec::new(),
         paging: Paging::default(),
+        retries: Retries::default(),
     }
 }
 

@@ -242,7 +242,17 @@ impl World {
             // Fails if a removed file is taken in again, or refused while a copy is left.
             Err(ArchiveError::Refused(_)) => assert!(record.is_withdrawn(), "{}", story()),
             // Fails if a failure is told without its reason.
-            Err(ArchiveError::NotEnoughReplicas { failures, .. }) => {
+            Err(ArchiveError::NotEnoughReplicas {
+                failures, again, ..
+            }) => {
+                // Fails if a depositor is not told when the archive goes on by itself, or told so where it cannot.
+                assert_eq!(
+                    again.is_some(),
+                    record.donors().next().is_some(),
+                    "{}",
+                    story()
+                );
+                assert!(again.is_none_or(|again| again > self.now), "{}", story());
                 let is_copy = || record.donors().next().is_some();
                 assert!(open().next().is_some() || !is_copy(), "{}", story());
                 assert!(
