@@ -104,6 +104,7 @@ impl Access for Door {
                 nodes,
                 filling: standing.is_filling(&spec.id),
                 retired,
+                site: spec.site.clone().unwrap_or_default(),
             });
         }
         let Some(counts) = self.admin.counts() else {
