@@ -11,6 +11,7 @@ mod known;
 mod loss;
 mod orders;
 mod sidecar;
+mod surplus;
 
 use std::sync::Arc;
 
@@ -235,8 +236,11 @@ impl Preserver {
                 let admitted = self.give_admission(row, &content, mandate).await?;
                 return Ok(Again::Done(admitted));
             }
-            other @ (AnomalyKind::Duplicate(_)
-            | AnomalyKind::Conflicting(_)
+            AnomalyKind::Duplicate(_) => {
+                let tidied = self.put_surplus_aside(row, &content, mandate).await?;
+                return Ok(Again::Done(tidied));
+            }
+            other @ (AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)
             | AnomalyKind::Unverified { .. }
             | AnomalyKind::Transient) => return case(other.clone(), None),

@@ -66,6 +66,10 @@ fn ask(row: &AnomalyRow) -> String {
         AnomalyKind::Disputed(_) => Question::Disputed.to_string(),
         AnomalyKind::Unverified { .. } => Idle::Unverified.to_string(),
         AnomalyKind::Incomplete => Idle::Incomplete.to_string(),
-        AnomalyKind::Duplicate(_) | AnomalyKind::Transient => String::new(),
+        AnomalyKind::Duplicate(_) => format!(
+            "it harms nobody: `holdfast repair {}` puts the copies aside that are not recorded",
+            row.file
+        ),
+        AnomalyKind::Transient => String::new(),
     }
 }

@@ -104,7 +104,7 @@ impl Preserver {
                     let kind = &row.filed.kind;
                     // Of what nobody knows nothing can be repaired.
                     let can = needs_repair(kind)
-                        || matches!(kind, AnomalyKind::Lost(_))
+                        || matches!(kind, AnomalyKind::Lost(_) | AnomalyKind::Duplicate(_))
                         || (*kind == AnomalyKind::Unexpected
                             && self.is_wanted(&row.file, &row.replica)?);
                     if can && row.filed.accepted.is_none() && !take(row) {
