@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use archive_model::{ArchiveError, ReplicaId, ReplicaState};
+use archive_model::{ArchiveError, ReplicaId, ReplicaState, StoreFailure};
 use jiff::{SignedDuration, Timestamp};
 
 pub use claim::{Agreement, Claim, Content};
@@ -255,12 +255,12 @@ impl FileState {
                     | ReplicaState::UploadCompleted
                     | ReplicaState::Withdrawn(_) => None,
                 });
-            let failures = failures.collect();
-            let error = ArchiveError::NotEnoughReplicas {
+            let not_enough = ArchiveError::NotEnoughReplicas {
                 name: self.record.name.clone(),
-                failures,
+                failures: failures.collect(),
                 again: self.next_retry(),
             };
+            let error = self.is_held_unknown().unwrap_or(not_enough);
             self.answer_all(&Err(error), turn);
         }
     }
@@ -279,6 +279,21 @@ impl FileState {
         } else {
             record.phase
         }
+    }
+
+    /// What a depositor is told where every replica holds a file of that name, and the admin data do not know it: no
+    /// replica takes the bytes, and storing them again changes nothing.
+    fn is_held_unknown(&self) -> Option<ArchiveError> {
+        let name = &self.record.name;
+        let conflict = ReplicaState::UploadFailed(StoreFailure::Conflict);
+        let mut replicas = self.record.replicas.values();
+        let is_unknown = self.record.content.is_none();
+        (is_unknown && replicas.all(|replica| replica.state == conflict)).then(|| {
+            ArchiveError::Storage(format!(
+                "every replica holds a file named {name} that the admin data do not know; let an officer look at it \
+                 with `holdfast check files {name}` and take it in with `holdfast adopt {name}`"
+            ))
+        })
     }
 
     /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could heal another.

@@ -196,3 +196,22 @@ fn silent_volume_blocks_only_what_it_may_hold() {
     assert!(!then(&[Silent(1), Minutes(6), Silent(1)]), "nor later");
     assert!(then(&[Silent(1), Minutes(6), Absent(1)]));
 }
+
+/// Fails if a depositor is told to store again what every replica already holds and the admin data do not know, or if one
+/// is sent to an officer because a single replica holds the name.
+#[test]
+fn name_held_by_unknown_files_names_adopt() {
+    use Step::{AskSame, Completed, Failed};
+    for (first, is_for_officer) in [(Failed(0), false), (Completed(0), true)] {
+        let mut world = after("BB", &[AskSame, first]);
+        let event = world.completion(world.ids[1].clone(), ADMITTED);
+        let effects = world.state.apply(event, world.now, &Limits::default());
+        let error = effects.into_iter().find_map(|effect| match effect {
+            Effect::Answer { result, .. } => result.err(),
+            _ => None,
+        });
+        let text = error.unwrap().to_string();
+        assert_eq!(text.contains("holdfast adopt"), is_for_officer, "{text}");
+        assert_eq!(text.contains("no node has room"), !is_for_officer, "{text}");
+    }
+}
