@@ -202,8 +202,10 @@ pub(crate) const fn is_doubt(kind: &AnomalyKind) -> bool {
         | AnomalyKind::Disputed(_)
         // Something lies there that no sidecar vouches for.
         | AnomalyKind::Unexpected => true,
-        AnomalyKind::Duplicate(_) | AnomalyKind::Unverified { .. } | AnomalyKind::Transient => false,
+        AnomalyKind::Duplicate(_)
+        | AnomalyKind::Unverified { .. }
+        | AnomalyKind::Transient
         // The copy that is recorded now was stored since.
-        AnomalyKind::Incomplete => false,
+        | AnomalyKind::Incomplete => false,
     }
 }

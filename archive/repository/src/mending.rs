@@ -237,8 +237,8 @@ impl Preserver {
                 return Ok(Again::Done(admitted));
             }
             AnomalyKind::Duplicate(_) => {
-                let tidied = self.put_surplus_aside(row, &content, mandate).await?;
-                return Ok(Again::Done(tidied));
+                let tidying = Box::pin(self.put_surplus_aside(row, &content, mandate));
+                return Ok(Again::Done(tidying.await?));
             }
             other @ (AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)

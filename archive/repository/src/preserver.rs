@@ -174,7 +174,8 @@ impl Preserver {
         errand: &Errand,
     ) -> Result<Found, Status> {
         if found.open.iter().any(|row| needs_repair(&row.filed.kind)) {
-            found.open.extend(self.file_losses(name, errand).await?);
+            let filing = Box::pin(self.file_losses(name, errand));
+            found.open.extend(filing.await?);
         }
         Ok(found)
     }

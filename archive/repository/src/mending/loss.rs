@@ -142,11 +142,13 @@ fn all_bad(
             }
             continue;
         }
-        let damage = of.try_fold(Groups::none(), |all, row| match &row.filed.kind {
-            AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => {
+        let damage = of.try_fold(Groups::none(), |all, row| {
+            if let AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) = &row.filed.kind
+            {
                 Some(all.union(groups))
+            } else {
+                None
             }
-            _ => None,
         });
         let kind = damage.map_or(AnomalyKind::Missing, AnomalyKind::Corrupt);
         bad.push((replica.clone(), kind));

@@ -54,7 +54,7 @@ impl Preserver {
             Ok(surplus) => surplus,
             Err(why) => return Ok(Done::of(Outcome::Officer, why)),
         };
-        let places: Vec<String> = surplus.iter().map(|place| text(place)).collect();
+        let places: Vec<String> = surplus.iter().map(text).collect();
         let places = places.join(" and ");
         if mandate.is_dry {
             let what = format!("would read {} whole, then put aside {places}", text(&kept));

@@ -206,9 +206,12 @@ fn name_held_by_unknown_files_names_adopt() {
         let mut world = after("BB", &[AskSame, first]);
         let event = world.completion(world.ids[1].clone(), ADMITTED);
         let effects = world.state.apply(event, world.now, &Limits::default());
-        let error = effects.into_iter().find_map(|effect| match effect {
-            Effect::Answer { result, .. } => result.err(),
-            _ => None,
+        let error = effects.into_iter().find_map(|effect| {
+            if let Effect::Answer { result, .. } = effect {
+                result.err()
+            } else {
+                None
+            }
         });
         let text = error.unwrap().to_string();
         assert_eq!(text.contains("holdfast adopt"), is_for_officer, "{text}");
