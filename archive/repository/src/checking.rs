@@ -39,7 +39,7 @@ const MOST_REMEMBERED: usize = 10_000;
 const WINDOW: usize = 256;
 
 /// A part of a check that runs beside others.
-type Boxed<'a> = Pin<Box<dyn Future<Output = Result<(), Status>> + Send + 'a>>;
+type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
 
 /// What is to be checked.
 #[derive(Clone, Debug)]
@@ -76,6 +76,10 @@ impl Selection {
                 .is_none_or(|matching| matching.is_match(name.as_str()))
     }
 }
+
+/// What is lost, of every replica: the pass that finds the last copy bad files it of all. It is told at the end, if it is
+/// still so; what is more than [`MOST_REMEMBERED`] is told at once.
+type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 
 /// What whoever asked hears.
 #[derive(Clone, Debug)]
@@ -124,6 +128,7 @@ struct Pass<'a> {
     compared: Arc<AtomicU64>,
     read: AtomicU64,
     tally: Mutex<Tally>,
+    losses: Losses,
 }
 
 #[derive(Debug, Default)]
@@ -159,6 +164,7 @@ impl Preserver {
         let chosen = in_service
             .iter()
             .filter(|spec| order.replica.as_ref().is_none_or(|id| *id == spec.id));
+        let losses = Losses::default();
         let passes: Vec<Pass<'_>> = chosen
             .map(|spec| Pass {
                 own: self,
@@ -169,9 +175,10 @@ impl Preserver {
                 compared: Arc::default(),
                 read: AtomicU64::new(0),
                 tally: Mutex::default(),
+                losses: Arc::clone(&losses),
             })
             .collect();
-        let mut runs: Vec<Boxed<'_>> = Vec::new();
+        let mut runs: Vec<Boxed<'_, ReplicaReport>> = Vec::new();
         for pass in &passes {
             let keeps_bytes = self
                 .specs
@@ -179,7 +186,20 @@ impl Preserver {
                 .any(|spec| spec.id == pass.replica && spec.kind == ReplicaKind::Bitarchive);
             runs.push(Box::pin(pass.run(keeps_bytes)));
         }
-        try_join_all(runs).await?;
+        let mut reports = try_join_all(runs).await?;
+        let lost = std::mem::take(&mut *losses.lock().unwrap_or_else(PoisonError::into_inner));
+        for row in lost.into_values() {
+            if self.is_open(&row).await? {
+                let of = reports.iter_mut().find(|of| of.replica == row.replica);
+                if let Some(of) = of {
+                    *of.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+                }
+                self.step(steps, CheckStep::Anomaly(Box::new(row))).await?;
+            }
+        }
+        for report in reports {
+            self.step(steps, CheckStep::Report(report)).await?;
+        }
         for name in &order.selection.names {
             if self.row(name).await?.is_none() && self.filed(name).await?.is_empty() {
                 return Err(Kind::NotFound.status(format!("{name} is not in the archive")));
@@ -189,8 +209,18 @@ impl Preserver {
     }
 }
 
+impl Preserver {
+    /// Says a step to whoever asked.
+    async fn step(&self, steps: &mpsc::Sender<CheckStep>, step: CheckStep) -> Result<(), Status> {
+        match self.clock.timeout(UNREAD, steps.send(step)).await {
+            Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
+            Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+        }
+    }
+}
+
 impl Pass<'_> {
-    async fn run(&self, keeps_bytes: bool) -> Result<(), Status> {
+    async fn run(&self, keeps_bytes: bool) -> Result<ReplicaReport, Status> {
         let is_heard = if self.order.selection.names.is_empty() {
             self.while_telling(self.compare_all()).await?
         } else {
@@ -215,22 +245,19 @@ impl Pass<'_> {
         if is_heard {
             self.while_telling(self.close_what_is_gone()).await?;
         }
-        let report = {
-            let tally = self.tally();
-            let files = self.compared.load(Ordering::Relaxed);
-            ReplicaReport {
-                replica: self.replica.clone(),
-                files,
-                intact: files
-                    .saturating_sub(tally.not_intact.count())
-                    .saturating_sub(tally.unverified)
-                    .saturating_sub(tally.withdrawn),
-                withdrawn: tally.withdrawn,
-                anomalies: tally.anomalies.clone(),
-                gaps: tally.gaps.iter().cloned().collect(),
-            }
-        };
-        self.step(CheckStep::Report(report)).await
+        let tally = self.tally();
+        let files = self.compared.load(Ordering::Relaxed);
+        Ok(ReplicaReport {
+            replica: self.replica.clone(),
+            files,
+            intact: files
+                .saturating_sub(tally.not_intact.count())
+                .saturating_sub(tally.unverified)
+                .saturating_sub(tally.withdrawn),
+            withdrawn: tally.withdrawn,
+            anomalies: tally.anomalies.clone(),
+            gaps: tally.gaps.iter().cloned().collect(),
+        })
     }
 
     /// Each selected name by itself.
@@ -324,17 +351,14 @@ impl Pass<'_> {
     /// Tells of what is filed now, each once.
     async fn tell(&self, found: Found) -> Result<(), Status> {
         for row in found.open {
-            let is_new = {
-                let mut tally = self.tally();
-                let is_new = tally.told.insert(row.filed.id);
-                if is_new {
-                    *tally.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+            if matches!(row.filed.kind, AnomalyKind::Lost(_)) {
+                let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+                if losses.len() < MOST_REMEMBERED {
+                    losses.insert(row.filed.id, row);
+                    continue;
                 }
-                if row.filed.kind != AnomalyKind::Unexpected {
-                    tally.not_intact.insert(row.file.clone());
-                }
-                is_new
-            };
+            }
+            let is_new = row.replica == self.replica && self.count(&row);
             if is_new {
                 self.step(CheckStep::Anomaly(Box::new(row))).await?;
             }
@@ -356,11 +380,21 @@ impl Pass<'_> {
         }
     }
 
-    async fn step(&self, step: CheckStep) -> Result<(), Status> {
-        match self.own.clock.timeout(UNREAD, self.steps.send(step)).await {
-            Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
-            Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+    /// Counts what is filed of this replica; `false`: it was counted already.
+    fn count(&self, row: &AnomalyRow) -> bool {
+        let mut tally = self.tally();
+        let is_new = tally.told.insert(row.filed.id);
+        if is_new {
+            *tally.anomalies.entry(row.filed.kind.word()).or_default() += 1;
         }
+        if row.filed.kind != AnomalyKind::Unexpected {
+            tally.not_intact.insert(row.file.clone());
+        }
+        is_new
+    }
+
+    async fn step(&self, step: CheckStep) -> Result<(), Status> {
+        self.own.step(self.steps, step).await
     }
 
     fn progress(&self) -> CheckProgress {

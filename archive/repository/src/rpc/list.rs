@@ -9,6 +9,7 @@ use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
 use crate::admin::AdminRow;
+use crate::coordinator::Times;
 
 /// How many entries one message has.
 const ENTRIES: usize = 1000;
@@ -192,6 +193,6 @@ fn entry(row: &AdminRow) -> wire::ListEntry {
             .map(|content| fields::root_bytes(&content.root))
             .unwrap_or_default(),
         entry: None,
-        replicas: convert::replicas(&row.record),
+        replicas: convert::replicas(&row.record, &Times::new()),
     }
 }
