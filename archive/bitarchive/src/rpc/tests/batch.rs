@@ -12,7 +12,7 @@ use proto_archive::wire::batch_run_response::{Done, End, Step};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::batch::{Batch, Ended, Filter, Order, Running, Step as Ran};
+use crate::batch::{Batch, Ended, Order, Running, Step as Ran};
 use crate::catalog::Condition;
 use crate::rpc::batch;
 use crate::settings::NodeBatchSettings;
