@@ -94,7 +94,8 @@ pub async fn names_match_as_a_whole(doors: Doors<'_>) -> Result<()> {
     for bad in ["access-(", "access-match-a)|(access-match-b", &long] {
         let error = refusal(doors.list(&matching(bad)).await)?;
         let line = |text: &str| text.replace('\n', " ");
-        let why = line(&NamePattern::parse(bad).unwrap_err().to_string());
+        let why = NamePattern::parse(bad).err().context("it is a pattern")?;
+        let why = line(&why.to_string());
         ensure!(
             matches!(&error, ClientError::Invalid(said) if line(said).contains(&why)),
             "{error:?}"

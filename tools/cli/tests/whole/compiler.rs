@@ -38,7 +38,7 @@ fn leb(mut number: usize) -> Vec<u8> {
 }
 
 fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    [&[id], leb(content.len()).as_slice(), content].concat()
+    [vec![id], leb(content.len()), content.to_vec()].concat()
 }
 
 /// A component of long functions, over which a compiler sits for many seconds.
