@@ -16,12 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, UNREAD};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use regex::Regex;
 use tokio::sync::mpsc;
 use tonic::Status;
 
@@ -60,20 +59,16 @@ pub(crate) struct Selection {
     /// Only these; empty: all.
     pub(crate) names: BTreeSet<FileName>,
     /// Only names that match as a whole.
-    pub(crate) matching: Option<Regex>,
+    pub(crate) matching: NamePattern,
 }
 
 impl Selection {
     fn is_all(&self) -> bool {
-        self.names.is_empty() && self.matching.is_none()
+        self.names.is_empty() && self.matching.is_empty()
     }
 
     fn has(&self, name: &FileName) -> bool {
-        (self.names.is_empty() || self.names.contains(name))
-            && self
-                .matching
-                .as_ref()
-                .is_none_or(|matching| matching.is_match(name.as_str()))
+        (self.names.is_empty() || self.names.contains(name)) && self.matching.matches(name.as_str())
     }
 }
 
