@@ -68,6 +68,7 @@ impl Preserver {
             return Ok(Done::of(Outcome::Failed, what));
         }
         let cause = Cause {
+            approval: None,
             who: mandate.who.to_string(),
             why: format!("a good copy is on {}; {}", text(&kept), mandate.why),
         };
