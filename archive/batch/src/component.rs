@@ -4,10 +4,15 @@
 //! shown and what it can ask for; it imports that and nothing else. Each file has an instance of its own on a thread of
 //! its own, so that memory, stack and computing time of one file are told from those of another. Does not limit how much
 //! is written: the [`Sink`] does that.
+//!
+//! Only binaries are compiled: text is made one by whoever hands it in ([`to_binary`]). Where a [`Compiler`] is named, a
+//! component is compiled in a process of its own, within limits of memory and time, before this process looks at it; and a
+//! panic beside a component ends one job where the process [can spare](Surroundings::spare) it.
 
 mod block;
 mod bounds;
 mod cache;
+mod child;
 mod compile;
 mod engine;
 mod guest;
@@ -21,7 +26,9 @@ use std::sync::Arc;
 
 use archive_model::{JobLimits, Root};
 
-pub use engine::Components;
+pub use child::{CompileError, Compiler, VERB, compile_child};
+pub use compile::to_binary;
+pub use engine::{Components, Surroundings};
 
 use self::block::Block;
 use self::compile::Program;

@@ -53,7 +53,7 @@ pub mod plan;
 pub mod reduce;
 pub mod run;
 
-pub use component::{About, Component, Components};
+pub use component::{About, CompileError, Compiler, Component, Components, Surroundings};
 pub use control::{Control, Stop};
 pub use job::{File, Job, JobError, ReadError, Reads, Sink, Source};
 pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};

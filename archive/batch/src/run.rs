@@ -4,6 +4,7 @@
 //! come.
 
 use archive_model::batch::MOST_FAILURES;
+use archive_model::limits::LONGEST_REASON;
 use archive_model::{FailureKind, FileFailure};
 
 use crate::control::{Control, Stop};
@@ -18,9 +19,6 @@ mod tests;
 
 /// How much of a file is read at once.
 const CHUNK: usize = 256 * 1024;
-
-/// The most characters of a reason.
-const LONGEST_REASON: usize = 1000;
 
 /// What became of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 //! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
 //! - [`pick`] decides which copy of a file is read, or why none is;
 //! - [`file`] puts one file through the job; [`source`] proves what it is shown;
+//! - [`unclean`] refuses a job at which this node ended twice without a stop;
 //! - [`running`] has the files that are computed ahead, and gives what comes of them in the order of the names.
 //!
 //! Not promised: anything over a restart. Whoever runs the job asks again, after the last file that is done.
@@ -22,21 +23,23 @@ mod pick;
 mod running;
 mod source;
 mod turn;
+mod unclean;
 
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use archive_batch::{Components, InvalidJob};
+use archive_batch::{Compiler, Components, InvalidJob, Surroundings};
 use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
 use archive_model::Program;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use instruments::BatchInstruments;
-pub(crate) use names::Filter;
 pub(crate) use running::{Ended, Order, Progress, Running, Step};
+use unclean::UncleanEnds;
+pub(crate) use unclean::{NotBegun, NotedRun};
 
 use crate::node::Node;
 use crate::settings::NodeBatchSettings;
@@ -63,6 +66,7 @@ pub(crate) struct Batch {
     pub(crate) compiling: Arc<Semaphore>,
     pub(crate) clock: Clock,
     pub(crate) tasks: Tasks,
+    pub(crate) unclean: UncleanEnds,
     /// How many files a job computes at once.
     workers: usize,
     ahead: NonZero<usize>,
@@ -78,11 +82,22 @@ pub(crate) struct Batch {
 pub(crate) struct Slot {
     instruments: BatchInstruments,
     _permit: OwnedSemaphorePermit,
+    noted: Option<NotedRun>,
+}
+
+impl Slot {
+    /// The same, for a run that is noted as long as it lasts.
+    pub(crate) fn noting(self, run: NotedRun) -> Self {
+        let mut slot = self;
+        slot.noted = Some(run);
+        slot
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.instruments.jobs.dec();
+        drop(self.noted.take());
     }
 }
 
@@ -92,21 +107,26 @@ impl Batch {
         node: &Arc<Node>,
         data: &Path,
         settings: NodeBatchSettings,
-        (clock, tasks): (&Clock, &Tasks),
+        (clock, tasks, executable): (&Clock, &Tasks, Option<&Path>),
         instruments: BatchInstruments,
     ) -> Result<Self, BatchError> {
         let cache = data.join("batch-cache");
         directory::make(&cache)?;
+        let around = Surroundings {
+            compiler: executable.map(|executable| Compiler::new(executable.to_owned())),
+            spare: |work| archive_daemon::spare(work).is_ok(),
+        };
         let cores = || thread::available_parallelism().map_or(1, NonZero::get);
         let workers = settings
             .workers
             .map_or_else(cores, |workers| usize::from(workers.get()));
         Ok(Self {
             node: Arc::clone(node),
-            components: Components::new(Some(&cache))?,
+            components: Components::within(around, Some(&cache))?,
             compiling: Arc::new(Semaphore::new(1)),
             clock: clock.clone(),
             tasks: tasks.clone(),
+            unclean: UncleanEnds::open(data)?,
             workers,
             ahead: NonZero::new(workers.saturating_mul(2))
                 .unwrap_or(NonZero::<usize>::MIN)
@@ -125,6 +145,7 @@ impl Batch {
         Some(Slot {
             instruments: self.instruments.clone(),
             _permit: permit,
+            noted: None,
         })
     }
 

@@ -175,7 +175,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         &node,
         &data,
         settings.batch_node,
-        (clock, &daemon.tasks),
+        (clock, &daemon.tasks, daemon.executable.as_deref()),
         instruments.batch.clone(),
     )?;
     let door = Door {

@@ -259,7 +259,7 @@ impl Volumes {
                 seen: None,
             };
             let was_retired = remembered.values().any(|memory| memory.path == *path);
-            let problem = match self.recognise(path, expected) {
+            let problem = match self.recognise_at(path, expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
                         remembered.insert(found.volume, Memory::new(path, found.generation));
@@ -296,7 +296,7 @@ impl Volumes {
         let found = match (&memory.poisoned, memory.retired) {
             (_, true) => Err(VolumeProblem::Retired),
             (Some(why), false) => Err(VolumeProblem::Poisoned(why.clone())),
-            (None, false) => self.recognise(&memory.path, expected),
+            (None, false) => self.recognise_at(&memory.path, expected),
         };
         if let Ok(identity) = &found {
             memory.generation = identity.generation;

@@ -49,6 +49,11 @@ pub struct ReplicaOverview {
     /// Why it did not answer, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Where it stands, where the settings of the archive say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// Whether it is out of service permanently.
+    pub retired: bool,
     /// Its machines.
     pub nodes: Vec<NodeStatus>,
 }
@@ -172,6 +177,8 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
             kind,
             required: message.required,
             problem: text(&message.problem),
+            site: text(&message.site),
+            retired: message.retired,
             nodes: nodes.collect::<Result<_, _>>()?,
         })
     }

@@ -27,7 +27,9 @@ pub enum ClientError {
     #[error("{0}; read the source again, or correct what was announced")]
     Mismatch(String),
     /// Not in every required replica yet.
-    #[error("{0}; keep the source and store it again later")]
+    #[error(
+        "{0}; keep the source until `holdfast stat` shows it in every required replica, or store it again later"
+    )]
     NotEnoughReplicas(String),
     /// Intact in no replica.
     #[error("{0}")]

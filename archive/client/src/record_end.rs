@@ -8,10 +8,15 @@
 
 mod gzip;
 
+use archive_formats::arc::has_usual_scheme;
+
 use gzip::Member;
 
 /// The longest header that is read, in bytes.
 pub const LONGEST_HEADER: usize = 64 * 1024;
+
+/// How a WARC record begins.
+const WARC: &[u8] = b"WARC/";
 
 /// What kind of record begins here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +111,7 @@ impl RecordEnd {
     /// What the first bytes say it is.
     pub fn kind(&self) -> Option<RecordKind> {
         match &self.state {
-            State::Header(header) => header.starts_with(b"WARC/").then_some(RecordKind::Warc),
+            State::Header(header) => is_warc(header).then_some(RecordKind::Warc),
             State::Member(_) => Some(RecordKind::Gzip),
             State::Block(kind, _) => Some(*kind),
             State::Lines(lines) => Some(lines.kind),
@@ -170,7 +175,7 @@ impl RecordEnd {
             Err(NoRecord::Broken { kind, what })
         };
         match &self.state {
-            State::Header(header) if header.starts_with(b"WARC/") => {
+            State::Header(header) if is_warc(header) => {
                 broken(RecordKind::Warc, "the file ends within its header")
             }
             State::Header(header) => Err(NoRecord::Nothing(shown(header))),
@@ -191,8 +196,13 @@ impl RecordEnd {
 /// looked at before.
 fn begin(bytes: &[u8], before: usize) -> Result<Option<(State, usize)>, NoRecord> {
     const GZIP: &[u8] = &[0x1f, 0x8b];
-    const WARC: &[u8] = b"WARC/";
-    let may_be = |magic: &[u8]| bytes.starts_with(magic) || magic.starts_with(bytes);
+    let may_be = |magic: &[u8]| {
+        let known = bytes.len().min(magic.len());
+        bytes
+            .get(..known)
+            .unwrap_or_default()
+            .eq_ignore_ascii_case(magic.get(..known).unwrap_or_default())
+    };
     if bytes.starts_with(GZIP) {
         let mut member = Box::<Member>::default();
         member.push(bytes.get(..before).unwrap_or_default())?;
@@ -230,8 +240,15 @@ fn block(kind: RecordKind, left: u64) -> State {
     }
 }
 
+/// Whether a WARC record begins here; its name may be in any case.
+fn is_warc(header: &[u8]) -> bool {
+    header
+        .get(..WARC.len())
+        .is_some_and(|name| name.eq_ignore_ascii_case(WARC))
+}
+
 fn endless(header: &[u8]) -> NoRecord {
-    if header.starts_with(b"WARC/") {
+    if is_warc(header) {
         return NoRecord::Broken {
             kind: RecordKind::Warc,
             what: format!("its header does not end within {LONGEST_HEADER} bytes"),
@@ -282,15 +299,15 @@ fn warc_length(header: &[u8]) -> Result<u64, NoRecord> {
 }
 
 /// The length of the block of an ARC record, from its first line: the last of at least five fields, one of which is a
-/// time. The address at the beginning may have spaces in it.
+/// time. The address at the beginning may have spaces in it; it has a scheme of which nothing is missing, or the offset
+/// is within the line.
 fn arc_length(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let (last, others) = fields.split_last()?;
-    let address = others.first()?;
     let is_time = |field: &&[u8]| field.len() == 14 && number(field).is_some();
     let has_time = others.iter().skip(2).any(is_time);
-    if others.len() < 4 || !address.contains(&b':') || !has_time {
+    if others.len() < 4 || !has_usual_scheme(line) || !has_time {
         return None;
     }
     number(last)

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,9 @@ pub struct Daemon {
     pub workers: Workers,
     /// Instruments.
     pub metrics: Metrics,
+    /// The executable of this process, for work that is better done in a process of its own; absent: it is done in this
+    /// one. Only whoever knows its verbs sets it.
+    pub executable: Option<PathBuf>,
 }
 
 /// Why a process ended other than by being asked to, or did not end in time.
@@ -99,6 +103,7 @@ impl Daemon {
             tasks,
             workers,
             metrics: Metrics::new(),
+            executable: None,
         }
     }
 

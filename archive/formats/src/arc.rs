@@ -200,19 +200,26 @@ fn has_scheme(line: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
-/// Whether a line begins with a scheme that ARC files are full of.
-pub(crate) fn has_usual_scheme(line: &[u8]) -> bool {
+/// Whether a line begins with a scheme that ARC files are full of, in any case. The end of one is none of them: where
+/// reading begins within a line, that is how it is known.
+pub fn has_usual_scheme(line: &[u8]) -> bool {
     [
         &b"http://"[..],
         b"https://",
         b"ftp://",
+        b"rtsp://",
+        b"mms://",
+        b"gopher://",
         b"dns:",
         b"whois:",
         b"metadata:",
         b"filedesc:",
     ]
     .iter()
-    .any(|scheme| line.starts_with(scheme))
+    .any(|scheme| {
+        let start = line.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })
 }
 
 fn is_date(word: &[u8]) -> bool {

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use crate::defect::Class;
 use crate::gzip::{self, Gunzip, Step, Then};
 use crate::input::Input;
+use crate::warc::header::may_begin;
 use crate::zst::{self, Unzstd};
 
 mod frames;
@@ -138,7 +139,7 @@ impl<R: Read> Stream<R> {
             if matches!(self.codec, Codec::Plain) {
                 self.codec = Codec::Zstd(Box::new(Unzstd::new()?));
             }
-        } else if !bytes.starts_with(b"WARC/") && self.is_taken_for_gzip(starts) {
+        } else if (bytes.len() < 5 || !may_begin(bytes)) && self.is_taken_for_gzip(starts) {
             self.codec = Codec::Gzip(Box::new(Gunzip::new()));
         } else {
             self.codec = Codec::Plain;

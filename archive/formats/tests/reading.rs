@@ -376,3 +376,29 @@ fn what_is_refused_is_an_error_and_reading_goes_on() {
     let (_, defects) = read_all(file.as_slice(), Policy::all(Action::Ignore));
     assert!(defects.is_empty());
 }
+
+/// Fails if records are passed over whose version line or date is in small letters.
+#[test]
+fn literals_are_read_in_any_case() {
+    let record = |version: &str, block: &str| {
+        let length = block.len();
+        format!(
+            "{version}\r\nwarc-type: resource\r\nWARC-Record-ID: <urn:a>\r\nWARC-Target-URI: http://a/x\r\n\
+             WARC-Date: 2020-01-02t03:04:05z\r\nContent-Length: {length}\r\n\r\n{block}\r\n\r\n"
+        )
+    };
+    let file =
+        record("warc/1.0", "one") + &record("Warc/1.1", "two") + &record("WARC/1.1", "three");
+    check(file.as_bytes(), &[], 3);
+    let (seen, _) = read(file.as_bytes());
+    assert_eq!(seen[1].block, b"two");
+    let mut reader = Reader::new(file.as_bytes());
+    let record = reader.next_record().unwrap().unwrap();
+    assert_eq!(record.version(), Version::Warc1_0);
+    let extracted = archive_formats::cdx::extract(record, "a.warc").unwrap();
+    assert!(extracted.capture.is_some());
+    // After garbage, too.
+    let torn = format!("garbage\n{file}");
+    let (seen, _) = read(torn.as_bytes());
+    assert_eq!(seen.len(), 3);
+}

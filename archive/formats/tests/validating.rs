@@ -262,6 +262,21 @@ fn digests_are_compared_with_the_bytes() {
     }
 }
 
+/// Fails if a digest that is padded, as the grammar does not have it, is named and not compared.
+#[test]
+fn padded_digests_are_compared() {
+    let judge = |value: &str| {
+        let fields = format!("Content-Type: text/plain\r\nWARC-Block-Digest: {value}\r\n");
+        let found = in_file(&record(1, "resource", &fields, "hello"));
+        let differs = found.iter().any(|found| found.rule == Rule::Digest);
+        (differs, found.len())
+    };
+    // The MD5 of `hello` and of `hellO`, in Base32 and in Base64; each is named once for its padding.
+    assert_eq!(judge("md5:LVAUAKV4JMVHNOLRTWIRAF6FSI======"), (false, 1));
+    assert_eq!(judge("md5:XUFAKrxLKna5cZ2REBfFkg=="), (false, 1));
+    assert_eq!(judge("md5:XUFAKrxLKna5cZ2REBfFkA=="), (true, 2));
+}
+
 #[test]
 fn digests_that_nobody_can_judge_are_not_judged() {
     let http = "Content-Type: application/http; msgtype=response\r\n";

@@ -49,6 +49,9 @@ pub enum AnomalyKind {
     },
     /// On its way: stored, repaired or moved just now.
     Transient,
+    /// Every volume answered and none has the file, whose store was never complete: no depositor was told that the
+    /// archive has it.
+    Incomplete,
 }
 
 impl AnomalyKind {
@@ -65,6 +68,7 @@ impl AnomalyKind {
             Self::Lost(_) => "lost",
             Self::Unverified { .. } => "unverified",
             Self::Transient => "transient",
+            Self::Incomplete => "incomplete",
         }
     }
 }
@@ -84,7 +88,7 @@ impl fmt::Display for AnomalyKind {
                 volume: Some(volume),
             } => write!(f, " node {node} volume {volume}"),
             Self::Unverified { node, volume: None } => write!(f, " node {node}"),
-            Self::Missing | Self::Unexpected | Self::Transient => Ok(()),
+            Self::Missing | Self::Unexpected | Self::Transient | Self::Incomplete => Ok(()),
         }
     }
 }

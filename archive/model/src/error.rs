@@ -1,5 +1,7 @@
 //! What can go wrong with a request to the archive, sorted by what the caller does next.
 
+use jiff::Timestamp;
+
 use crate::{FileName, InvalidFileName, ReplicaId, Root, StoreFailure};
 
 /// Why the archive did not do what was asked. Each variant is another next step for the caller.
@@ -43,12 +45,14 @@ pub enum ArchiveError {
         received: String,
     },
     /// Stored, but not yet in every required replica: keep the source, ask again later.
-    #[error("{name} is not yet in every required replica: {}", reasons(.failures))]
+    #[error("{name} is not yet in every required replica: {}{}", reasons(.failures), retried(.again.as_ref()))]
     NotEnoughReplicas {
         /// The name.
         name: FileName,
         /// Who failed, and why.
         failures: Vec<(ReplicaId, StoreFailure)>,
+        /// When the archive goes on with it by itself; none: it waits for the bytes.
+        again: Option<Timestamp>,
     },
     /// No replica holds these bytes intact: the rest can be salvaged.
     #[error("{name}: bytes {start}-{} are intact in no replica", .end - 1)]
@@ -75,6 +79,12 @@ pub enum ArchiveError {
     /// The medium failed or lies: an operator must look.
     #[error("storage failure: {0}")]
     Storage(String),
+}
+
+fn retried(again: Option<&Timestamp>) -> String {
+    again.map_or_else(String::new, |again| {
+        format!("; the archive has the bytes and tries again at {again}")
+    })
 }
 
 fn reasons(failures: &[(ReplicaId, StoreFailure)]) -> String {

@@ -19,6 +19,8 @@ pub mod checksum;
 pub mod error;
 pub mod file_name;
 pub mod groups;
+pub mod limits;
+pub mod name_pattern;
 pub mod replica;
 pub mod store_state;
 
@@ -29,5 +31,6 @@ pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
 pub use error::ArchiveError;
 pub use file_name::{FileName, InvalidFileName};
 pub use groups::{GROUP_SIZE, Groups};
+pub use name_pattern::{InvalidPattern, NamePattern};
 pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
 pub use store_state::{ReplicaState, StoreFailure};

@@ -15,13 +15,11 @@
 
 use std::fmt;
 
+use archive_model::limits::MOST_GAPS;
 use archive_model::{FileName, FileOutcome, NodeId};
 use bytes::Bytes;
 
 use crate::gap::Gap;
-
-/// The most gaps that one node may name: more, and it does not keep to the protocol.
-const MOST_GAPS: usize = 256;
 
 /// The most bytes of output in one message.
 pub const LARGEST_OUTPUT: usize = 1 << 20;

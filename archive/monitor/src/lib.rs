@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use archive_batch::{Components, InvalidJob};
+use archive_batch::{Compiler, Components, InvalidJob, Surroundings};
 use archive_daemon::metrics::MetricError;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, OwnThread};
@@ -95,7 +95,11 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         };
         counter.inc();
     });
-    let components = Components::new(None)?;
+    let around = Surroundings {
+        compiler: daemon.executable.clone().map(Compiler::new),
+        spare: |work| archive_daemon::spare(work).is_ok(),
+    };
+    let components = Components::within(around, None)?;
     let (listener, address) = archive_rpc::bind(&settings.rpc.listen).await?;
 
     let nodes = Arc::new(Mutex::new(Nodes::new(monitor.silent_after.duration())));

@@ -11,12 +11,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::fmt;
 
+use archive_model::limits::MOST_GAPS;
 use archive_model::{FileName, NodeId, VolumeId};
 
 use crate::gap::Gap;
-
-/// The most gaps that one node may name: more, and the whole node is one.
-const MOST_GAPS: usize = 256;
 
 /// One file on one volume of one node. The merge looks at its place in the order only.
 #[derive(Clone, Debug, PartialEq, Eq)]

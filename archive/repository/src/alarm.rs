@@ -64,7 +64,8 @@ impl Trouble {
             | K::Conflicting(_)
             | K::Disputed(_)
             | K::Unverified { .. } => Some(Self::Unclear),
-            K::Transient => None,
+            // That a store is not complete is said of the files that lag behind.
+            K::Transient | K::Incomplete => None,
         }
     }
 

@@ -115,6 +115,7 @@ impl Eye {
         match self {
             Self::Listing => match kind {
                 K::Missing
+                | K::Incomplete
                 | K::Unexpected
                 | K::Duplicate(_)
                 | K::Conflicting(_)
@@ -124,10 +125,18 @@ impl Eye {
                 // A catalog only remembers how the bytes were.
                 K::Corrupt(_) | K::Unreadable(_) | K::Lost(_) => false,
             },
-            Self::Glimpse => matches!(kind, K::Missing | K::Unverified { .. }),
+            Self::Glimpse => matches!(
+                kind,
+                K::Missing | K::Incomplete | K::Unexpected | K::Unverified { .. }
+            ),
             Self::Bytes => matches!(
                 kind,
-                K::Missing | K::Corrupt(_) | K::Unreadable(_) | K::Unverified { .. }
+                K::Missing
+                    | K::Incomplete
+                    | K::Unexpected
+                    | K::Corrupt(_)
+                    | K::Unreadable(_)
+                    | K::Unverified { .. }
             ),
             Self::Nothing => false,
         }
@@ -159,6 +168,42 @@ pub struct Look {
     pub place: Option<(NodeId, VolumeId)>,
 }
 
+impl Look {
+    /// Whether what is filed so, and was not found, is not so. Who looked at one copy says nothing of another of the
+    /// same replica.
+    fn judges(&self, old: &Filed) -> bool {
+        let is_of_all = self.eye == Eye::Listing || !is_of_one_copy(&old.kind);
+        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        self.eye.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
+    }
+
+    /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
+    fn finds(&self, old: &Filed, kind: &AnomalyKind) -> bool {
+        let is_there = |(node, volume): &(NodeId, VolumeId)| old.is_at(node, volume);
+        old.kind.word() == kind.word()
+            && (!is_damage(kind) || self.place.as_ref().is_none_or(is_there))
+    }
+}
+
+impl Filed {
+    /// Whether it may be of the copy in this place; one that names no place may be of any.
+    pub(crate) fn is_at(&self, node: &NodeId, volume: &VolumeId) -> bool {
+        let is_node = self.node.as_ref().is_none_or(|of| of == node);
+        is_node && self.volume.as_ref().is_none_or(|of| of == volume)
+    }
+
+    /// What it is filed as, of one file in one replica: its kind, and of damage the copy.
+    pub(crate) fn slot(&self) -> String {
+        let word = self.kind.word();
+        match (&self.node, &self.volume) {
+            (Some(node), Some(volume)) if is_damage(&self.kind) => {
+                format!("{word} {node} {volume}")
+            }
+            (_, _) => word.to_owned(),
+        }
+    }
+}
+
 /// What follows from a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -178,7 +223,7 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
     let mut ids = next_id..;
     let mut is_first = !filed.iter().any(|old| needs_repair(&old.kind));
     for kind in &look.found {
-        let old = filed.iter().find(|old| old.kind.word() == kind.word());
+        let old = filed.iter().find(|old| look.finds(old, kind));
         let Some(old) = old else {
             let counts = is_first && needs_repair(kind);
             is_first &= !counts;
@@ -227,8 +272,8 @@ pub fn compare(filed: &[Filed], look: &Look, now: Timestamp, next_id: u64) -> Ve
         }
     }
     for old in filed {
-        let is_found = look.found.iter().any(|kind| kind.word() == old.kind.word());
-        if !is_found && look.eye.judges(&old.kind) {
+        let is_found = look.found.iter().any(|kind| look.finds(old, kind));
+        if !is_found && look.judges(old) {
             changes.push(Change::Close(old.clone(), look.eye.saw().to_owned()));
         }
     }
@@ -254,6 +299,16 @@ pub fn found_again(lost: &Filed, good: &Groups) -> Option<Change> {
         kind: AnomalyKind::Lost(ranges.map(|range| (range.start, range.end)).collect()),
         ..lost.clone()
     }))
+}
+
+/// Whether it is said of one copy, rather than of all that a replica has of the file.
+pub(crate) const fn is_of_one_copy(kind: &AnomalyKind) -> bool {
+    is_damage(kind) || matches!(kind, AnomalyKind::Unexpected)
+}
+
+/// Whether some bytes of a copy are not good.
+pub(crate) const fn is_damage(kind: &AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
 }
 
 /// Whether it is damage or absence: what the brake counts.
@@ -295,6 +350,7 @@ fn is_worse(new: &AnomalyKind, old: &AnomalyKind) -> bool {
         ) => node != old_node || (old_volume.is_some() && volume != old_volume),
         (
             K::Missing
+            | K::Incomplete
             | K::Unexpected
             | K::Unverified { .. }
             | K::Transient

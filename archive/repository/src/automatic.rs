@@ -159,7 +159,11 @@ impl Automatic {
                     Decision::ConfirmAt(at) if at <= now => Some(turn::Step::Confirm),
                     Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
                         // Nothing repairs it by itself; but it may be brought back by the coordinator.
-                        let is_back = row.filed.kind == AnomalyKind::Missing && own.is_back(row)?;
+                        let is_absence = matches!(
+                            row.filed.kind,
+                            AnomalyKind::Missing | AnomalyKind::Incomplete
+                        );
+                        let is_back = is_absence && own.is_back(row)?;
                         is_back.then_some(turn::Step::Confirm)
                     }
                 })

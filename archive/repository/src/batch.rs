@@ -32,7 +32,6 @@ use std::time::Duration;
 use archive_daemon::{Clock, Tasks};
 use archive_model::{JobId, ReplicaId};
 use jiff::Timestamp;
-use regex::{Regex, RegexBuilder};
 use tokio::sync::Notify;
 
 use crate::replicas::NodeProgress;
@@ -75,18 +74,6 @@ pub(crate) struct Parts {
     pub(crate) settings: BatchSettings,
     /// The directory of the admin data.
     pub(crate) data: PathBuf,
-}
-
-/// Names that match an expression as a whole; none: every name does. The error is for whoever wrote it.
-pub(crate) fn whole_name(expression: &str) -> Result<Option<Regex>, String> {
-    const SIZE: usize = 1 << 20;
-    if expression.is_empty() {
-        return Ok(None);
-    }
-    let build = |text: &str| RegexBuilder::new(text).size_limit(SIZE).build();
-    // By itself first: `a)|(b` is none, although it would be one between brackets.
-    let whole = build(expression).and_then(|_itself| build(&format!("^(?:{expression})$")));
-    whole.map(Some).map_err(|error| error.to_string())
 }
 
 impl Batches {
@@ -157,7 +144,8 @@ impl Batches {
         Ok(found.into_iter().rev().map(|(_, id)| id).collect())
     }
 
-    /// Ends a job, in the name of `who`; one that has ended stays as it is. None: there is no such job.
+    /// Ends a job, in the name of `who`, or begins to; one that ends or has ended stays as it is. None: there is no such
+    /// job.
     pub(crate) async fn cancel(&self, id: &JobId, who: String) -> Result<Option<Row>, Stuck> {
         let (jobs, of) = (self.runner.jobs.clone(), id.clone());
         let happened =
@@ -165,9 +153,10 @@ impl Batches {
         let Some((row, _)) = happened.await?? else {
             return Ok(None);
         };
-        // Its row has ended: it is told, and nobody waits for it.
+        // It is told to look at its row.
         self.runner.live.cancel(id);
-        if self.queue().remove(&row.spec.replica, id) {
+        // One that ran before a restart keeps its turn: what it has not read is still to be counted.
+        if !row.is_open() && self.queue().remove(&row.spec.replica, id) {
             self.tidy(row.clone());
         }
         Ok(Some(row))

@@ -22,7 +22,7 @@ use crate::admin::{Admin, AuditLine};
 use crate::people::People;
 use crate::replicas::Copy;
 use crate::standing::{Now, Task};
-use crate::store::{Event, FileRecord, Phase, ReplicaSpec};
+use crate::store::{Event, FileRecord, ReplicaSpec};
 
 /// How many files are brought at once.
 const WINDOW: usize = 16;
@@ -358,7 +358,7 @@ fn page(
 
 /// What a file is to be told of a task; none: nothing any more. `first`: what is recorded is looked for as well.
 fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<Wanted> {
-    if !matches!(record.phase, Phase::Bound | Phase::Complete) {
+    if !record.phase.is_bound() {
         return None;
     }
     let of = |replica: &ReplicaId, is_gone: bool| {

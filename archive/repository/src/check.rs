@@ -98,35 +98,59 @@ where
                 .chain([AnomalyKind::Transient])
                 .collect(),
             Expected::InFlight { root: None } => vec![AnomalyKind::Transient],
-            Expected::Present { place, .. } if copies.is_empty() => self
-                .absence(&entry.name, place.as_ref())
-                .into_iter()
-                .collect(),
+            Expected::Present { place, .. } if copies.is_empty() => {
+                let absence = self.absence(&entry.name, place.as_ref(), AnomalyKind::Missing);
+                absence.into_iter().collect()
+            }
+            Expected::Incomplete { .. } if copies.is_empty() => {
+                let absence = self.absence(&entry.name, None, AnomalyKind::Incomplete);
+                absence.into_iter().collect()
+            }
             Expected::Present { root, size, place } => {
-                let kinds = judge(*root, *size, copies);
-                let good = copies
-                    .iter()
-                    .filter(|copy| copy.root == *root)
-                    .map(|copy| &copy.place)
-                    .collect::<Vec<_>>();
-                let moved = good
-                    .first()
-                    .filter(|_| place.as_ref().is_none_or(|place| !good.contains(&place)));
-                let moved = moved.map(|place| Finding::Moved {
-                    file: entry.name.clone(),
-                    place: (*place).clone(),
-                });
-                self.report.intact += u64::from(kinds.is_empty());
-                return anomalies(&entry.name, kinds).chain(moved).collect();
+                return self.compare_copies(&entry.name, (*root, *size), place.as_ref(), copies);
+            }
+            Expected::Incomplete { root, size } => {
+                return self.compare_copies(&entry.name, (*root, *size), None, copies);
             }
         };
         anomalies(&entry.name, kinds).collect()
     }
 
-    /// Nothing of that name was listed: is that so because it is not there, or because nobody looked?
-    fn absence(&mut self, name: &FileName, place: Option<&Place>) -> Option<AnomalyKind> {
+    /// Something of that name was listed, as is expected.
+    fn compare_copies(
+        &mut self,
+        name: &FileName,
+        (root, size): (Root, u64),
+        place: Option<&Place>,
+        copies: &[ListedEntry],
+    ) -> Vec<Finding> {
+        let kinds = judge(root, size, copies);
+        let good = copies
+            .iter()
+            .filter(|copy| copy.root == root)
+            .map(|copy| &copy.place)
+            .collect::<Vec<_>>();
+        let moved = good
+            .first()
+            .filter(|_| place.is_none_or(|place| !good.contains(&place)));
+        let moved = moved.map(|place| Finding::Moved {
+            file: name.clone(),
+            place: (*place).clone(),
+        });
+        self.report.intact += u64::from(kinds.is_empty());
+        anomalies(name, kinds).chain(moved).collect()
+    }
+
+    /// Nothing of that name was listed: is that so because it is not there (then that is `proven`), or because nobody
+    /// looked?
+    fn absence(
+        &mut self,
+        name: &FileName,
+        place: Option<&Place>,
+        proven: AnomalyKind,
+    ) -> Option<AnomalyKind> {
         match self.report.absence(name, place) {
-            Absence::Proven => Some(AnomalyKind::Missing),
+            Absence::Proven => Some(proven),
             Absence::Doubtful(Some((node, volume))) => {
                 Some(AnomalyKind::Unverified { node, volume })
             }

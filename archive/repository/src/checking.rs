@@ -16,12 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use archive_model::{AnomalyKind, FileName, NodeId, ReplicaId, ReplicaKind, VolumeId};
+use archive_model::{AnomalyKind, FileName, NamePattern, NodeId, ReplicaId, ReplicaKind, VolumeId};
 use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, UNREAD};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use regex::Regex;
 use tokio::sync::mpsc;
 use tonic::Status;
 
@@ -40,7 +39,7 @@ const MOST_REMEMBERED: usize = 10_000;
 const WINDOW: usize = 256;
 
 /// A part of a check that runs beside others.
-type Boxed<'a> = Pin<Box<dyn Future<Output = Result<(), Status>> + Send + 'a>>;
+type Boxed<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
 
 /// What is to be checked.
 #[derive(Clone, Debug)]
@@ -61,22 +60,22 @@ pub(crate) struct Selection {
     /// Only these; empty: all.
     pub(crate) names: BTreeSet<FileName>,
     /// Only names that match as a whole.
-    pub(crate) matching: Option<Regex>,
+    pub(crate) matching: NamePattern,
 }
 
 impl Selection {
     fn is_all(&self) -> bool {
-        self.names.is_empty() && self.matching.is_none()
+        self.names.is_empty() && self.matching.is_empty()
     }
 
     fn has(&self, name: &FileName) -> bool {
-        (self.names.is_empty() || self.names.contains(name))
-            && self
-                .matching
-                .as_ref()
-                .is_none_or(|matching| matching.is_match(name.as_str()))
+        (self.names.is_empty() || self.names.contains(name)) && self.matching.matches(name.as_str())
     }
 }
+
+/// What is lost, of every replica: the pass that finds the last copy bad files it of all. It is told at the end, if it is
+/// still so; what is more than [`MOST_REMEMBERED`] is told at once.
+type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 
 /// What whoever asked hears.
 #[derive(Clone, Debug)]
@@ -125,6 +124,7 @@ struct Pass<'a> {
     compared: Arc<AtomicU64>,
     read: AtomicU64,
     tally: Mutex<Tally>,
+    losses: Losses,
 }
 
 #[derive(Debug, Default)]
@@ -160,6 +160,7 @@ impl Preserver {
         let chosen = in_service
             .iter()
             .filter(|spec| order.replica.as_ref().is_none_or(|id| *id == spec.id));
+        let losses = Losses::default();
         let passes: Vec<Pass<'_>> = chosen
             .map(|spec| Pass {
                 own: self,
@@ -170,9 +171,10 @@ impl Preserver {
                 compared: Arc::default(),
                 read: AtomicU64::new(0),
                 tally: Mutex::default(),
+                losses: Arc::clone(&losses),
             })
             .collect();
-        let mut runs: Vec<Boxed<'_>> = Vec::new();
+        let mut runs: Vec<Boxed<'_, ReplicaReport>> = Vec::new();
         for pass in &passes {
             let keeps_bytes = self
                 .specs
@@ -180,7 +182,20 @@ impl Preserver {
                 .any(|spec| spec.id == pass.replica && spec.kind == ReplicaKind::Bitarchive);
             runs.push(Box::pin(pass.run(keeps_bytes)));
         }
-        try_join_all(runs).await?;
+        let mut reports = try_join_all(runs).await?;
+        let lost = std::mem::take(&mut *losses.lock().unwrap_or_else(PoisonError::into_inner));
+        for row in lost.into_values() {
+            if self.is_open(&row).await? {
+                let of = reports.iter_mut().find(|of| of.replica == row.replica);
+                if let Some(of) = of {
+                    *of.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+                }
+                self.step(steps, CheckStep::Anomaly(Box::new(row))).await?;
+            }
+        }
+        for report in reports {
+            self.step(steps, CheckStep::Report(report)).await?;
+        }
         for name in &order.selection.names {
             if self.row(name).await?.is_none() && self.filed(name).await?.is_empty() {
                 return Err(Kind::NotFound.status(format!("{name} is not in the archive")));
@@ -190,8 +205,18 @@ impl Preserver {
     }
 }
 
+impl Preserver {
+    /// Says a step to whoever asked.
+    async fn step(&self, steps: &mpsc::Sender<CheckStep>, step: CheckStep) -> Result<(), Status> {
+        match self.clock.timeout(UNREAD, steps.send(step)).await {
+            Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
+            Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+        }
+    }
+}
+
 impl Pass<'_> {
-    async fn run(&self, keeps_bytes: bool) -> Result<(), Status> {
+    async fn run(&self, keeps_bytes: bool) -> Result<ReplicaReport, Status> {
         let is_heard = if self.order.selection.names.is_empty() {
             self.while_telling(self.compare_all()).await?
         } else {
@@ -216,22 +241,19 @@ impl Pass<'_> {
         if is_heard {
             self.while_telling(self.close_what_is_gone()).await?;
         }
-        let report = {
-            let tally = self.tally();
-            let files = self.compared.load(Ordering::Relaxed);
-            ReplicaReport {
-                replica: self.replica.clone(),
-                files,
-                intact: files
-                    .saturating_sub(tally.not_intact.count())
-                    .saturating_sub(tally.unverified)
-                    .saturating_sub(tally.withdrawn),
-                withdrawn: tally.withdrawn,
-                anomalies: tally.anomalies.clone(),
-                gaps: tally.gaps.iter().cloned().collect(),
-            }
-        };
-        self.step(CheckStep::Report(report)).await
+        let tally = self.tally();
+        let files = self.compared.load(Ordering::Relaxed);
+        Ok(ReplicaReport {
+            replica: self.replica.clone(),
+            files,
+            intact: files
+                .saturating_sub(tally.not_intact.count())
+                .saturating_sub(tally.unverified)
+                .saturating_sub(tally.withdrawn),
+            withdrawn: tally.withdrawn,
+            anomalies: tally.anomalies.clone(),
+            gaps: tally.gaps.iter().cloned().collect(),
+        })
     }
 
     /// Each selected name by itself.
@@ -326,17 +348,14 @@ impl Pass<'_> {
     /// Tells of what is filed now, each once.
     async fn tell(&self, found: Found) -> Result<(), Status> {
         for row in found.open {
-            let is_new = {
-                let mut tally = self.tally();
-                let is_new = tally.told.insert(row.filed.id);
-                if is_new {
-                    *tally.anomalies.entry(row.filed.kind.word()).or_default() += 1;
+            if matches!(row.filed.kind, AnomalyKind::Lost(_)) {
+                let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+                if losses.len() < MOST_REMEMBERED {
+                    losses.insert(row.filed.id, row);
+                    continue;
                 }
-                if row.filed.kind != AnomalyKind::Unexpected {
-                    tally.not_intact.insert(row.file.clone());
-                }
-                is_new
-            };
+            }
+            let is_new = row.replica == self.replica && self.count(&row);
             if is_new {
                 self.step(CheckStep::Anomaly(Box::new(row))).await?;
             }
@@ -358,11 +377,21 @@ impl Pass<'_> {
         }
     }
 
-    async fn step(&self, step: CheckStep) -> Result<(), Status> {
-        match self.own.clock.timeout(UNREAD, self.steps.send(step)).await {
-            Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),
-            Err(_late) => Err(Kind::TimedOut.status("the caller does not read")),
+    /// Counts what is filed of this replica; `false`: it was counted already.
+    fn count(&self, row: &AnomalyRow) -> bool {
+        let mut tally = self.tally();
+        let is_new = tally.told.insert(row.filed.id);
+        if is_new {
+            *tally.anomalies.entry(row.filed.kind.word()).or_default() += 1;
         }
+        if row.filed.kind != AnomalyKind::Unexpected {
+            tally.not_intact.insert(row.file.clone());
+        }
+        is_new
+    }
+
+    async fn step(&self, step: CheckStep) -> Result<(), Status> {
+        self.own.step(self.steps, step).await
     }
 
     fn progress(&self) -> CheckProgress {

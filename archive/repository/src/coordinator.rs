@@ -9,6 +9,7 @@ mod doubt;
 mod mail;
 mod paging;
 mod refusal;
+mod retries;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::transfer::{FORGET, Seal, Transfers};
 use act::Decided;
 pub(crate) use mail::{Letter, Mail};
 pub(crate) use paging::Paging;
+pub(crate) use retries::{Retries, Times};
 
 /// The most that is decided in one round.
 const ROUND: usize = 256;
@@ -60,6 +62,8 @@ pub(crate) struct Coordinator {
     pub(crate) back: Vec<doubt::Back>,
     /// Which files on their way are still to be looked for.
     pub(crate) paging: Paging,
+    /// When what failed is tried again.
+    pub(crate) retries: Retries,
 }
 
 /// A file that is on its way.
@@ -283,6 +287,7 @@ impl Coordinator {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
+            | Event::Silent { .. }
             | Event::Gone { .. }
             | Event::Moved { .. }
             | Event::Failed { .. }

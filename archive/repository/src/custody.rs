@@ -14,7 +14,7 @@ use archive_proof::receipt::Custody;
 use archive_proof::{Envelope, Receipt, SigningKey};
 use jiff::Timestamp;
 
-use crate::anomalies::{AnomalyRow, Filed};
+use crate::anomalies::{AnomalyRow, Filed, is_of_one_copy};
 use crate::standing::Now;
 use crate::store::{FileRecord, ReplicaRecord};
 
@@ -51,7 +51,7 @@ impl<'a> Vouched<'a> {
         let of = self.filed.iter().filter(|row| row.replica == *id);
         let mut doubts = of
             .map(|row| &row.filed)
-            .filter(|filed| is_doubt(&filed.kind));
+            .filter(|filed| is_doubt(&filed.kind) && is_of(filed, copy));
         let first = doubts.next()?;
         // What is lived with is said only where nothing else is.
         let open = std::iter::once(first)
@@ -163,6 +163,7 @@ impl Doubt<'_> {
                     StoreFailure::Disk(self.to_string())
                 }
                 AnomalyKind::Missing
+                | AnomalyKind::Incomplete
                 | AnomalyKind::Unexpected
                 | AnomalyKind::Duplicate(_)
                 | AnomalyKind::Unverified { .. }
@@ -182,6 +183,13 @@ impl std::fmt::Display for Doubt<'_> {
     }
 }
 
+/// Whether it is filed of this copy: another one of the same replica may be damaged, or be nobody's, while this is good.
+fn is_of(filed: &Filed, copy: &ReplicaRecord) -> bool {
+    let place = copy.node.as_ref().zip(copy.volume.as_ref());
+    let is_there = place.is_none_or(|(node, volume)| filed.is_at(node, volume));
+    is_there || !is_of_one_copy(&filed.kind)
+}
+
 /// Whether nobody can vouch for a copy of which this is filed. A second good copy, and a look that could not be had, say
 /// nothing against it.
 pub(crate) const fn is_doubt(kind: &AnomalyKind) -> bool {
@@ -194,6 +202,10 @@ pub(crate) const fn is_doubt(kind: &AnomalyKind) -> bool {
         | AnomalyKind::Disputed(_)
         // Something lies there that no sidecar vouches for.
         | AnomalyKind::Unexpected => true,
-        AnomalyKind::Duplicate(_) | AnomalyKind::Unverified { .. } | AnomalyKind::Transient => false,
+        AnomalyKind::Duplicate(_)
+        | AnomalyKind::Unverified { .. }
+        | AnomalyKind::Transient
+        // The copy that is recorded now was stored since.
+        | AnomalyKind::Incomplete => false,
     }
 }

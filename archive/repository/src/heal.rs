@@ -88,10 +88,7 @@ impl Healer {
                             at: copy.stored,
                             read_back: false,
                         },
-                        (None, Some(silent)) => Event::Failed {
-                            replica,
-                            reason: StoreFailure::Unreachable(silent),
-                        },
+                        (None, Some(reason)) => Event::Silent { replica, reason },
                         (None, None) => Event::Absent { replica },
                     }
                 }

@@ -8,8 +8,10 @@
 
 mod carry;
 mod known;
+mod loss;
 mod orders;
 mod sidecar;
+mod surplus;
 
 use std::sync::Arc;
 
@@ -17,11 +19,10 @@ use archive_model::{AnomalyKind, NodeId, ReplicaId, VolumeId};
 use archive_rpc::Kind;
 use tonic::Status;
 
-use crate::anomalies::{AnomalyRow, Eye, Finder, Look};
+use crate::anomalies::AnomalyRow;
 use crate::assemble::Wanted;
 use crate::preserver::{Errand, Preserver, blocking};
-use crate::repair::{Condition, KnownCopy, Patient, Plan, plan};
-use crate::store::Event;
+use crate::repair::{Patient, Plan, plan};
 
 pub(crate) use orders::Which;
 
@@ -143,6 +144,7 @@ impl Preserver {
         let mut left = PLANS;
         loop {
             left -= 1;
+            let before = self.row(&row.file).await?;
             let case = match self.look_again(row, mandate, told).await? {
                 Again::Case(case) => case,
                 Again::Done(done) => return Ok(done),
@@ -169,7 +171,10 @@ impl Preserver {
                     let what = format!("{names} cannot be read group by group now");
                     Some(Done::of(Outcome::Waiting, what))
                 }
-                Plan::Lost { ranges } => Some(self.lost(&case, ranges, &known, mandate).await?),
+                Plan::Lost { ranges } => {
+                    self.lost(&case, ranges, (&known, before.as_ref()), mandate)
+                        .await?
+                }
                 Plan::Copy { .. } => Some(self.bring_back(&case, &plan, mandate).await?),
                 Plan::FetchGroups { .. } | Plan::Salvage { .. } if case.place.is_none() => {
                     Some(self.bring_back(&case, &plan, mandate).await?)
@@ -223,6 +228,7 @@ impl Preserver {
         };
         match &row.filed.kind {
             AnomalyKind::Missing
+            | AnomalyKind::Incomplete
             | AnomalyKind::Corrupt(_)
             | AnomalyKind::Unreadable(_)
             | AnomalyKind::Lost(_) => {}
@@ -230,8 +236,11 @@ impl Preserver {
                 let admitted = self.give_admission(row, &content, mandate).await?;
                 return Ok(Again::Done(admitted));
             }
-            other @ (AnomalyKind::Duplicate(_)
-            | AnomalyKind::Conflicting(_)
+            AnomalyKind::Duplicate(_) => {
+                let tidying = Box::pin(self.put_surplus_aside(row, &content, mandate));
+                return Ok(Again::Done(tidying.await?));
+            }
+            other @ (AnomalyKind::Conflicting(_)
             | AnomalyKind::Disputed(_)
             | AnomalyKind::Unverified { .. }
             | AnomalyKind::Transient) => return case(other.clone(), None),
@@ -248,14 +257,14 @@ impl Preserver {
         if copies.is_empty() {
             return match (
                 &seen.located.silent,
-                seen.found.contains(&AnomalyKind::Missing),
+                seen.found.iter().find(|kind| is_absence(kind)),
             ) {
-                (_, true) => case(AnomalyKind::Missing, None),
-                (Some(silent), false) => done(Outcome::Waiting, silent),
-                (None, false) if seen.found.contains(&AnomalyKind::Transient) => {
+                (_, Some(absence)) => case(absence.clone(), None),
+                (Some(silent), None) => done(Outcome::Waiting, silent),
+                (None, None) if seen.found.contains(&AnomalyKind::Transient) => {
                     done(Outcome::Waiting, "it is on its way into the replica")
                 }
-                (None, false) => done(
+                (None, None) => done(
                     Outcome::Officer,
                     "the replica holds something else under this name",
                 ),
@@ -287,46 +296,11 @@ impl Preserver {
         let place = Some((copy.node.clone(), copy.volume));
         case(AnomalyKind::Corrupt(bad), place)
     }
+}
 
-    /// Some groups are good nowhere: that is filed, and nothing touched.
-    async fn lost(
-        &self,
-        case: &Case,
-        ranges: &[(u64, u64)],
-        known: &[KnownCopy],
-        mandate: &Mandate,
-    ) -> Result<Done, Status> {
-        let kind = AnomalyKind::Lost(ranges.to_vec());
-        let what = format!("{kind}: good in no replica; nothing was touched");
-        let errand = Errand {
-            who: Arc::clone(&mandate.who),
-            finder: Finder::Check,
-            is_second: false,
-        };
-        let look = Look {
-            found: vec![kind],
-            eye: Eye::Nothing,
-            by: errand.finder,
-            is_second: false,
-            size: case.patient.size,
-            place: case.place.clone(),
-        };
-        let (replica, file) = (&case.patient.replica, &case.patient.file);
-        self.file(replica, file, look, &errand).await?;
-        if case.patient.kind == AnomalyKind::Missing {
-            // They count no more: whoever still has the bytes can store them again.
-            let absent = known
-                .iter()
-                .filter(|copy| copy.condition == Condition::Absent);
-            let absent = absent.map(|copy| &copy.replica);
-            for replica in absent.chain([replica]) {
-                let replica = replica.clone();
-                let event = Event::Gone { replica };
-                self.mail.happened(file.clone(), event).await;
-            }
-        }
-        Ok(Done::of(Outcome::Lost, what))
-    }
+/// Whether every volume looked, and none has the file.
+const fn is_absence(kind: &AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete)
 }
 
 /// What a part said, for people.

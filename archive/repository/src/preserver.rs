@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::admin::Admin;
-use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look};
+use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look, needs_repair};
 use crate::assemble::Assembler;
 use crate::coordinator::Mail;
 use crate::metrics::Instruments;
@@ -140,8 +140,12 @@ impl Preserver {
         let record = self.row(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let is_admitted = content.is_some_and(|content| Some(content.root) == copy.root);
-        if !is_admitted || !copy.is_readable() {
-            // Other content, no admission, or gone again: a listing says what it is.
+        let of = record
+            .as_ref()
+            .and_then(|record| record.replicas.get(replica));
+        let is_withdrawn = of.is_some_and(|copy| copy.state.is_withdrawn());
+        if !is_admitted || is_withdrawn || !copy.is_readable() {
+            // Other content, no admission, taken out, or gone again: a listing says what it is.
             return Ok(Box::pin(self.look_and_file(replica, name, errand)).await?.1);
         }
         let size = content.map_or(copy.size, |content| content.size);
@@ -155,12 +159,26 @@ impl Preserver {
         };
         let good = Groups::all(size).difference(&bad(copy, size));
         let found = self.file(replica, name, look, errand).await?;
-        let (anomalies, name, who) = (
+        let (anomalies, file, who) = (
             Arc::clone(&self.anomalies),
             name.clone(),
             Arc::clone(&errand.who),
         );
-        blocking(move || anomalies.found_again(&name, &good, &who)).await?;
+        blocking(move || anomalies.found_again(&file, &good, &who)).await?;
+        self.with_losses(name, found, errand).await
+    }
+
+    /// Adds what is lost of a file, now that this was found of it.
+    pub(crate) async fn with_losses(
+        &self,
+        name: &FileName,
+        mut found: Found,
+        errand: &Errand,
+    ) -> Result<Found, Status> {
+        if found.open.iter().any(|row| needs_repair(&row.filed.kind)) {
+            let filing = Box::pin(self.file_losses(name, errand));
+            found.open.extend(filing.await?);
+        }
         Ok(found)
     }
 
@@ -181,6 +199,27 @@ impl Preserver {
                 who: &who,
             };
             anomalies.look(filing, &look)
+        })
+        .await
+    }
+
+    /// Files a look, if `is_so` of the file's record while it is filed. `None`: it has changed since; look again.
+    pub(crate) async fn file_while(
+        &self,
+        (replica, name): (&ReplicaId, &FileName),
+        look: Look,
+        errand: &Errand,
+        is_so: impl FnOnce(Option<&FileRecord>) -> bool + Send + 'static,
+    ) -> Result<Option<Found>, Status> {
+        let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
+        let (replica, name) = (replica.clone(), name.clone());
+        blocking(move || {
+            let filing = Filing {
+                file: &name,
+                replica: &replica,
+                who: &who,
+            };
+            anomalies.look_while(filing, &look, is_so)
         })
         .await
     }

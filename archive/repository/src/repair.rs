@@ -99,6 +99,11 @@ pub enum Idle {
     /// Nobody has looked.
     #[error("nobody could look; check again when the volume is back")]
     Unverified,
+    /// Its store was never complete.
+    #[error(
+        "its store was never complete: the archive goes on with it as far as some replica has the bytes; else store the file again"
+    )]
+    Incomplete,
     /// Two good copies harm nobody.
     #[error("the replica has more than one good copy")]
     Duplicate,
@@ -124,7 +129,7 @@ pub enum Question {
 pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
     let all = Groups::all(patient.size);
     let needed = match &patient.kind {
-        AnomalyKind::Missing => all.clone(),
+        AnomalyKind::Missing | AnomalyKind::Incomplete => all.clone(),
         // Groups past the end of the file are nobody's honest finding.
         AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => groups.intersection(&all),
         AnomalyKind::Lost(ranges) => {
@@ -141,6 +146,7 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
         .iter()
         .find(|copy| copy.replica == patient.replica)
         .map(|copy| &copy.condition);
+    let is_absent = matches!(patient.kind, AnomalyKind::Missing | AnomalyKind::Incomplete);
     let (needed, whole) = match own {
         Some(Condition::Intact) => return Plan::Nothing(Idle::Intact),
         Some(Condition::Unreachable) => {
@@ -151,11 +157,9 @@ pub fn plan(patient: &Patient, copies: &[KnownCopy]) -> Plan {
         Some(Condition::Other(_)) => return Plan::Officer(Question::Conflicting),
         Some(Condition::Absent) => (all.clone(), true),
         // It is there after all, with damage: what is good of it stays.
-        Some(Condition::Damaged(groups)) if patient.kind == AnomalyKind::Missing => {
-            (groups.intersection(&all), false)
-        }
+        Some(Condition::Damaged(groups)) if is_absent => (groups.intersection(&all), false),
         Some(Condition::Damaged(groups)) => (needed.union(groups).intersection(&all), false),
-        None => (needed, patient.kind == AnomalyKind::Missing),
+        None => (needed, is_absent),
     };
     if needed.is_empty() {
         return Plan::Nothing(Idle::Intact);

@@ -13,6 +13,7 @@ pub mod table;
 mod tests;
 mod version2;
 
+use archive_model::limits::LONGEST_REASON;
 use archive_rpc::{Identity, Role};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,6 @@ pub(crate) use selector::{NodeSelector, VolumeSelector};
 
 /// How long a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
-
-/// The longest reason, in bytes: a node keeps it beside what it puts aside, with the request's id.
-pub const LONGEST_REASON: usize = 3900;
 
 /// One request, from when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +104,7 @@ pub enum NotAllowed {
         roles: &'static [Role],
     },
     /// No reason, or a book.
-    #[error("say why, in 1 to {LONGEST_REASON} bytes of plain text")]
+    #[error("say why, in 1 to {LONGEST_REASON} characters of plain text")]
     Reason,
     /// The same person twice.
     #[error("{0} asked for it; a second person must approve it")]
@@ -279,7 +277,7 @@ impl State {
 pub fn plain_reason(text: &str) -> Result<&str, NotAllowed> {
     let text = text.trim();
     let is_odd = |c: char| c.is_control() && c != '\n';
-    if text.is_empty() || text.len() > LONGEST_REASON || text.contains(is_odd) {
+    if text.is_empty() || text.chars().count() > LONGEST_REASON || text.contains(is_odd) {
         return Err(NotAllowed::Reason);
     }
     Ok(text)

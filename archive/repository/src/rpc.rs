@@ -31,7 +31,7 @@ use crate::admin::Admin;
 use crate::assemble::Assembler;
 use crate::automatic::Volumes;
 use crate::batch::Batches;
-use crate::coordinator::Mail;
+use crate::coordinator::{Mail, Retries};
 use crate::drain::Board;
 use crate::metrics::Stores;
 use crate::people::People;
@@ -55,6 +55,7 @@ pub(crate) struct Door {
     pub(crate) batches: Batches,
     pub(crate) replicas: Arc<Replicas>,
     pub(crate) mail: Mail,
+    pub(crate) retries: Retries,
     pub(crate) stores: Stores,
     pub(crate) people: Arc<People>,
     pub(crate) tasks: Tasks,

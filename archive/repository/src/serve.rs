@@ -29,7 +29,7 @@ use crate::audit_log::Drain;
 use crate::automatic::{Automatic, Volumes};
 use crate::batch::{self, Batches, Keeping};
 use crate::bootstrap::Bring;
-use crate::coordinator::{Coordinator, Mail, Paging};
+use crate::coordinator::{Coordinator, Mail, Paging, Retries};
 use crate::drain::{Board, Drain as Draining, Hands, Pace};
 use crate::export::Daily;
 use crate::heal::Healer;
@@ -175,6 +175,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     let (of, clock) = (admin.clone(), daemon.clock.clone());
     let anomalies = spawn_blocking(move || Anomalies::open(&of, clock)).await?;
     let anomalies = Arc::new(anomalies.map_err(AdminError::from)?);
+    let retries = Retries::default();
     let coordinator = Coordinator {
         archive: own.archive.clone(),
         key: key.clone(),
@@ -195,6 +196,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         anomalies: Arc::clone(&anomalies),
         back: Vec::new(),
         paging: Paging::default(),
+        retries: retries.clone(),
     };
     let membership = Membership::new(
         admin.clone(),
@@ -301,6 +303,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
         drains,
         replicas,
         mail,
+        retries,
         stores,
         people,
         tasks: daemon.tasks.clone(),

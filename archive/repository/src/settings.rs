@@ -204,7 +204,7 @@ pub struct ReplicaSettings {
     pub required: bool,
     /// Where its monitor listens, `host:port`; a checksum replica is its own.
     pub monitor: String,
-    /// Where it stands: a note for people, by which nothing is decided.
+    /// Where it stands. Nothing is decided by it, but `status` warns when all required copies stand in one place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// On what it is kept: a note for people, by which nothing is decided.

@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use archive_model::{ArchiveError, ReplicaId, ReplicaState};
+use archive_model::{ArchiveError, ReplicaId, ReplicaState, StoreFailure};
 use jiff::{SignedDuration, Timestamp};
 
 pub use claim::{Agreement, Claim, Content};
@@ -104,11 +104,30 @@ impl FileState {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let expires = match self.record.phase {
             Phase::Intent { expires } => Some(expires),
-            Phase::Free | Phase::Bound | Phase::Complete => None,
+            Phase::Free | Phase::Bound | Phase::Complete | Phase::Incomplete => None,
         };
         let replicas = self.doing.values().filter_map(|doing| doing.deadline());
         let comparing = self.comparing.values().map(|(_, until)| *until);
         replicas.chain(comparing).chain(expires).min()
+    }
+
+    /// When each replica that failed is tried again.
+    pub fn retries(&self) -> BTreeMap<ReplicaId, Timestamp> {
+        let resting = self.doing.iter().filter_map(|(id, doing)| match doing {
+            Doing::Resting(until) => Some((id.clone(), *until)),
+            Doing::Idle
+            | Doing::Uploading(_)
+            | Doing::Verifying(_)
+            | Doing::Probing(_)
+            | Doing::Healing(_) => None,
+        });
+        resting.collect()
+    }
+
+    /// When the archive goes on by itself; none: no replica has bytes for the others.
+    fn next_retry(&self) -> Option<Timestamp> {
+        self.record.donors().next()?;
+        self.retries().into_values().min()
     }
 
     /// What to do, now that `event` has happened. [`Effect::Persist`] is first wherever the record has changed.
@@ -178,6 +197,7 @@ impl FileState {
                 );
             }
             Event::Absent { replica } => self.absent(&replica, turn),
+            Event::Silent { replica, reason } => self.silent(&replica, reason, turn),
             Event::Gone { replica } => self.gone(&replica, turn),
             Event::Moved {
                 replica,
@@ -215,14 +235,7 @@ impl FileState {
     // What follows from what is known now.
 
     fn settle(&mut self, turn: &mut Turn<'_>) {
-        let mut replicas = self.record.replicas.values();
-        if self.record.open().next().is_none() {
-            self.record.phase = Phase::Complete;
-        } else if self.record.phase == Phase::Complete
-            || replicas.any(|replica| replica.state.is_completed())
-        {
-            self.record.phase = Phase::Bound;
-        }
+        self.record.phase = self.next_phase();
         if self.record.is_acknowledged() {
             self.answer_all(&Ok(()), turn);
         }
@@ -242,13 +255,45 @@ impl FileState {
                     | ReplicaState::UploadCompleted
                     | ReplicaState::Withdrawn(_) => None,
                 });
-            let failures = failures.collect();
-            let error = ArchiveError::NotEnoughReplicas {
+            let not_enough = ArchiveError::NotEnoughReplicas {
                 name: self.record.name.clone(),
-                failures,
+                failures: failures.collect(),
+                again: self.next_retry(),
             };
+            let error = self.is_held_unknown().unwrap_or(not_enough);
             self.answer_all(&Err(error), turn);
         }
+    }
+
+    /// What the replicas say of the name. Once it was acknowledged it stays so, whatever is lost of it later.
+    fn next_phase(&self) -> Phase {
+        let record = &self.record;
+        let was_acknowledged = matches!(record.phase, Phase::Bound | Phase::Complete);
+        let mut replicas = record.replicas.values();
+        if record.open().next().is_none() {
+            Phase::Complete
+        } else if was_acknowledged || record.is_acknowledged() {
+            Phase::Bound
+        } else if replicas.any(|replica| replica.state.is_completed()) {
+            Phase::Incomplete
+        } else {
+            record.phase
+        }
+    }
+
+    /// What a depositor is told where every replica holds a file of that name, and the admin data do not know it: no
+    /// replica takes the bytes, and storing them again changes nothing.
+    fn is_held_unknown(&self) -> Option<ArchiveError> {
+        let name = &self.record.name;
+        let conflict = ReplicaState::UploadFailed(StoreFailure::Conflict);
+        let mut replicas = self.record.replicas.values();
+        let is_unknown = self.record.content.is_none();
+        (is_unknown && replicas.all(|replica| replica.state == conflict)).then(|| {
+            ArchiveError::Storage(format!(
+                "every replica holds a file named {name} that the admin data do not know; let an officer look at it \
+                 with `holdfast check files {name}` and take it in with `holdfast adopt {name}`"
+            ))
+        })
     }
 
     /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could heal another.

@@ -46,11 +46,16 @@ fn job(id: &str, program: &str) -> Submission {
     }
 }
 
-fn component(id: &str, bytes: &'static [u8]) -> Submission {
+/// A component, from its text.
+fn component(id: &str, text: &[u8]) -> Submission {
+    bytes(id, &archive_batch::component::to_binary(text).unwrap())
+}
+
+fn bytes(id: &str, bytes: &[u8]) -> Submission {
     Submission {
         code: Program::Component {
             digest: Root::from_bytes(blake3::hash(bytes).into()),
-            bytes: Bytes::from_static(bytes),
+            bytes: Bytes::copy_from_slice(bytes),
         },
         ..job(id, "")
     }
@@ -276,6 +281,35 @@ fn without_a_node_the_result_is_partial_and_names_what_is_lacking() {
     });
 }
 
+/// Fails if a job that ends early says that nothing was left out, or does not name what was.
+#[test]
+fn job_out_of_time_names_unread_files() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let files = files_on_two_nodes(cluster, 4, 2).await;
+        let late = Submission {
+            time: Some(Duration::from_millis(1)),
+            ..job("late", "checksum")
+        };
+        let late = run(cluster, &late).await;
+        assert_eq!(late.state, JobState::Failed, "{late:?}");
+        assert_eq!((late.files, late.unread), (0, 4), "{late:?}");
+        let nodes: BTreeSet<_> = late
+            .gaps
+            .iter()
+            .filter_map(|gap| gap.node.as_ref())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(nodes.len(), 2, "{late:?}");
+        let errors = lines(cluster, &late.id, Left::Errors).await;
+        let unread: Vec<_> = errors
+            .iter()
+            .map(|line| line["file"].as_str().unwrap())
+            .collect();
+        let expected: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(unread, expected);
+    });
+}
+
 #[test]
 fn damage_is_reported_and_never_read_as_data() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -341,7 +375,8 @@ fn a_component_runs_on_every_node_and_a_cancelled_one_ends_at_once() {
         assert!(beside.is_whole(), "{beside:?}");
 
         let begun = Instant::now();
-        let cancelled = researcher.cancel(&job.id).await.unwrap();
+        researcher.cancel(&job.id).await.unwrap();
+        let cancelled = ended(&researcher, &job.id).await;
         let took = begun.elapsed();
         assert_eq!(cancelled.state, JobState::Cancelled, "{cancelled:?}");
         println!("cancelled after {took:?}");
@@ -453,7 +488,7 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
         refused(other_bytes, "component").await;
         // Bytes that are no component are taken, and refused by the nodes, in words.
         store(cluster, &name("f.warc"), b"").await.unwrap();
-        let failed = run(cluster, &component("b", b"no component")).await;
+        let failed = run(cluster, &bytes("b", b"no component")).await;
         assert_eq!(failed.state, JobState::Failed, "{failed:?}");
         assert!(failed.reason.unwrap().contains("component"));
         let readers = Researcher::new(cluster.channel("reader/ruth"), limits());

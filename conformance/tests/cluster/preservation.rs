@@ -326,7 +326,9 @@ fn what_is_good_nowhere_is_lost_exactly_and_nothing_is_touched() {
             flip(&cluster.copy("one", &name), group * GROUP_SIZE);
         }
         flip(&cluster.copy("two", &name), 8 * GROUP_SIZE);
-        check(cluster, of(Kind::Checksums)).await.unwrap();
+        let found = check(cluster, of(Kind::Checksums)).await.unwrap();
+        let lost = ["one corrupt a", "one lost a", "two corrupt a", "two lost a"];
+        assert_eq!(found.found(), lost, "known before anybody tries a repair");
         let before = std::fs::read(cluster.copy("one", &name)).unwrap();
         let done = repair(cluster, everything()).await.unwrap();
         assert!(done.iter().all(|step| step.outcome == "lost"), "{done:?}");

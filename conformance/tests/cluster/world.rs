@@ -2,6 +2,8 @@
 //!
 //! Each part lives in a daemon of its own, so that a test can stop it and start it again where it was. Not promised:
 //! what the end of a process does to a part; `crash` ends processes.
+//!
+//! It is over 450 lines because all of it is one archive: its parts are started, stopped and found together.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use archive_model::batch::{JobId, JobLimits, JobSpec, Program};
+use archive_model::limits::LONGEST_REASON;
 use archive_model::{FileName, FileOutcome, NodeId};
 use archive_rpc::InvalidMessage;
 
@@ -15,14 +16,8 @@ const MOST_ARGUMENTS: usize = 100;
 /// The most bytes of all names and values of arguments together.
 const LONGEST_ARGUMENTS: usize = 64 * 1024;
 
-/// The longest expression for names, in bytes.
-const LONGEST_EXPRESSION: usize = 64 * 1024;
-
 /// The largest component, in bytes.
 const LARGEST_COMPONENT: u64 = 64 << 20;
-
-/// The longest reason of a failure, in characters.
-const LONGEST_REASON: usize = 1000;
 
 /// The longest that a job is given at once; what asks for more is given this.
 const LONGEST_TIME: Duration = Duration::from_hours(366 * 24);
@@ -109,10 +104,7 @@ fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
         }
         Program::BuiltIn(spec.job)
     };
-    if spec.files.len() > LONGEST_EXPRESSION {
-        let reason = format!("is longer than {LONGEST_EXPRESSION} bytes");
-        return Err(InvalidMessage::invalid("files", reason));
-    }
+    convert::name_pattern("files", &spec.files)?;
     for (field, value) in [
         ("time_ms", spec.time_ms),
         ("file_time_ms", spec.file_time_ms),

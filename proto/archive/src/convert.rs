@@ -3,8 +3,8 @@
 //! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
 
 use archive_model::{
-    Approval, ArchiveError, FileName, Groups, NodeId, ReplicaId, ReplicaKind, Root, UploadId,
-    VolumeId,
+    Approval, ArchiveError, FileName, Groups, NamePattern, NodeId, ReplicaId, ReplicaKind, Root,
+    UploadId, VolumeId,
 };
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
@@ -42,6 +42,11 @@ fn optional<T: std::str::FromStr<Err: std::fmt::Display>>(
 /// Reads the name of an archive file.
 pub fn file_name(field: &'static str, value: &str) -> Result<FileName, InvalidMessage> {
     text(field, value)
+}
+
+/// Reads the expression that whole names must match; every name does if it is empty.
+pub fn name_pattern(field: &'static str, value: &str) -> Result<NamePattern, InvalidMessage> {
+    NamePattern::parse(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
 }
 
 /// Reads the name to list after; none if it is empty.

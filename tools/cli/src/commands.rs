@@ -56,7 +56,7 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
-    /// Print one JSON document on stdout, and nothing else there
+    /// Print one JSON document on stdout, and nothing else there; `warc list` and `warc check` print one a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// The client file: where the archive is, whom to trust, who you are [default: holdfast-data/client.toml]

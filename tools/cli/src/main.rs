@@ -17,6 +17,7 @@ mod save;
 mod session;
 mod shown_path;
 
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -24,12 +25,16 @@ use clap::Parser;
 
 use crate::commands::{Cli, Context};
 use crate::exit::{Exit, Failure};
-use crate::output::tell;
+use crate::output::{Output, tell};
 
 fn main() -> ExitCode {
+    // A node runs its own executable again to compile components.
+    if let Some(exit) = archive_batch::component::compile_child(std::env::args_os()) {
+        return exit;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error).into(),
+        Err(error) => return usage(&error, std::env::args_os()).into(),
     };
     let context = Context::new(cli.global);
     // A panic has been told on stderr; what is left is the exit code.
@@ -41,17 +46,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help to stdout, and what is wrong with the command line to stderr.
-fn usage(error: &clap::Error) -> Exit {
+/// Prints help to stdout, and what is wrong with the command line to stderr: to programs that listen, too.
+fn usage(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Exit {
     let exit = if error.use_stderr() {
         Exit::Usage
     } else {
         Exit::Done
     };
-    match error.print() {
-        Ok(()) => exit,
-        Err(_closed) => Exit::Failed,
+    if error.print().is_err() {
+        return Exit::Failed;
     }
+    // What is wrong may come before the option, and hide it.
+    let mut options = arguments.take_while(|argument| argument != "--");
+    if exit == Exit::Usage && options.any(|argument| argument == "--json") {
+        let failure = Failure::usage(error.to_string().trim_end());
+        return document(&Output::new(true), &failure);
+    }
+    exit
+}
+
+/// Says to programs why nothing was answered.
+fn document(output: &Output, failure: &Failure) -> Exit {
+    let written = output.document(&serde_json::json!({ "error": failure }));
+    written.map_or(Exit::Failed, |()| failure.exit)
 }
 
 /// Nothing was answered: says why to people, and to programs if they listen.
@@ -60,13 +77,8 @@ fn failed(context: &Context, failure: &Failure) -> Exit {
         return failure.exit;
     }
     tell(&failure.message);
-    if context.output.is_json()
-        && context
-            .output
-            .document(&serde_json::json!({ "error": failure }))
-            .is_err()
-    {
-        return Exit::Failed;
+    if context.output.is_json() {
+        return document(&context.output, failure);
     }
     failure.exit
 }

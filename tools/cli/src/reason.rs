@@ -2,8 +2,7 @@
 
 use std::str::FromStr;
 
-/// The longest reason, in characters.
-const LONGEST: usize = 1000;
+use archive_model::limits::LONGEST_REASON;
 
 /// A reason: not empty, not endless, one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub(crate) struct Reason(String);
 pub(crate) enum InvalidReason {
     #[error("say why: the audit trail keeps it")]
     Empty,
-    #[error("say it in at most {LONGEST} characters")]
+    #[error("say it in at most {LONGEST_REASON} characters")]
     Long,
     #[error("say it in one line, without control characters")]
     Control,
@@ -34,7 +33,7 @@ impl FromStr for Reason {
         let text = text.trim();
         if text.is_empty() {
             Err(InvalidReason::Empty)
-        } else if text.chars().count() > LONGEST {
+        } else if text.chars().count() > LONGEST_REASON {
             Err(InvalidReason::Long)
         } else if text.chars().any(char::is_control) {
             Err(InvalidReason::Control)

@@ -2,7 +2,7 @@
 //!
 //! Owns the refusals, in plain words. Compiles; keeps nothing.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use wasmtime::component::{
     Component as Code, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift,
@@ -22,9 +22,14 @@ const RECORDS: &str = "holdfast:batch/records@1.0.0";
 const BYTES: &str = "holdfast:batch/bytes@1.0.0";
 const REDUCER: &str = "holdfast:batch/reducer@1.0.0";
 
+/// How all binaries begin.
+const MAGIC: &[u8] = b"\0asm";
 /// How the first bytes of a module and of a component go on.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// Does something whose panic ends one job; whether it went to its end.
+type Spare = fn(&mut dyn FnMut()) -> bool;
 
 /// What a component is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,7 @@ pub(super) enum Shows {
 /// A compiled component that imports and exports what it should.
 pub(super) struct Program {
     code: InstancePre<Host>,
+    spare: Spare,
     shows: Shows,
     describe: ComponentExportIndex,
     begin: ComponentExportIndex,
@@ -81,20 +87,18 @@ impl Functions {
 }
 
 impl Program {
-    /// Compiles a component and looks whether it is a job.
+    /// Compiles a component in binary form and looks whether it is a job.
     pub(super) fn compile(
         engine: &Engine,
         linker: &Linker<Host>,
         bytes: &[u8],
-    ) -> Result<Arc<Self>, InvalidJob> {
-        looks_like_one(bytes).map_err(InvalidJob::Component)?;
-        let binary = wat::parse_bytes(bytes)
-            .map_err(|error| refuse(format!("it cannot be compiled: {error}")))?;
-        bounds::check(&binary).map_err(InvalidJob::Component)?;
-        let code = Code::from_binary(engine, &binary)
+    ) -> Result<Self, InvalidJob> {
+        looks_like_one(bytes)?;
+        bounds::check(bytes).map_err(InvalidJob::Component)?;
+        let code = Code::from_binary(engine, bytes)
             .map_err(|error| refuse(format!("it cannot be compiled: {}", said(&error))))?;
         imports_nothing_else(engine, &code).map_err(InvalidJob::Component)?;
-        Self::of(linker, &code).map(Arc::new)
+        Self::of(linker, &code)
     }
 
     fn of(linker: &Linker<Host>, code: &Code) -> Result<Self, InvalidJob> {
@@ -137,7 +141,21 @@ impl Program {
             end: function(name, &instance, "end")?,
             reduce,
             code: pre,
+            spare: |work| {
+                work();
+                true
+            },
         })
+    }
+
+    /// The same; a panic beside one of its instances is spared in this way.
+    pub(super) fn spared(self, spare: Spare) -> Self {
+        Self { spare, ..self }
+    }
+
+    /// Does something, and says whether it went to its end.
+    pub(super) fn spare(&self, mut work: impl FnMut()) -> bool {
+        (self.spare)(&mut work)
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -208,14 +226,42 @@ fn said(error: &wasmtime::Error) -> String {
     words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-fn looks_like_one(bytes: &[u8]) -> Result<(), String> {
+/// The binary form of a component, for whoever hands one in as text (`.wat`). What is binary already stays as it is.
+///
+/// Not for what comes from others: text takes many times its size in memory.
+///
+/// # Errors
+/// It is neither a binary nor the text of a component, or too large.
+pub fn to_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidJob> {
+    let is_text = str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
+    if bytes.starts_with(MAGIC) || !is_text {
+        looks_like_one(bytes)?;
+        return Ok(Cow::Borrowed(bytes));
+    }
+    size(bytes)?;
+    wat::parse_bytes(bytes).map_err(|error| refuse(format!("its text is no component: {error}")))
+}
+
+fn size(bytes: &[u8]) -> Result<(), InvalidJob> {
     let size = bytes.len() as u64;
     if size > LARGEST {
-        return Err(format!("it has {size} bytes; at most {LARGEST} are taken"));
+        return Err(refuse(format!(
+            "it has {size} bytes; at most {LARGEST} are taken"
+        )));
     }
     if bytes.is_empty() {
-        return Err("it is empty".to_owned());
+        return Err(refuse("it is empty".to_owned()));
     }
+    Ok(())
+}
+
+/// Looks at nothing but its first bytes: whoever reads on is prepared for more than this process is.
+pub(super) fn looks_like_one(bytes: &[u8]) -> Result<(), InvalidJob> {
+    size(bytes)?;
+    first_bytes(bytes).map_err(InvalidJob::Component)
+}
+
+fn first_bytes(bytes: &[u8]) -> Result<(), String> {
     if bytes.starts_with(MODULE) {
         return Err(
             "it is a core module and no component; make one of it with `wasm-tools component new`, or let the tool of \
@@ -223,9 +269,12 @@ fn looks_like_one(bytes: &[u8]) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    let text = || str::from_utf8(bytes).is_ok_and(|text| text.contains("(component"));
-    if !bytes.starts_with(COMPONENT) && !text() {
-        return Err("it is no WebAssembly component: it begins with other bytes".to_owned());
+    if !bytes.starts_with(COMPONENT) {
+        return Err(
+            "it is no WebAssembly component in binary form: it begins with other bytes; text (`.wat`) is made binary by \
+             `holdfast batch run`, or by `wasm-tools parse`"
+                .to_owned(),
+        );
     }
     Ok(())
 }

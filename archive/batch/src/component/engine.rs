@@ -9,12 +9,14 @@ use std::thread;
 use std::time::Duration;
 
 use archive_model::{JobLimits, Root};
+use tempfile::TempDir;
 use wasmtime::component::Linker;
 use wasmtime::{CacheConfig, Config, Engine, EngineWeak};
 
 use super::block::Block;
 use super::cache::Cache;
-use super::compile::Program;
+use super::child::{CompileError, Compiler};
+use super::compile::{Program, looks_like_one};
 use super::guest::{Call, Guest};
 use super::host::{self, Host};
 use super::{About, Component, reason};
@@ -39,12 +41,37 @@ struct Inner {
     engine: Engine,
     linker: Linker<Host>,
     cache: Option<Cache>,
+    around: Surroundings,
+    /// The directory of the cache, where nobody named one.
+    _scratch: Option<TempDir>,
     /// The last one used is the last.
     kept: Mutex<Vec<(Root, Slot)>>,
 }
 
 /// A component that was compiled, is being compiled, or was refused.
-type Slot = Arc<OnceLock<Result<Arc<Component>, InvalidJob>>>;
+type Slot = Arc<OnceLock<Result<Arc<Component>, CompileError>>>;
+
+/// What the process that runs components lends them.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Where components are compiled; none: in this process, which a component may take with it.
+    pub compiler: Option<Compiler>,
+    /// Does something, and says whether it went to its end: where it panics, the process goes on.
+    pub spare: fn(&mut dyn FnMut()) -> bool,
+}
+
+impl Default for Surroundings {
+    /// Nothing: for components of whoever runs the process.
+    fn default() -> Self {
+        Self {
+            compiler: None,
+            spare: |work| {
+                work();
+                true
+            },
+        }
+    }
+}
 
 impl fmt::Debug for Components {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,15 +80,28 @@ impl fmt::Debug for Components {
 }
 
 impl Components {
-    /// An engine that keeps what it compiles under `cache`, or only in memory.
+    /// An engine that compiles in this process, and keeps what it compiles under `cache`, or only in memory.
     ///
     /// What lies under `cache` is run: nobody else may write there.
     pub fn new(cache: Option<&Path>) -> Result<Self, InvalidJob> {
+        Self::within(Surroundings::default(), cache)
+    }
+
+    /// The same, with what the process lends it.
+    pub fn within(around: Surroundings, cache: Option<&Path>) -> Result<Self, InvalidJob> {
         let failed = |error: wasmtime::Error| {
             InvalidJob::Component(format!("there is no engine for components here: {error:#}"))
         };
-        let cache = cache.map(Cache::new);
-        let engine = Engine::new(&config(cache.as_ref()).map_err(failed)?).map_err(failed)?;
+        // What another process compiles comes by way of a cache.
+        let scratch = if cache.is_none() && around.compiler.is_some() {
+            Some(tempfile::tempdir().map_err(|error| failed(error.into()))?)
+        } else {
+            None
+        };
+        let cache = cache
+            .or(scratch.as_ref().map(TempDir::path))
+            .map(Cache::new);
+        let engine = engine(cache.as_ref().map(Cache::code)).map_err(failed)?;
         let linker = host::linker(&engine).map_err(failed)?;
         let weak = engine.weak();
         thread::Builder::new()
@@ -72,6 +112,8 @@ impl Components {
             engine,
             linker,
             cache,
+            around,
+            _scratch: scratch,
             kept: Mutex::new(Vec::new()),
         })))
     }
@@ -82,38 +124,62 @@ impl Components {
         slot.get()?.as_ref().ok().map(Arc::clone)
     }
 
-    /// Compiles a component, or takes it from the cache; says why it is refused. Takes seconds for tens of megabytes.
+    /// Compiles a component, or takes it from the cache; says why it is refused. Takes seconds for tens of megabytes, or
+    /// until `control` says so.
     ///
     /// The same component is compiled once, whoever asks at the same time.
-    pub fn compile(&self, bytes: &[u8]) -> Result<Arc<Component>, InvalidJob> {
+    ///
+    /// # Errors
+    /// [`CompileError`]: which is the component's doing, and which is not.
+    pub fn compile(&self, bytes: &[u8], control: &Control) -> Result<Arc<Component>, CompileError> {
         let digest = Root::from_bytes(*blake3::hash(bytes).as_bytes());
-        let Some(slot) = self.slot(&digest, true) else {
-            return self.compile_now(digest, bytes);
-        };
-        let compiled = slot.get_or_init(|| self.compile_now(digest, bytes));
-        if compiled.is_err() {
-            self.forget(&slot);
+        loop {
+            control.check()?;
+            let Some(slot) = self.slot(&digest, true) else {
+                return self.compile_now(digest, bytes, control);
+            };
+            let compiled = slot.get_or_init(|| self.compile_now(digest, bytes, control));
+            if compiled.is_err() {
+                self.forget(&slot);
+            }
+            // Whoever compiled it for both may have gone away meanwhile.
+            if !matches!(compiled, Err(CompileError::Stopped(_))) {
+                return compiled.clone();
+            }
         }
-        compiled.clone()
     }
 
-    fn compile_now(&self, digest: Root, bytes: &[u8]) -> Result<Arc<Component>, InvalidJob> {
-        let compile = || Program::compile(&self.0.engine, &self.0.linker, bytes);
+    fn compile_now(
+        &self,
+        digest: Root,
+        bytes: &[u8],
+        control: &Control,
+    ) -> Result<Arc<Component>, CompileError> {
+        looks_like_one(bytes)?;
         let program = match &self.0.cache {
-            None => compile()?,
-            Some(cache) => cache.with(compile).map_err(|error| {
-                let directory = cache.code().display();
-                InvalidJob::Component(format!(
-                    "what was compiled before is kept in {directory}, which cannot be used: {error}"
-                ))
-            })??,
+            None => self.compile_here(bytes)?,
+            Some(cache) => {
+                let compile = || {
+                    if let Some(compiler) = &self.0.around.compiler {
+                        compiler.compile(cache.code(), bytes, control)?;
+                    }
+                    self.compile_here(bytes)
+                };
+                cache.with(compile).map_err(|error| {
+                    let directory = cache.code().display();
+                    CompileError::Untried(format!(
+                        "what was compiled before is kept in {directory}, which cannot be used: {error}"
+                    ))
+                })??
+            }
         };
         let limits = JobLimits {
             file_time: DESCRIBE,
             ..JobLimits::default()
         };
-        let described = Guest::start(&program, limits, &Control::default())
+        let described = Guest::start(&program, limits, control)
             .and_then(|mut guest| guest.call(Call::Describe, &mut Block::nothing(), &mut Nowhere));
+        control.check()?;
         let text = described
             .map_err(|error| InvalidJob::Component(format!("asked for `describe`, {error}")))?;
         let about = About {
@@ -125,6 +191,23 @@ impl Components {
             about,
             program,
         }))
+    }
+
+    /// Compiles in this process; what another one has compiled just before is found in the cache.
+    fn compile_here(&self, bytes: &[u8]) -> Result<Arc<Program>, CompileError> {
+        let mut compiled = None;
+        let ended = (self.0.around.spare)(&mut || {
+            let inner = &self.0;
+            let program = Program::compile(&inner.engine, &inner.linker, bytes);
+            compiled = Some(program.map(|program| program.spared(inner.around.spare)));
+        });
+        match compiled.filter(|_| ended) {
+            Some(program) => Ok(Arc::new(program?)),
+            None => Err(InvalidJob::Component(
+                "the compiler panicked at it; that is a bug, please report it".to_owned(),
+            )
+            .into()),
+        }
     }
 
     /// The place of a component, which becomes the last one used.
@@ -158,7 +241,12 @@ impl Sink for Nowhere {
     }
 }
 
-fn config(cache: Option<&Cache>) -> wasmtime::Result<Config> {
+/// An engine as all processes of a node have it: what one compiles, the others run.
+pub(super) fn engine(code: Option<&Path>) -> wasmtime::Result<Engine> {
+    Engine::new(&config(code)?)
+}
+
+fn config(code: Option<&Path>) -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
@@ -166,10 +254,10 @@ fn config(cache: Option<&Cache>) -> wasmtime::Result<Config> {
         // The same on every node, whatever its processor does with what is no number.
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true);
-    if let Some(cache) = cache {
+    if let Some(code) = code {
         let mut settings = CacheConfig::new();
         settings
-            .with_directory(cache.code())
+            .with_directory(code)
             // What is used often would be written again, and then not be what was noted.
             .with_optimized_compression_usage_counter_threshold(u64::MAX);
         config.cache(Some(wasmtime::Cache::new(settings)?));

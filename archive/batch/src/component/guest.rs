@@ -63,7 +63,15 @@ impl Guest {
         let thread = thread::Builder::new()
             .name("component".to_owned())
             .stack_size(STACK)
-            .spawn(move || Running::new(&program, host, limits, told).serve(&orders))
+            .spawn(move || {
+                // After a panic nobody answers any more: the call ends as one of a broken component.
+                let mut host = Some(host);
+                program.spare(|| {
+                    if let Some(host) = host.take() {
+                        Running::new(&program, host, limits, told.clone()).serve(&orders);
+                    }
+                });
+            })
             .map_err(|error| {
                 JobError::Broken(format!(
                     "no thread for the component: {error}; raise the limits"
@@ -85,7 +93,11 @@ impl Guest {
         out: &mut dyn Sink,
     ) -> Result<String, JobError> {
         self.control.check()?;
-        let gone = || JobError::Broken("the thread of the component is gone".to_owned());
+        let gone = || {
+            JobError::Broken(
+                "its thread panicked; that is a bug of this archive, please report it".to_owned(),
+            )
+        };
         let (calls, replies) = self.calls.as_ref().ok_or_else(gone)?;
         calls.send(call).or(Err(gone()))?;
         loop {

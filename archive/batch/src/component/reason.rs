@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use archive_model::JobLimits;
+use archive_model::limits::LONGEST_REASON;
 use wasmtime::{Trap, WasmBacktrace};
 
 use super::host::{HANDED_OVER, Halt};
@@ -61,7 +62,7 @@ pub(super) fn failed(text: String) -> JobError {
 
 /// At most as many characters as a failure has.
 pub(super) fn short(mut text: String) -> String {
-    if let Some((at, _)) = text.char_indices().nth(1000) {
+    if let Some((at, _)) = text.char_indices().nth(LONGEST_REASON) {
         text.truncate(at);
     }
     text

@@ -4,7 +4,7 @@
 //! with them.
 
 use archive_formats::date::{Fill, InvalidDate, Precision, Reading, Stamp, WarcDate};
-use regex::bytes::Regex;
+use archive_model::NamePattern;
 
 use super::{InvalidJob, JobInfo};
 
@@ -15,19 +15,17 @@ pub(super) struct Arguments {
 
 /// An expression that the whole of a text must match.
 #[derive(Clone, Debug)]
-pub(super) struct Whole(Option<Regex>);
+pub(super) struct Whole(NamePattern);
 
 impl Whole {
     /// Whether all of it matches.
     pub(super) fn is_match(&self, text: impl AsRef<[u8]>) -> bool {
-        self.0
-            .as_ref()
-            .is_none_or(|expression| expression.is_match(text.as_ref()))
+        self.0.matches(text)
     }
 
     /// Whether everything matches.
     pub(super) fn is_everything(&self) -> bool {
-        self.0.is_none()
+        self.0.is_empty()
     }
 }
 
@@ -91,14 +89,11 @@ impl Arguments {
     /// A regular expression that the whole of something must match.
     pub(super) fn expression(&self, name: &str) -> Result<Whole, InvalidJob> {
         let given = self.text(name);
-        if matches!(given, ".*" | "") {
-            return Ok(Whole(None));
-        }
-        let invalid = |error: regex::Error| wrong(name, error.to_string());
-        // Alone first: what is no expression shall not become one by what is put around it.
-        Regex::new(given).map_err(invalid)?;
-        let whole = Regex::new(&format!(r"\A(?:{given})\z")).map_err(invalid)?;
-        Ok(Whole(Some(whole)))
+        let given = if given == ".*" { "" } else { given };
+        let pattern = NamePattern::parse(given);
+        pattern
+            .map(Whole)
+            .map_err(|error| wrong(name, error.to_string()))
     }
 
     /// A moment: a date as WARC has it, or 14 digits.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Component, Components, Control, File, InvalidJob, JobError, Reads, Sink};
+use archive_batch::component::to_binary;
+use archive_batch::{CompileError, Component, Components, Control, File, JobError, Reads, Sink};
 use archive_formats::warc::{Builder, Kind, Reader, Writer};
 use archive_model::{FileName, JobLimits, Root};
 
@@ -30,8 +31,14 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-pub(crate) fn compile(components: &Components, path: &str) -> Result<Arc<Component>, InvalidJob> {
-    components.compile(&std::fs::read(folder().join(path)).unwrap())
+/// The text of a component, as it is sent.
+pub(crate) fn binary(path: &str) -> Vec<u8> {
+    let text = std::fs::read(folder().join(path)).unwrap();
+    to_binary(&text).unwrap().into_owned()
+}
+
+pub(crate) fn compile(components: &Components, path: &str) -> Result<Arc<Component>, CompileError> {
+    components.compile(&binary(path), &Control::default())
 }
 
 /// Little of everything, so that tests end.

@@ -70,7 +70,7 @@ fn component(language: &str) -> Option<Arc<Component>> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
     let components = Components::new(Some(&cache)).unwrap();
     let began = Instant::now();
-    let component = components.compile(&bytes).unwrap();
+    let component = components.compile(&bytes, &Control::default()).unwrap();
     eprintln!(
         "{language}: {} bytes compiled in {:?}",
         bytes.len(),

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use archive_batch::{About, Components, Control, InvalidJob, JobError, Reduce, Stop};
+use archive_batch::{About, CompileError, Components, Control, JobError, Reduce, Stop};
 use archive_formats::warc::Kind;
 
-use crate::drive::{compile, file, limits, resources, show, show_to, warc};
+use crate::drive::{binary, compile, file, limits, resources, show, show_to, warc};
 
 const COUNT: &str = "examples/count.wat";
 
@@ -97,10 +97,17 @@ fn a_job_that_was_told_to_end_does_nothing_more() {
 #[test]
 fn a_component_is_compiled_once_whoever_asks() {
     let components = Components::new(None).unwrap();
-    let text = std::fs::read(crate::drive::folder().join(COUNT)).unwrap();
+    let bytes = binary(COUNT);
     let compiled: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| components.clone().compile(&text).unwrap()))
+            .map(|_| {
+                scope.spawn(|| {
+                    components
+                        .clone()
+                        .compile(&bytes, &Control::default())
+                        .unwrap()
+                })
+            })
             .collect();
         threads
             .into_iter()
@@ -184,8 +191,10 @@ fn a_component_without_a_reduce_step_refuses_to_reduce() {
 fn a_refused_component_is_refused_again() {
     let components = Components::new(None).unwrap();
     for _ in 0..2 {
-        let refused = components.compile(b"\0asm\x0d\0\x01\0broken").unwrap_err();
-        assert!(matches!(refused, InvalidJob::Component(_)));
+        let broken = b"\0asm\x0d\0\x01\0broken";
+        let refused = components.compile(broken, &Control::default());
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, CompileError::Refused(_)));
         assert!(
             refused.to_string().contains("cannot be compiled"),
             "{refused}"

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use archive_batch::component::to_binary;
 use archive_batch::{Components, Control, JobError, Sink, Stop};
 use archive_model::JobLimits;
 
-use crate::drive::{compile, file, limits, resources, show, show_to};
+use crate::drive::{binary, compile, file, limits, resources, show, show_to};
 
 /// A sink that takes so many bytes and no more, as the node's does.
 struct Limited {
@@ -162,7 +163,8 @@ fn what_is_no_job_is_refused_in_plain_words() {
     let noise: Vec<u8> = (0..100_000_u32)
         .map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3])
         .collect();
-    let cut = std::fs::read(crate::drive::folder().join("examples/count.wat")).unwrap();
+    let whole = binary("examples/count.wat");
+    let nothing = to_binary(b"(component)").unwrap();
     let too_large = vec![b' '; (64 << 20) + 1];
     for (bytes, reason) in [
         (&b""[..], "it is empty"),
@@ -172,10 +174,14 @@ fn what_is_no_job_is_refused_in_plain_words() {
             "it is a core module and no component",
         ),
         (&b"\0asm\x0d\0\x01\0"[..], "it exports neither"),
-        (&cut[..cut.len() / 2], "cannot be compiled"),
+        (&whole[..whole.len() / 2], "cannot be compiled"),
+        (
+            &nothing[..],
+            "it exports neither holdfast:batch/records@1.0.0 nor holdfast:batch/bytes@1.0.0, but nothing",
+        ),
         (
             &b"(component)"[..],
-            "it exports neither holdfast:batch/records@1.0.0 nor holdfast:batch/bytes@1.0.0, but nothing",
+            "it is no WebAssembly component in binary form",
         ),
         (
             &b"#!/usr/bin/env python3\nprint('hello')\n"[..],
@@ -186,7 +192,8 @@ fn what_is_no_job_is_refused_in_plain_words() {
             "it has 67108865 bytes; at most 67108864 are taken",
         ),
     ] {
-        let refused = components.compile(bytes).unwrap_err().to_string();
+        let refused = components.compile(bytes, &Control::default());
+        let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(reason), "{refused}\nis not: {reason}");
     }
     for (name, reason) in [

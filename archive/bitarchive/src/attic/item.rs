@@ -8,6 +8,7 @@ use std::path::Path;
 
 use archive_durable::DiskError;
 use archive_durable::directory::{self, EntryKind};
+use archive_model::limits::LONGEST_REASON;
 use archive_model::{Approval, FileName, VolumeId};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -15,6 +16,9 @@ use jiff::tz::TimeZone;
 
 use super::{FORMAT, Kind, REASON_NAME, Reason};
 use crate::layout::Layout;
+
+/// The longest `why`, in bytes: a reason, and what the archive puts before it.
+const LONGEST_WHY: usize = 4 * LONGEST_REASON + 100;
 
 /// How the name of an item begins.
 pub(super) const TIME: &str = "%Y%m%dT%H%M%SZ";
@@ -80,7 +84,7 @@ pub struct InvalidCause {
 }
 
 impl Cause {
-    /// Accepts a `who` of one line of at most 200 bytes and a `why` of at most 4000; neither may be empty.
+    /// Accepts a `who` of one line of at most 200 bytes and a `why` of at most 4100; neither may be empty.
     pub fn new(who: &str, why: &str) -> Result<Self, InvalidCause> {
         let check = |field, text: &str, most, may_break: bool| {
             let is_bad = |c: char| c.is_control() && !(may_break && c == '\n');
@@ -97,7 +101,7 @@ impl Cause {
         };
         Ok(Self {
             who: check("who", who, 200, false)?,
-            why: check("why", why, 4000, true)?,
+            why: check("why", why, LONGEST_WHY, true)?,
             approval: None,
         })
     }

@@ -8,12 +8,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Component, Control, InvalidJob, Plan, Stop};
+use archive_batch::{CompileError, Component, Control, InvalidJob, Plan, Stop};
 use archive_model::{FileName, Program, Root};
 use archive_rpc::answers::fail;
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{Run, write_done};
+use proto_archive::convert as fields;
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc};
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
 use super::{AnswerStream, Answers, convert};
-use crate::batch::{Batch, Ended, Filter, Order, Progress, Running, Step};
+use crate::batch::{Batch, Ended, NotBegun, Order, Progress, Running, Step};
 use crate::node::Node;
 
 /// How many answers wait to be read.
@@ -97,8 +98,7 @@ where
             );
             return Err(InvalidMessage::invalid("replica", reason).into());
         }
-        let filter = Filter::new(&run.spec.files)
-            .map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
+        let pattern = fields::name_pattern("files", &run.spec.files)?;
         let slot = self.batch.slot().ok_or_else(|| {
             let most = self.batch.most_jobs();
             Kind::Busy.status(format!(
@@ -106,6 +106,12 @@ where
                 self.batch.node.id()
             ))
         })?;
+        let (unclean, id) = (self.batch.unclean.clone(), run.id.clone());
+        let noted = blocking(move || unclean.begin(&id)).await?;
+        let slot = slot.noting(noted.map_err(|error| match error {
+            NotBegun::Refused(..) => Kind::Unavailable.status(error.to_string()),
+            NotBegun::Disk(_) => Kind::Storage.status(error.to_string()),
+        })?);
         let ending = Ending {
             control: Control::default(),
             stop: CancellationToken::new(),
@@ -118,12 +124,12 @@ where
             biased;
             status = &mut over => return Err(status),
             never = pulse(&batch, &answers) => match never {},
-            plan = self.plan(&run) => plan?,
+            plan = self.plan(&run, &ending.control) => plan?,
         };
         let order = Order {
             id: run.id.clone(),
             plan,
-            filter,
+            pattern,
             after: run.after,
             output: run.spec.limits.output,
             ahead: self
@@ -160,7 +166,7 @@ where
     }
 
     /// What is done with each file.
-    async fn plan(&mut self, run: &Run) -> Result<Box<dyn Plan>, Status> {
+    async fn plan(&mut self, run: &Run, control: &Control) -> Result<Box<dyn Plan>, Status> {
         let digest = match &run.spec.program {
             Program::BuiltIn(name) => {
                 return archive_batch::plan(name, &run.spec.arguments)
@@ -175,7 +181,7 @@ where
         } else {
             self.want().await?;
             let bytes = self.receive(digest, run.component_size).await?;
-            self.compile(digest, bytes).await?
+            self.compile(digest, bytes, control.clone()).await?
         };
         let (arguments, limits) = (run.spec.arguments.clone(), run.spec.limits);
         blocking(move || component.plan(&arguments, limits))
@@ -214,8 +220,13 @@ where
         Ok(bytes)
     }
 
-    /// Compiles the component; one at a time on this node. Whoever goes away meanwhile does not wait for it.
-    async fn compile(&mut self, digest: Root, bytes: Vec<u8>) -> Result<Arc<Component>, Status> {
+    /// Compiles the component; one at a time on this node. When the job ends meanwhile, so does this.
+    async fn compile(
+        &mut self,
+        digest: Root,
+        bytes: Vec<u8>,
+        control: Control,
+    ) -> Result<Arc<Component>, Status> {
         let permit = acquire(&self.batch.compiling).await?;
         let components = self.batch.components.clone();
         let compiled = blocking(move || {
@@ -223,10 +234,10 @@ where
             // Another job may have brought it meanwhile.
             match components.get(&digest) {
                 Some(component) => Ok(component),
-                None => components.compile(&bytes),
+                None => components.compile(&bytes, &control),
             }
         });
-        compiled.await?.map_err(|error| refused(&error))
+        compiled.await?.map_err(|error| uncompiled(&error))
     }
 }
 
@@ -379,6 +390,14 @@ fn refused(error: &InvalidJob) -> Status {
             InvalidMessage::invalid("arguments", error.to_string()).into()
         }
         InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
+    }
+}
+
+fn uncompiled(error: &CompileError) -> Status {
+    match error {
+        CompileError::Refused(error) => refused(error),
+        CompileError::Stopped(_) => Status::cancelled("the job was cancelled"),
+        CompileError::Untried(_) => Kind::Unavailable.status(error.to_string()),
     }
 }
 

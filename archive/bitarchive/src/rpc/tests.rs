@@ -59,7 +59,7 @@ impl World {
         let (node, tasks) = (Arc::new(node), Tasks::new());
         let settings = crate::settings::NodeBatchSettings::default();
         let counters = instruments.batch.clone();
-        let batch = Batch::open(&node, &data, settings, (&clock, &tasks), counters).unwrap();
+        let batch = Batch::open(&node, &data, settings, (&clock, &tasks, None), counters).unwrap();
         let herald = Arc::new(herald::unheard(&node, &clock));
         let door = Door {
             herald,

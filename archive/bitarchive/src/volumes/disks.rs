@@ -100,7 +100,7 @@ impl DiskThreads {
 
 impl Volumes {
     /// Which volume is at `path`; one that hangs is not waited for.
-    pub(super) fn recognise(
+    pub(super) fn recognise_at(
         &self,
         path: &Path,
         expected: Expected,

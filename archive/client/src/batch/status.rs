@@ -23,6 +23,8 @@ pub enum JobState {
     Running,
     /// The result is being made.
     Reducing,
+    /// It ends early; what was not read is being counted.
+    Closing,
     /// Every file was read. Some may have failed.
     Done,
     /// It went to its end, and some files were read by no node.
@@ -40,6 +42,7 @@ impl JobState {
             Self::Queued => "queued",
             Self::Running => "running",
             Self::Reducing => "reducing",
+            Self::Closing => "closing",
             Self::Done => "done",
             Self::Partial => "partial",
             Self::Failed => "failed",
@@ -60,6 +63,7 @@ impl JobState {
             Ok(State::Queued) => Ok(Self::Queued),
             Ok(State::Running) => Ok(Self::Running),
             Ok(State::Reducing) => Ok(Self::Reducing),
+            Ok(State::Closing) => Ok(Self::Closing),
             Ok(State::Done) => Ok(Self::Done),
             Ok(State::Partial) => Ok(Self::Partial),
             Ok(State::Failed) => Ok(Self::Failed),
@@ -121,7 +125,7 @@ pub struct JobStatus {
     pub spec: Submitted,
     /// How far it has come.
     pub state: JobState,
-    /// Why it waits, failed or was cancelled.
+    /// Why it waits, is closing, failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who handed it in, as `role/name`.

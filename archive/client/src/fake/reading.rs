@@ -3,10 +3,10 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use archive_model::{FileName, GROUP_SIZE, ReplicaKind};
+use archive_model::{FileName, GROUP_SIZE, NamePattern, ReplicaKind};
 use archive_proof::encode;
+use archive_rpc::InvalidMessage;
 use bytes::Bytes;
-use regex::{Regex, RegexBuilder};
 
 use super::replica::Replica;
 use super::{FakeArchive, Kept, bug, unknown};
@@ -85,7 +85,11 @@ impl FakeArchive {
     }
 
     fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
-        let matching = matching(selection.matching.as_deref().unwrap_or_default())?;
+        let pattern = NamePattern::parse(selection.matching.as_deref().unwrap_or_default());
+        let pattern = pattern.map_err(|error| {
+            let refused = InvalidMessage::invalid("match", error.to_string());
+            ClientError::Invalid(refused.to_string())
+        })?;
         let replica = match &selection.replica {
             None => None,
             Some(id) => {
@@ -100,10 +104,7 @@ impl FakeArchive {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let state = self.state();
         let files = state.files.range::<FileName, _>((after, Bound::Unbounded));
-        let is_wanted = |name: &FileName| {
-            let matching = matching.as_ref();
-            matching.is_none_or(|matching| matching.is_match(name.as_str()))
-        };
+        let is_wanted = |name: &FileName| pattern.matches(name.as_str());
         let mut items: Vec<_> = files
             .filter(|(name, _)| is_wanted(name))
             .map(|(_, kept)| Ok(Listed::Entry(Box::new(self.entry(kept, replica)))))
@@ -209,14 +210,4 @@ fn pieces(range: Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
         start = piece.end;
         (!piece.is_empty()).then_some(piece)
     })
-}
-
-/// Names that match as a whole; all, where there is no pattern.
-fn matching(pattern: &str) -> Result<Option<Regex>, ClientError> {
-    if pattern.is_empty() {
-        return Ok(None);
-    }
-    let whole = RegexBuilder::new(&format!("^(?:{pattern})$")).build();
-    let whole = whole.map_err(|error| ClientError::Invalid(format!("match: {error}")))?;
-    Ok(Some(whole))
 }

@@ -107,6 +107,8 @@ impl Replica {
             kind: self.kind,
             required: true,
             problem: None,
+            site: None,
+            retired: false,
             nodes: vec![node],
         }
     }

@@ -36,6 +36,8 @@ words! {
         Unverified = "unverified",
         /// On its way.
         Transient = "transient",
+        /// Not there, and its store was never complete.
+        Incomplete = "incomplete",
     }
 }
 

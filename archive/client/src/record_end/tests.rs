@@ -269,3 +269,25 @@ fn the_length_that_is_left_is_known_once_it_was_read() {
     assert_eq!(search.left(), Some(4));
     assert_eq!(search.push(&WARC[header + 5..]), Ok(Seen::End(4)));
 }
+
+/// Fails if an offset within the line of an ARC record gives a record that lacks its beginning.
+#[test]
+fn offset_within_arc_url_is_no_record() {
+    let line = b"HTTP://a.example/ 192.0.2.1 20080430204825 text/html 5\nhello\n";
+    assert_eq!(found(line), Ok((line.len(), Some(RecordKind::Arc))));
+    for from in 1..20 {
+        let cut = found(&line[from..]);
+        assert!(matches!(cut, Err(NoRecord::Nothing(_))), "{from}: {cut:?}");
+    }
+}
+
+/// Fails if the name of the format is only known in capitals.
+#[test]
+fn warc_record_is_known_in_any_case() {
+    let small = [b"warc/1.1", &WARC[8..]].concat();
+    assert_eq!(found(&small), Ok((small.len(), Some(RecordKind::Warc))));
+    assert_eq!(
+        found(&gzip(&small)).map(|(_, kind)| kind),
+        Ok(Some(RecordKind::Gzip))
+    );
+}

@@ -106,7 +106,7 @@ impl<'i> Document<'i> {
             (Some((_, place)), Some(message)) => SettingsError::Invalid { place, message },
             (Some((key, place)), None) => SettingsError::Invalid {
                 place,
-                message: format!("`{key}`: {}", error.message()),
+                message: format!("`{}`: {}", self.named(&key), error.message()),
             },
             (None, unknown) => {
                 let message = unknown.unwrap_or_else(|| error.message().to_owned());
@@ -127,6 +127,53 @@ impl<'i> Document<'i> {
         Some((path, self.place(&span)))
     }
 
+    /// A path as people know it: an element of a list by its `id`, where it has one, and else by its number.
+    fn named(&self, path: &str) -> String {
+        let mut said: Vec<String> = Vec::new();
+        let mut item = self.root_item(path.split('.').next().unwrap_or_default());
+        for (depth, piece) in path.split('.').enumerate() {
+            if depth == 0 {
+                said.push(piece.to_owned());
+                continue;
+            }
+            let list = matches!(item, Some(DeValue::Array(_)));
+            item = item.and_then(|item| element(item, piece));
+            match (
+                item.and_then(|item| self.id(item)).filter(|_| list),
+                said.last_mut(),
+            ) {
+                (Some(id), Some(list)) => *list = format!("{list} {id:?}"),
+                (Some(_) | None, _) => said.push(piece.to_owned()),
+            }
+        }
+        said.join(".")
+    }
+
+    /// The `id` of an element of a list, where the file says it.
+    fn id<'v>(&self, item: &'v DeValue<'_>) -> Option<&'v str> {
+        let DeValue::Table(table) = item else {
+            return None;
+        };
+        let (_, value) = table.iter().find(|(key, _)| key.get_ref() == "id")?;
+        let is_said = value.span().end <= self.text.len();
+        match value.get_ref() {
+            DeValue::String(id) if is_said => Some(id),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => None,
+        }
+    }
+
+    fn root_item(&self, key: &str) -> Option<&DeValue<'_>> {
+        let mut items = self.root.iter();
+        let found = items.find(|(own, _)| own.get_ref() == key)?;
+        Some(found.1.get_ref())
+    }
+
     fn place(&self, span: &Range<usize>) -> Place {
         let number = span.start.checked_sub(self.text.len() + 1);
         match number.and_then(|number| self.overrides.get(number)) {
@@ -134,6 +181,25 @@ impl<'i> Document<'i> {
             None if span.is_empty() => self.file.clone(),
             None => self.file.at_line(Some(line(self.text, span.start))),
         }
+    }
+}
+
+/// What stands at one piece of a path.
+fn element<'v, 'i>(item: &'v DeValue<'i>, piece: &str) -> Option<&'v DeValue<'i>> {
+    match item {
+        DeValue::Table(table) => {
+            let found = table.iter().find(|(key, _)| key.get_ref() == piece)?;
+            Some(found.1.get_ref())
+        }
+        DeValue::Array(array) => {
+            let index: usize = piece.parse().ok()?;
+            array.get(index).map(Spanned::get_ref)
+        }
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => None,
     }
 }
 

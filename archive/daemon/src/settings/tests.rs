@@ -183,7 +183,7 @@ fn what_is_wrong_is_named_with_its_place() {
     check(
         "name = 'a'\n[[replica]]\nid = 'one'\nsites = [1,\n-2]",
         &[],
-        "FILE:5: `replica.0.sites.1`: invalid",
+        "FILE:5: `replica \"one\".sites.1`: invalid",
     );
     check("[scrub]\n", &[], "FILE: missing field `name`");
     check(

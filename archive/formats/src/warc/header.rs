@@ -257,15 +257,29 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     })
 }
 
+/// How the first line of a record begins; in any case, as all literals of the standard's grammar.
+const NAME: &[u8] = b"WARC/";
+
+/// Whether the first line of a record may begin with these bytes, as far as they go.
+pub(crate) fn may_begin(bytes: &[u8]) -> bool {
+    let known = bytes.len().min(NAME.len());
+    let name = NAME.get(..known).unwrap_or_default();
+    bytes
+        .get(..known)
+        .is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
+}
+
 /// Whether a line is `WARC/` and what may be a version, known or not.
 pub(crate) fn is_version_line(line: &[u8]) -> bool {
-    line.strip_prefix(b"WARC/").is_some_and(|version| {
-        let version = version.trim_ascii_end();
-        version.first().is_some_and(u8::is_ascii_digit)
-            && version
-                .iter()
-                .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
-    })
+    line.split_at_checked(NAME.len())
+        .is_some_and(|(name, version)| {
+            let version = version.trim_ascii_end();
+            name.eq_ignore_ascii_case(NAME)
+                && version.first().is_some_and(u8::is_ascii_digit)
+                && version
+                    .iter()
+                    .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+        })
 }
 
 /// How far a header goes.
@@ -286,7 +300,7 @@ pub(crate) fn extent(bytes: &[u8], from: &mut usize) -> Extent {
             return Extent::Partial;
         };
         let line = rest.get(..length).unwrap_or_default();
-        if *from > 0 && line.starts_with(b"WARC/") && is_version_line(line) {
+        if *from > 0 && is_version_line(line) {
             return Extent::Cut(*from);
         }
         *from += length + 1;

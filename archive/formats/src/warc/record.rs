@@ -98,7 +98,7 @@ pub enum Version {
 impl Version {
     /// From the first line of a record.
     pub fn from_line(line: &[u8]) -> Self {
-        match line.trim_ascii_end() {
+        match line.trim_ascii_end().to_ascii_uppercase().as_slice() {
             b"WARC/1.0" => Self::Warc1_0,
             b"WARC/1.1" => Self::Warc1_1,
             b"WARC/0.18" => Self::Warc0_18,

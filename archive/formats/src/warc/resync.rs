@@ -3,7 +3,7 @@
 //! Owns how a beginning is told from content. Reads nothing itself: it is given bytes, and says how many of them are none.
 
 use crate::arc::{self, Rigour};
-use crate::warc::header::is_version_line;
+use crate::warc::header::{is_version_line, may_begin};
 
 /// The longest line of a version that is believed.
 const LONGEST_VERSION: usize = 64;
@@ -78,15 +78,13 @@ pub(crate) fn is_start(bytes: &[u8], dialect: Dialect) -> bool {
 
 /// Whether a record begins with these bytes.
 pub(crate) fn begins(bytes: &[u8], dialect: Dialect) -> Answer {
-    const WARC: &[u8] = b"WARC/";
     let Some(first) = bytes.first() else {
         return Answer::Undecided;
     };
     if !first.is_ascii_alphabetic() {
         return Answer::No;
     }
-    let known = bytes.len().min(WARC.len());
-    if dialect != Dialect::Arc && bytes.get(..known) == WARC.get(..known) {
+    if dialect != Dialect::Arc && may_begin(bytes) {
         return match line(bytes, LONGEST_VERSION) {
             Ok(line) if is_version_line(line) => Answer::Yes,
             Ok(_) => Answer::No,

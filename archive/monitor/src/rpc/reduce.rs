@@ -9,8 +9,9 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Component, Components, Control, InvalidJob, JobError, Sink, Stop};
+use archive_batch::{CompileError, Component, Components, Control, JobError, Sink, Stop};
 use archive_daemon::{Clock, Tasks};
+use archive_model::limits::LONGEST_REASON;
 use archive_model::{Program, Root};
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::{Buf, Bytes};
@@ -36,9 +37,6 @@ const PIECE: usize = 256 * 1024;
 
 /// How long a caller may leave the last answer unread.
 const UNREAD: Duration = Duration::from_mins(2);
-
-/// The longest reason of a failure, in characters.
-const LONGEST: usize = 1000;
 
 type Sender = mpsc::Sender<Result<wire::BatchReduceResponse, Status>>;
 
@@ -130,7 +128,8 @@ where
     };
     tracing::info!(job = %run.id, %digest, "a reduce step begins");
     let work = async {
-        let component = component(call, &mut input, &run, digest, answers).await?;
+        let from = (answers, &ending.control);
+        let component = component(call, &mut input, &run, digest, from).await?;
         if !component.about().reduces {
             let reason = "the component has no reduce step";
             return Err(Kind::NotFound.status(reason));
@@ -168,7 +167,7 @@ async fn component<S>(
     input: &mut Input<S>,
     run: &Run,
     digest: Root,
-    answers: &Sender,
+    (answers, control): (&Sender, &Control),
 ) -> Result<Arc<Component>, Status>
 where
     S: Stream<Item = Result<wire::BatchReduceRequest, Status>> + Send + Unpin + 'static,
@@ -194,17 +193,19 @@ where
     }
     let compiling = Arc::clone(&call.engine.compiling).acquire_owned().await;
     let permit = compiling.map_err(|error| Kind::Internal.status(error.to_string()))?;
-    let components = call.engine.components.clone();
+    let (components, control) = (call.engine.components.clone(), control.clone());
     let compiled = blocking(move || {
         let _permit = permit;
         match components.get(&digest) {
             Some(component) => Ok(component),
-            None => components.compile(&bytes),
+            None => components.compile(&bytes, &control),
         }
     });
-    compiled
-        .await?
-        .map_err(|error: InvalidJob| Kind::Mismatch.status(error.to_string()))
+    compiled.await?.map_err(|error| match error {
+        CompileError::Refused(_) => Kind::Mismatch.status(error.to_string()),
+        CompileError::Stopped(_) => gone(),
+        CompileError::Untried(_) => Kind::Unavailable.status(error.to_string()),
+    })
 }
 
 /// Computes, while the input comes.
@@ -263,7 +264,7 @@ async fn end(reduced: Result<(), JobError>, answers: &Sender) -> Result<(), Stat
         }
         Err(JobError::Stopped(Stop::Cancelled)) => return Err(gone()),
         Err(error @ (JobError::Read(_) | JobError::Failed(_) | JobError::Broken(_))) => {
-            let reason: String = error.to_string().chars().take(LONGEST).collect();
+            let reason: String = error.to_string().chars().take(LONGEST_REASON).collect();
             if reason.is_empty() {
                 "it failed without a reason".to_owned()
             } else {

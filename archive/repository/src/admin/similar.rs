@@ -6,7 +6,6 @@ use archive_db::{Database, DbError, Table, Text};
 use archive_model::FileName;
 
 use super::{Admin, Changes};
-use crate::store::Phase;
 
 /// Folded name and name; the row of two empty texts says that the index is whole.
 type Index = Table<(String, String), ()>;
@@ -73,8 +72,7 @@ impl Admin {
                 continue;
             }
             let row = self.file(&other)?;
-            let is_bound = |phase| matches!(phase, Phase::Bound | Phase::Complete);
-            if row.is_some_and(|row| is_bound(row.record.phase)) {
+            if row.is_some_and(|row| row.record.phase.is_bound()) {
                 return Ok(Some(other));
             }
         }
@@ -98,6 +96,7 @@ mod tests {
     use super::super::tests::row;
     use super::*;
     use crate::admin::AdminRow;
+    use crate::store::Phase;
 
     fn name(text: &str) -> FileName {
         FileName::new(text).unwrap()

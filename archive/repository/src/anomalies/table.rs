@@ -1,9 +1,11 @@
-//! Where anomalies are filed: the open ones by file, replica and kind, the closed ones by id.
+//! Where anomalies are filed: the open ones by file, replica and slot (the kind, and of damage the copy), the closed ones
+//! by id.
 //!
 //! Filing and closing are one synced batch with their line of the audit trail. How many are open, and in how many files
 //! of a replica, is kept beside the tables, so that nobody has to read them for it.
 
 mod running;
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,7 @@ use tokio::sync::watch;
 use self::running::{Running, waits};
 use super::{Change, Ended, Filed, Look, compare, found_again, is_within};
 use crate::admin::{Admin, AuditLine};
+use crate::store::FileRecord;
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
@@ -91,6 +94,7 @@ impl Anomalies {
             ..Running::default()
         };
         let (now, mut last) = (clock.now(), None);
+        slots::renew(admin, &open)?;
         for row in open.scan()? {
             let ((Text(file), Text(replica), _), filed) = row?;
             running.next_id = running.next_id.max(filed.id.saturating_add(1));
@@ -118,10 +122,34 @@ impl Anomalies {
 
     /// Files what a look found, and closes what it could have found and did not.
     pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<Found, DbError> {
+        self.file(&mut self.running(), filing, look)
+    }
+
+    /// The same, if `is_so` of the file's record. `None`: it is not, so what was looked at has changed since, and
+    /// nothing is filed. A copy that is recorded later closes what was filed before.
+    pub fn look_while(
+        &self,
+        filing: Filing<'_>,
+        look: &Look,
+        is_so: impl FnOnce(Option<&FileRecord>) -> bool,
+    ) -> Result<Option<Found>, DbError> {
         let mut running = self.running();
+        let row = self.admin.file(filing.file)?;
+        if !is_so(row.as_ref().map(|row| &row.record)) {
+            return Ok(None);
+        }
+        self.file(&mut running, filing, look).map(Some)
+    }
+
+    fn file(
+        &self,
+        running: &mut Running,
+        filing: Filing<'_>,
+        look: &Look,
+    ) -> Result<Found, DbError> {
         let filed = self.filed(filing.file, filing.replica)?;
         let changes = compare(&filed, look, self.clock.now(), running.next_id);
-        self.write(&mut running, filing, &changes)?;
+        self.write(running, filing, &changes)?;
         let mut found = Found::default();
         for change in changes {
             let row = |filed: Filed| AnomalyRow {
@@ -297,10 +325,17 @@ impl Anomalies {
         let now = self.clock.now();
         let key = |filed: &Filed| {
             let (file, replica) = (Text(filing.file.clone()), Text(filing.replica.clone()));
-            (file, replica, filed.kind.word().to_owned())
+            (file, replica, filed.slot())
         };
+        let before = self.filed(filing.file, filing.replica)?;
         let mut batch = self.admin.change();
         for change in changes {
+            if let Change::Update(new) | Change::Reopen(new) = change
+                && let Some(old) = before.iter().find(|old| old.id == new.id)
+                && old.slot() != new.slot()
+            {
+                batch.batch().delete(&self.open, &key(old))?;
+            }
             let what = match change {
                 Change::File(new) => {
                     batch.batch().put(&self.open, &key(new), new)?;
@@ -345,7 +380,6 @@ impl Anomalies {
                 batch.note(self.line(filing, what));
             }
         }
-        let before = self.filed(filing.file, filing.replica)?;
         self.admin.commit(batch)?;
         for change in changes {
             match change {
@@ -391,8 +425,8 @@ impl Anomalies {
 }
 
 fn key(row: &AnomalyRow) -> Key {
-    let kind = row.filed.kind.word().to_owned();
-    (Text(row.file.clone()), Text(row.replica.clone()), kind)
+    let slot = row.filed.slot();
+    (Text(row.file.clone()), Text(row.replica.clone()), slot)
 }
 
 fn filing<'a>(row: &'a AnomalyRow, who: &'a str) -> Filing<'a> {

@@ -65,6 +65,11 @@ fn ask(row: &AnomalyRow) -> String {
         AnomalyKind::Conflicting(_) => Question::Conflicting.to_string(),
         AnomalyKind::Disputed(_) => Question::Disputed.to_string(),
         AnomalyKind::Unverified { .. } => Idle::Unverified.to_string(),
-        AnomalyKind::Duplicate(_) | AnomalyKind::Transient => String::new(),
+        AnomalyKind::Incomplete => Idle::Incomplete.to_string(),
+        AnomalyKind::Duplicate(_) => format!(
+            "it harms nobody: `holdfast repair {}` puts the copies aside that are not recorded",
+            row.file
+        ),
+        AnomalyKind::Transient => String::new(),
     }
 }

@@ -44,9 +44,8 @@ pub(super) fn next(
 }
 
 /// Where a row stands in the table.
-fn place(row: &AnomalyRow) -> (&str, &str, &str) {
-    let kind = row.filed.kind.word();
-    (row.file.as_str(), row.replica.as_str(), kind)
+fn place(row: &AnomalyRow) -> (&str, &str, String) {
+    (row.file.as_str(), row.replica.as_str(), row.filed.slot())
 }
 
 /// Whether a second look told anything of `before`, given what is filed of the file now: that it is not so any more, or

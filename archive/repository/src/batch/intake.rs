@@ -6,17 +6,14 @@
 mod tests;
 
 use archive_model::batch::MOST_FAILURES;
-use archive_model::{FailureKind, FileName, FileOutcome};
-use regex::Regex;
-
-/// The longest reason of a failure, in characters.
-const LONGEST_REASON: usize = 1000;
+use archive_model::limits::LONGEST_REASON;
+use archive_model::{FailureKind, FileName, FileOutcome, NamePattern};
 
 /// Watches one run.
 #[derive(Debug)]
 pub(crate) struct Intake {
     after: Option<FileName>,
-    matching: Option<Regex>,
+    matching: NamePattern,
     /// The most output of the whole job, and how much there is.
     most: u64,
     output: u64,
@@ -62,7 +59,7 @@ impl Intake {
     /// A run that goes on after a file, where there are `output` bytes already.
     pub(crate) const fn new(
         after: Option<FileName>,
-        matching: Option<Regex>,
+        matching: NamePattern,
         output: u64,
         most: u64,
     ) -> Self {
@@ -98,8 +95,7 @@ impl Intake {
                 after: after.clone(),
             });
         }
-        let is_asked = |matching: &Regex| matching.is_match(name.as_str());
-        if !self.matching.as_ref().is_none_or(is_asked) {
+        if !self.matching.matches(name.as_str()) {
             return Err(Lie::Unasked(name.clone()));
         }
         if outcome.output != self.pending {

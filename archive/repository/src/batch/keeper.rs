@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
-use archive_model::{FileOutcome, JobId};
+use archive_model::{FileOutcome, JobId, NamePattern};
 use bytes::Bytes;
-use regex::Regex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -91,7 +90,7 @@ impl Keeper {
         jobs: &Jobs,
         folder: &Folder,
         row: &Row,
-        matching: Option<Regex>,
+        matching: NamePattern,
         (clock, meters, space): (Clock, Meters, super::space::Space),
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -234,7 +233,7 @@ impl Keeper {
         })?;
         self.is_noted = true;
         match noted {
-            None | Some((_, Step::Stop)) => Err(Stopped::Over),
+            None | Some((_, Step::Stop | Step::Close)) => Err(Stopped::Over),
             Some((
                 _,
                 Step::Wait | Step::Look | Step::Run | Step::Pause(_) | Step::Compare | Step::Reduce,

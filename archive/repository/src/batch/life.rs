@@ -5,24 +5,25 @@
 //!
 //! Not promised: that the step is done. After a restart the shell says [`Event::Turn`] again, and is told the same step.
 
+mod early;
+mod gaps;
 mod nodes;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use archive_model::{FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use gaps::Gap;
 pub(crate) use nodes::Look;
 use nodes::{Blame, Nodes};
 
 /// So many runs in a row broke off and brought no file more, and no node can be left out for it: the job fails.
 pub(crate) const MOST_ATTEMPTS: u32 = 20;
-
-/// The most gaps that are kept of one job.
-pub(crate) const MOST_GAPS: usize = 1000;
 
 /// The most characters of what is kept of a node's last words.
 const LONGEST_WORDS: usize = 300;
@@ -67,6 +68,8 @@ pub(crate) enum Phase {
     Reducing,
     /// Nothing becomes of it any more.
     Ended(Ending),
+    /// It ends early, in this way; what nobody has read is counted and named first.
+    Closing(Ending),
 }
 
 /// How a job has ended.
@@ -82,15 +85,13 @@ pub(crate) enum Ending {
     Cancelled,
 }
 
-/// Whose files were not read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Gap {
-    /// The node; empty: the whole replica.
-    pub(crate) node: String,
-    /// The volume, or its path; empty: the whole node.
-    pub(crate) volume: String,
-    /// Why.
-    pub(crate) reason: String,
+/// The files of a replica that nobody has read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnreadFiles {
+    /// All of them.
+    pub(crate) total: u64,
+    /// Those that were counted now, by the node that has them as far as the admin data know.
+    pub(crate) by_node: BTreeMap<NodeId, u64>,
 }
 
 /// What happened.
@@ -117,7 +118,9 @@ pub(crate) enum Event {
     /// The run went to its end.
     Finished(Vec<Gap>),
     /// The files that nobody has read were counted.
-    Compared(u64),
+    Compared(UnreadFiles),
+    /// The files that nobody has read cannot be counted, of a job that ends early.
+    Uncounted(String),
     /// The result is on disk.
     Reduced,
     /// It cannot go on.
@@ -141,6 +144,8 @@ pub(crate) enum Step {
     Pause(Duration),
     /// Look for files that nobody has read.
     Compare,
+    /// Look for files that nobody has read, of a job that ends early: neither its time nor a person ends that.
+    Close,
     /// Make the result.
     Reduce,
     /// Nothing any more.
@@ -162,7 +167,11 @@ impl Life {
     pub(crate) const fn ending(&self) -> Option<Ending> {
         match self.phase {
             Phase::Ended(ending) => Some(ending),
-            Phase::Waiting | Phase::Reading | Phase::Comparing | Phase::Reducing => None,
+            Phase::Waiting
+            | Phase::Reading
+            | Phase::Comparing
+            | Phase::Reducing
+            | Phase::Closing(_) => None,
         }
     }
 
@@ -182,16 +191,21 @@ impl Life {
             return Step::Stop;
         }
         match (event, self.phase) {
+            // How it ends was decided before.
+            (Event::Cancelled(_) | Event::Failed(_), Phase::Closing(_)) => {}
             (Event::Cancelled(who), _) => {
-                return self.end(Ending::Cancelled, format!("cancelled by {who}"));
+                return self.end_early(Ending::Cancelled, format!("cancelled by {who}"));
             }
-            (Event::Failed(reason), _) => return self.end(Ending::Failed, reason),
+            (Event::Uncounted(why), Phase::Closing(ending)) => {
+                return self.end_uncounted(ending, &why);
+            }
+            (Event::Failed(reason), _) => return self.end_early(Ending::Failed, reason),
             (Event::TimeOver, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
                 let waited = match self.reason.as_str() {
                     "" => String::new(),
                     reason => format!(", after it had waited: {reason}"),
                 };
-                return self.end(Ending::Failed, format!("its time is over{waited}"));
+                return self.end_early(Ending::Failed, format!("its time is over{waited}"));
             }
             (Event::Restarted, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
                 self.begin_again();
@@ -235,8 +249,11 @@ impl Life {
                 self.calm(Phase::Comparing);
             }
             (Event::Compared(unread), Phase::Comparing) => {
-                self.unread = unread;
+                self.unread = unread.total;
                 self.calm(Phase::Reducing);
+            }
+            (Event::Compared(unread), Phase::Closing(ending)) => {
+                return self.close(ending, unread, context.after);
             }
             (Event::Reduced, Phase::Reducing) => {
                 let is_whole = self.gaps.is_empty() && self.unread == 0;
@@ -259,6 +276,7 @@ impl Life {
                 | Event::NodeBroke(..)
                 | Event::Finished(_)
                 | Event::Compared(_)
+                | Event::Uncounted(_)
                 | Event::Reduced
                 | Event::TimeOver,
                 _,
@@ -274,6 +292,7 @@ impl Life {
             Phase::Reading => Step::Look,
             Phase::Comparing => Step::Compare,
             Phase::Reducing => Step::Reduce,
+            Phase::Closing(_) => Step::Close,
             Phase::Ended(_) => Step::Stop,
         }
     }
@@ -326,7 +345,7 @@ impl Life {
                  it again, or look at the file that follows there if that names no cause"
             )
         };
-        self.end(Ending::Failed, said)
+        self.end_early(Ending::Failed, said)
     }
 
     fn begin_again(&mut self) {
@@ -345,37 +364,10 @@ impl Life {
     fn settle(&mut self) {
         let (absent, lacks) = (self.nodes.settle(), self.went_on);
         for node in absent.into_iter().filter(|_| lacks) {
-            self.add(Gap {
-                node: node.to_string(),
-                volume: String::new(),
-                reason: "it was silent while others were read".to_owned(),
-            });
+            let reason = "it was silent while others were read".to_owned();
+            self.add(Gap::node(&node, reason));
         }
         self.went_on = false;
-    }
-
-    /// Says of a node as a whole what it is left out for, also where it is a gap already.
-    fn add_words(&mut self, node: &NodeId, said: String) {
-        let is_it = |gap: &&mut Gap| gap.node == node.as_str() && gap.volume.is_empty();
-        if let Some(known) = self.gaps.iter_mut().find(is_it) {
-            known.reason = format!("{}; later {said}", shortened(&known.reason));
-            return;
-        }
-        self.add(Gap {
-            node: node.to_string(),
-            volume: String::new(),
-            reason: said,
-        });
-    }
-
-    fn add(&mut self, gap: Gap) {
-        let known = self
-            .gaps
-            .iter()
-            .any(|known| (&known.node, &known.volume) == (&gap.node, &gap.volume));
-        if !known && self.gaps.len() < MOST_GAPS {
-            self.gaps.push(gap);
-        }
     }
 
     fn calm(&mut self, phase: Phase) {

@@ -16,10 +16,11 @@ pub(crate) struct Meters {
 }
 
 /// The states of a job, as the metric is labelled.
-const STATES: [&str; 7] = [
+const STATES: [&str; 8] = [
     "queued",
     "running",
     "reducing",
+    "closing",
     "done",
     "partial",
     "failed",
@@ -66,6 +67,7 @@ const fn word(phase: Phase) -> &'static str {
         Phase::Waiting => "queued",
         Phase::Reading | Phase::Comparing => "running",
         Phase::Reducing => "reducing",
+        Phase::Closing(_) => "closing",
         Phase::Ended(Ending::Done) => "done",
         Phase::Ended(Ending::Partial) => "partial",
         Phase::Ended(Ending::Failed) => "failed",

@@ -78,6 +78,8 @@ impl Runner {
                 return self.tidy(row).await;
             }
             let halt = CancellationToken::new();
+            // Of what ends, neither its time nor a person makes an earlier end.
+            let may_end = step != Step::Close;
             let event = {
                 let doing = self.perform(&row, step, &halt);
                 tokio::pin!(doing);
@@ -89,12 +91,12 @@ impl Runner {
                         drop(doing.await);
                         return Ok(());
                     }
-                    () = cancel.cancelled() => {
+                    () = cancel.cancelled(), if may_end => {
                         halt.cancel();
                         doing.await?;
                         Event::Woke
                     }
-                    () = self.clock.sleep(self.left(&row)) => {
+                    () = self.clock.sleep(self.left(&row)), if may_end => {
                         halt.cancel();
                         doing.await?;
                         Event::TimeOver
@@ -152,6 +154,10 @@ impl Runner {
             }
             Step::Run => self.read(row, halt).boxed().await,
             Step::Compare => self.compare(row, halt).boxed().await,
+            Step::Close => Ok(match self.compare(row, halt).boxed().await? {
+                Event::Failed(why) => Event::Uncounted(why),
+                event => event,
+            }),
             Step::Reduce => self.reduce(row, halt).boxed().await,
             Step::Wait | Step::Stop => Ok(Event::Woke),
         }

@@ -1,12 +1,13 @@
 //! The long steps of a job: to read files, to find what nobody has read, to make the result.
 
+use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Duration;
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
-use archive_model::Program;
+use archive_model::{NamePattern, NodeId, Program};
 use archive_rpc::Kind;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -17,12 +18,12 @@ use tonic::Status;
 use super::chunks::JobBytes;
 use super::folder::Name;
 use super::keeper::{Keeper, Kept, Piece};
-use super::life::Event;
+use super::life::{Event, UnreadFiles};
 use super::reduce::ResultFile;
 use super::runner::{Runner, Stuck, broke, silent};
 use super::table::Row;
 use super::unread::{About, Finding, Lists, Unsaid};
-use super::{lines, unread, whole_name};
+use super::{lines, unread};
 use crate::replicas::{BatchOrder, BatchRun, Brought, Reduced};
 
 /// How many messages of a run wait to be written, at most.
@@ -59,9 +60,9 @@ impl Runner {
 
     /// Runs the job after its last file, and writes what comes.
     pub(super) async fn read(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
-        let matching = match whole_name(&row.spec.files) {
+        let matching = match NamePattern::parse(&row.spec.files) {
             Ok(matching) => matching,
-            Err(error) => return Ok(Event::Failed(error)),
+            Err(error) => return Ok(Event::Failed(error.to_string())),
         };
         let instruments = (self.clock.clone(), self.meters.clone(), self.space.clone());
         let (jobs, folder, of) = (self.jobs.clone(), self.folder(row), row.clone());
@@ -167,7 +168,7 @@ impl Runner {
         let compared = (|| {
             let about = About {
                 replica: row.spec.replica.clone(),
-                matching: whole_name(&row.spec.files).map_err(Unsaid::Write)?,
+                matching: NamePattern::parse(&row.spec.files).map_err(|error| failed(&error))?,
                 since: row.started.unwrap_or(row.submitted),
             };
             let folder = self.folder(row);
@@ -182,6 +183,7 @@ impl Runner {
             };
             let mut errors = row.mark.errors;
             let replica = &about.replica;
+            let mut by_node: BTreeMap<NodeId, u64> = BTreeMap::new();
             let count = unread::unread(
                 &about,
                 &self.standing.now(),
@@ -193,6 +195,10 @@ impl Runner {
                         Finding::Unread(file) => {
                             let copy = file.record.replicas.get(replica);
                             let node = copy.and_then(|copy| copy.node.as_ref());
+                            if let Some(node) = node {
+                                let count = by_node.entry(node.clone()).or_default();
+                                *count = count.saturating_add(1);
+                            }
                             lines::unread(&file.record.name, node)
                         }
                         Finding::Other(read, content) => lines::other(read, content),
@@ -206,14 +212,15 @@ impl Runner {
                 },
             )?;
             files.sync().map_err(|error| failed(&error))?;
-            Ok((count, errors))
+            Ok((count, by_node, errors))
         })();
-        let (count, errors) = match compared {
+        let (count, by_node, errors) = match compared {
             Ok(compared) => compared,
             Err(error) => return Ok(Err(error)),
         };
         // Those that a node could not read are counted already.
-        let unread = row.life.unread.saturating_add(count.unread);
+        let total = row.life.unread.saturating_add(count.unread);
+        let unread = UnreadFiles { total, by_node };
         let noted = self.jobs.happen(&row.id, Event::Compared(unread), |row| {
             row.mark.errors = errors;
             row.mark.failed = row.mark.failed.saturating_add(count.failed);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_batch::InvalidJob;
 use archive_durable::AppendFile;
-use archive_model::{JobId, JobSpec, Program};
+use archive_model::{JobId, JobSpec, NamePattern, Program};
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
@@ -13,14 +13,11 @@ use super::folder::{Folder, FolderError, Name};
 use super::life::Life;
 use super::space::Full;
 use super::table::{Mark, Row, Submitted};
-use super::{Batches, Stuck, whole_name};
+use super::{Batches, Stuck};
 
 /// The most arguments, and the most bytes of all together.
 const ARGUMENTS: usize = 100;
 const ARGUMENT_BYTES: usize = 64 << 10;
-
-/// The longest expression, in bytes.
-const EXPRESSION: usize = 16 << 10;
 
 /// So many components come in at once, at most.
 const AT_ONCE: usize = 16;
@@ -141,10 +138,8 @@ impl Asked {
         if names.len() < arguments.len() || names.contains("") {
             return field("arguments", "each has a name, and each name stands once");
         }
-        if self.spec.files.len() > EXPRESSION {
-            return field("files", "is longer than 16 KiB");
-        }
-        whole_name(&self.spec.files).map_err(|why| SubmitError::Field("files", why))?;
+        NamePattern::parse(&self.spec.files)
+            .map_err(|why| SubmitError::Field("files", why.to_string()))?;
         match &self.spec.program {
             Program::BuiltIn(name) => {
                 archive_batch::plan(name, arguments)?;

@@ -194,6 +194,7 @@ impl Jobs {
             | Event::NodeBroke(..)
             | Event::Finished(_)
             | Event::Compared(_)
+            | Event::Uncounted(_)
             | Event::Reduced
             | Event::Failed(_)
             | Event::TimeOver => "repository".to_owned(),
@@ -251,20 +252,19 @@ impl Jobs {
 
 /// The end of a job, as it stands in the trail.
 fn ended(row: &Row, ending: Ending) -> String {
-    let (word, reason) = match ending {
-        Ending::Done => ("done", String::new()),
-        Ending::Partial => (
-            "partial",
-            format!(
-                ": {} files unread, {} gaps",
-                row.life.unread,
-                row.life.gaps.len()
-            ),
-        ),
-        Ending::Failed => ("failed", format!(": {}", row.life.reason)),
-        Ending::Cancelled => ("cancelled", String::new()),
+    let id = &row.id;
+    let (unread, gaps) = (row.life.unread, row.life.gaps.len());
+    let lacks = if row.started.is_some() {
+        format!("; {unread} files unread, {gaps} gaps")
+    } else {
+        " before it began".to_owned()
     };
-    format!("batch job {} {word}{reason}", row.id)
+    match ending {
+        Ending::Done => format!("batch job {id} done"),
+        Ending::Partial => format!("batch job {id} partial{lacks}"),
+        Ending::Failed => format!("batch job {id} failed{lacks}: {}", row.life.reason),
+        Ending::Cancelled => format!("batch job {id} cancelled{lacks}"),
+    }
 }
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ use std::io::{BufRead, Read as _};
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
-use archive_model::{FileName, ReplicaId};
+use archive_model::{FileName, NamePattern, ReplicaId};
 use jiff::Timestamp;
-use regex::Regex;
 use serde::de::DeserializeOwned;
 
 use super::lines::{Read, Told};
@@ -29,7 +28,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) replica: ReplicaId,
-    pub(crate) matching: Option<Regex>,
+    pub(crate) matching: NamePattern,
     /// When it began.
     pub(crate) since: Timestamp,
 }
@@ -64,10 +63,7 @@ impl About {
         row.record.content.is_some()
             && standing.counts(&self.replica, copy)
             && known.is_some_and(|known| known <= self.since)
-            && self
-                .matching
-                .as_ref()
-                .is_none_or(|matching| matching.is_match(row.record.name.as_str()))
+            && self.matching.matches(row.record.name.as_str())
     }
 }
 

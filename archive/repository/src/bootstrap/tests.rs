@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::admin::AdminRow;
-use crate::store::{Content, ReplicaRecord};
+use crate::store::{Content, Phase, ReplicaRecord};
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
@@ -64,7 +64,7 @@ fn what_a_file_is_told() {
             volume: VolumeId::new(text).unwrap(),
         })
     };
-    for phase in [Phase::Bound, Phase::Complete] {
+    for phase in [Phase::Bound, Phase::Complete, Phase::Incomplete] {
         for (index, state) in states().into_iter().enumerate() {
             let file = record("a", phase, state);
             let told = |task: &Task, first| {

@@ -31,6 +31,13 @@ pub enum Expected {
         /// Where it is; none where it has not been seen there yet.
         place: Option<Place>,
     },
+    /// A copy, once its store is complete, which it never was: its absence is no loss.
+    Incomplete {
+        /// The admitted root.
+        root: Root,
+        /// The admitted size in bytes.
+        size: u64,
+    },
     /// Being stored, repaired or moved at this time.
     InFlight {
         /// The admitted root; none while the bytes are still on their way.

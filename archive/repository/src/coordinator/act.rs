@@ -87,6 +87,9 @@ impl Coordinator {
             self.perform(&name, effects, now)?;
         }
         for name in names {
+            if let Some(active) = self.files.get(&name) {
+                self.retries.set(&name, active.state.retries());
+            }
             self.let_go(&name, now);
         }
         Ok(())
@@ -299,6 +302,7 @@ impl Coordinator {
                     failures: lacking
                         .map(|(id, doubt)| (id.clone(), doubt.failure()))
                         .collect(),
+                    again: None,
                 })
             }
         };

@@ -10,7 +10,7 @@ use crate::admin::AdminError;
 use crate::anomalies::{AnomalyRow, Eye, Filing, Finder, Look};
 use crate::custody::Vouched;
 use crate::standing::Now;
-use crate::store::{Event, FileRecord, Phase};
+use crate::store::{Event, FileRecord};
 
 /// A copy that did not count, and does if the record says so after the event.
 pub(crate) struct Back {
@@ -47,6 +47,7 @@ impl Back {
             | Event::Progress { .. }
             | Event::DataUploaded { .. }
             | Event::Absent { .. }
+            | Event::Silent { .. }
             | Event::Gone { .. }
             | Event::Moved { .. }
             | Event::Failed { .. }
@@ -83,7 +84,7 @@ impl Coordinator {
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
         };
-        if !matches!(active.state.record().phase, Phase::Bound | Phase::Complete) {
+        if !active.state.record().phase.is_bound() {
             return Ok(());
         }
         let filed = self.anomalies.rows_of(name).map_err(AdminError::from)?;

@@ -133,6 +133,7 @@ impl Coordinator {
 
     /// Forgets a file: the admin data has it.
     pub(super) fn forget(&mut self, name: &FileName) {
+        self.retries.forget(name);
         if let Some(active) = self.files.remove(name)
             && let Some(at) = active.timer
         {

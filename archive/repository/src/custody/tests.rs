@@ -79,6 +79,7 @@ fn cases() -> Vec<Case> {
         (done(), None, 2, waits),
         (done(), None, 3, waits),
         (done(), Some((AnomalyKind::Transient, false)), 0, good),
+        (done(), Some((AnomalyKind::Incomplete, false)), 0, good),
         (
             done(),
             Some((AnomalyKind::Duplicate(Vec::new()), false)),
@@ -246,4 +247,53 @@ fn an_open_anomaly_is_said_before_an_accepted_one() {
         vouched.missing().as_deref(),
         Some("its content is not known yet")
     );
+}
+
+/// Fails if a damaged or unknown copy elsewhere in the replica makes the recorded one, which is good, count no more.
+#[test]
+fn anomaly_of_another_place_is_no_doubt() {
+    let place = |node: &str| {
+        let volume = VolumeId::new("v").unwrap();
+        (NodeId::new(node).unwrap(), volume)
+    };
+    let (node, volume) = place("one-1");
+    let copy = ReplicaRecord {
+        state: ReplicaState::UploadCompleted,
+        node: Some(node),
+        volume: Some(volume),
+        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+    };
+    let one = id("one");
+    let record = FileRecord {
+        name: FileName::new("a").unwrap(),
+        phase: Phase::Bound,
+        upload: None,
+        content: None,
+        replicas: [(one.clone(), copy.clone())].into(),
+    };
+    let now = Now::default();
+    for (kind, is_of_one_copy) in [
+        (AnomalyKind::Unexpected, true),
+        (AnomalyKind::Corrupt(Groups::all(1)), true),
+        (AnomalyKind::Missing, false),
+        (AnomalyKind::Lost(vec![(0, 1)]), false),
+    ] {
+        for (at, is_here) in [("one-1", true), ("one-2", false)] {
+            let (node, volume) = place(at);
+            let mut row = filed("one", kind.clone(), false);
+            row.filed.node = Some(node);
+            row.filed.volume = Some(volume);
+            let vouched = Vouched {
+                record: &record,
+                now: &now,
+                filed: &[row],
+            };
+            let is_doubt = is_here || !is_of_one_copy;
+            assert_eq!(
+                vouched.doubt(&one, &copy).is_some(),
+                is_doubt,
+                "{kind} {at}"
+            );
+        }
+    }
 }

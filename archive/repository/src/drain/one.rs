@@ -18,7 +18,7 @@ use crate::heal::pour;
 use crate::preserver::Errand;
 use crate::replicas::{Cause, Copy, CopyCondition, Located};
 use crate::standing::Source;
-use crate::store::{Event, Phase};
+use crate::store::Event;
 use crate::transfer::{Item, Route};
 
 /// So many steps are done for one file, one after another.
@@ -175,7 +175,7 @@ impl Hands {
         let Some(record) = row.map(|row| &row.record) else {
             return Recorded::Nothing;
         };
-        if !matches!(record.phase, Phase::Bound | Phase::Complete) {
+        if !record.phase.is_bound() {
             return Recorded::OnItsWay;
         }
         match record.replicas.get(&source.replica) {

@@ -1,19 +1,21 @@
 //! The export of every day, into the archive itself: an archived file like any other, in every replica.
 //!
 //! Where nothing has changed since the last one, there is none. When the next is due is remembered in the admin data.
+//! The repository is the depositor: an export whose store did not come to its end is stored again, before another one is
+//! made, until the archive has it.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+mod spool;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Notifier, Step, Tasks, Worker, WorkerError};
 use archive_db::{DbError, Table, Value};
-use archive_durable::{AppendFile, DiskError, directory};
-use archive_model::{Digests, FileName, Root};
-use archive_rpc::answers::{Outlet, Progress, feed};
-use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
+use archive_durable::{DiskError, directory};
+use archive_model::{Digests, FileName};
+use archive_rpc::answers::feed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -21,11 +23,12 @@ use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{Export, ExportError, Exported, prefix};
+use super::ExportError;
 use crate::admin::{Admin, AuditLine};
 use crate::coordinator::Mail;
-use crate::depositor::{Chunk, Depositor, Reply, Source};
+use crate::depositor::{Depositor, Reply, Source};
 use crate::store::Claim;
+use spool::{Spool, Spooled, Written};
 
 /// How often it is looked whether one is due.
 const LOOK: Duration = Duration::from_mins(1);
@@ -35,9 +38,6 @@ const AGAIN: Duration = Duration::from_mins(15);
 
 /// How long the archive may take to store one, beside the size-dependent part; and the slowest that is waited for.
 const STORE: (Duration, u64) = (Duration::from_mins(30), 1_000_000);
-
-/// How much is handed on at once, in bytes.
-const CHUNK: usize = 256 << 10;
 
 /// The incident of an export that fails.
 const INCIDENT: &str = "export";
@@ -110,14 +110,6 @@ impl From<DbError> for DailyError {
     }
 }
 
-/// An export on the disk, not archived yet.
-struct Spooled {
-    path: PathBuf,
-    size: u64,
-    root: Root,
-    exported: Exported,
-}
-
 impl Worker for Daily {
     const NAME: &'static str = "export";
 
@@ -131,11 +123,17 @@ impl Worker for Daily {
             return Ok(Step::Idle(LOOK));
         };
         let due = row.at.checked_add(self.period).unwrap_or(Timestamp::MAX);
-        if now < due {
+        let spool = self.spool();
+        let pending = spawn_blocking(move || spool.pending()).await??;
+        if pending.is_none() && now < due {
             let pause = Duration::try_from(due.duration_since(now)).unwrap_or(LOOK);
             return Ok(Step::Idle(pause.min(LOOK)));
         }
-        match self.export(now, last).await {
+        let (done, pause) = match pending {
+            Some(spooled) => (self.archive(now, last, spooled).await, LOOK),
+            None => (self.export(now, last).await, AGAIN),
+        };
+        match done {
             Ok(()) => {
                 self.notifier.resolve(INCIDENT);
                 Ok(Step::Again)
@@ -145,7 +143,7 @@ impl Worker for Daily {
                 tracing::error!(%error, "the admin data were not exported");
                 let text = format!("the admin data were not exported into the archive: {error}");
                 self.notifier.raise(INCIDENT, text);
-                Ok(Step::Idle(AGAIN))
+                Ok(Step::Idle(pause))
             }
         }
     }
@@ -159,40 +157,66 @@ impl Daily {
         }
     }
 
+    fn spool(&self) -> Spool {
+        Spool {
+            admin: self.admin.clone(),
+            archive: self.archive.clone(),
+            data: self.data.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+
+    /// Writes an export and archives it, if it says anything new.
     async fn export(
         &self,
         now: Timestamp,
         last: Option<(u64, ExportRow)>,
     ) -> Result<(), DailyError> {
-        let (number, before) = last.map_or((0, None), |(number, row)| (number + 1, Some(row)));
-        let spool = Spool {
-            admin: self.admin.clone(),
-            archive: self.archive.clone(),
-            data: self.data.clone(),
-            stop: self.stop.clone(),
-        };
-        let spooled = spawn_blocking(move || spool.write(now)).await??;
-        let content = spooled.exported.content.clone();
-        let end = &spooled.exported.end;
-        let is_same = before.is_some_and(|before| before.content == content);
-        let name = if is_same || end.files == 0 {
-            None
-        } else {
-            Some(self.store(now, &spooled).await?)
-        };
-        directory::remove_name(&spooled.path)?;
-        if let Some(name) = &name {
-            tracing::info!(%name, files = end.files, audit = end.audit, "admin data exported");
+        let spool = self.spool();
+        let written = spawn_blocking(move || spool.write(now)).await??;
+        let Written {
+            spooled,
+            files,
+            audit,
+        } = written;
+        let is_same = last
+            .as_ref()
+            .is_some_and(|(_, before)| before.content == spooled.content);
+        if is_same || files == 0 {
+            directory::remove_name(&spooled.path)?;
+            return self.write(now, last, None, spooled.content).await;
         }
+        tracing::info!(name = %spooled.name, files, audit, "admin data exported");
+        self.archive(now, last, spooled).await
+    }
+
+    /// Has the archive store an export, and remembers it.
+    async fn archive(
+        &self,
+        now: Timestamp,
+        last: Option<(u64, ExportRow)>,
+        spooled: Spooled,
+    ) -> Result<(), DailyError> {
+        self.store(&spooled).await?;
+        directory::remove_name(&spooled.path)?;
+        self.write(now, last, Some(spooled.name), spooled.content)
+            .await
+    }
+
+    async fn write(
+        &self,
+        now: Timestamp,
+        last: Option<(u64, ExportRow)>,
+        name: Option<FileName>,
+        content: String,
+    ) -> Result<(), DailyError> {
+        let number = last.map_or(0, |(number, _)| number + 1);
         let (book, row) = (self.book(), ExportRow::new(now, name, content));
-        spawn_blocking(move || book.write(number, row)).await??;
-        Ok(())
+        Ok(spawn_blocking(move || book.write(number, row)).await??)
     }
 
     /// Gives it to the archive as any depositor would.
-    async fn store(&self, now: Timestamp, spooled: &Spooled) -> Result<FileName, DailyError> {
-        let time = now.strftime("%Y%m%dT%H%M%SZ");
-        let name = FileName::new(&format!("{}{time}.jsonl.gz", prefix(&self.archive)))?;
+    async fn store(&self, spooled: &Spooled) -> Result<(), DailyError> {
         let claim = Claim {
             size: spooled.size,
             root: Some(spooled.root),
@@ -214,14 +238,17 @@ impl Daily {
         let path = spooled.path.clone();
         self.tasks.spawn_once("export-source", async move {
             let mut file = None;
-            let fed = feed(&chunks, move |outlet| read_on(&path, &mut file, outlet)).await;
+            let fed = feed(&chunks, move |outlet| {
+                spool::read_on(&path, &mut file, outlet)
+            })
+            .await;
             if let Err(error) = fed {
                 // The depositor may have gone; then the store has failed already.
                 drop(chunks.send(Err(error.to_string())).await);
             }
             Ok::<(), std::convert::Infallible>(())
         });
-        if !self.mail.ask(name.clone(), claim, depositor).await {
+        if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
             return Err(DailyError::Stopped);
         }
         let answered = async {
@@ -240,7 +267,7 @@ impl Daily {
         tokio::select! {
             () = self.stop.cancelled() => Err(DailyError::Stopped),
             answered = self.clock.timeout(limit, answered) => {
-                answered.map_err(|late| DailyError::Store(late.to_string()))?.map(|()| name)
+                answered.map_err(|late| DailyError::Store(late.to_string()))?
             }
         }
     }
@@ -273,92 +300,5 @@ impl Book {
             });
         }
         self.admin.commit(changes)
-    }
-}
-
-/// Hands the file on, for as long as somebody takes it.
-fn read_on(
-    path: &Path,
-    file: &mut Option<File>,
-    outlet: &mut Outlet<Result<Chunk, String>>,
-) -> io::Result<Progress> {
-    let file = match file {
-        Some(file) => file,
-        None => file.insert(directory::open(path).map_err(|error| error.source)?),
-    };
-    loop {
-        let mut buffer = Vec::with_capacity(CHUNK);
-        file.take(CHUNK as u64).read_to_end(&mut buffer)?;
-        if buffer.is_empty() {
-            outlet.send(Ok(Chunk::End));
-            return Ok(Progress::Done);
-        }
-        if !outlet.send(Ok(Chunk::Data(Bytes::from(buffer)))) {
-            return Ok(Progress::Paused);
-        }
-    }
-}
-
-/// Where an export is written before it is archived.
-struct Spool {
-    admin: Admin,
-    archive: String,
-    data: PathBuf,
-    stop: CancellationToken,
-}
-
-impl Spool {
-    fn write(&self, now: Timestamp) -> Result<Spooled, DailyError> {
-        let at = self.data.join("export");
-        directory::make(&at)?;
-        let path = at.join("export.jsonl.gz");
-        // What an attempt before this one left.
-        directory::remove_name(&path)?;
-        let file = Hashed {
-            file: AppendFile::open(&path)?,
-            hash: blake3::Hasher::new(),
-            size: 0,
-        };
-        let failed = |error: io::Error| DailyError::from(ExportError::Write(error));
-        let mut packed = GzEncoder::new(BufWriter::with_capacity(CHUNK, file), Compression::new(6));
-        let log = self.data.join("audit");
-        let export = Export {
-            admin: &self.admin,
-            log: &log,
-            archive: &self.archive,
-            time: now,
-            is_stopping: &|| self.stop.is_cancelled(),
-        };
-        let exported = export.write(&mut packed)?;
-        let written = packed
-            .finish()
-            .and_then(|rest| rest.into_inner().map_err(io::IntoInnerError::into_error))
-            .map_err(failed)?;
-        Ok(Spooled {
-            path,
-            size: written.size,
-            root: Root::from_bytes(written.hash.finalize().into()),
-            exported,
-        })
-    }
-}
-
-/// A file that is hashed while it is written.
-struct Hashed {
-    file: AppendFile,
-    hash: blake3::Hasher,
-    size: u64,
-}
-
-impl Write for Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.append(bytes).map_err(|error| error.source)?;
-        self.hash.update(bytes);
-        self.size += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -176,7 +176,7 @@ impl Tables {
                 replica,
                 filed,
             }) => {
-                let key = (Text(file), Text(replica), filed.kind.word().to_owned());
+                let key = (Text(file), Text(replica), filed.slot());
                 load.put(&self.anomalies, &key, &filed)
             }
             Row::ClosedAnomaly(ClosedRow {
@@ -228,8 +228,8 @@ impl Row {
         let number = |number: u64| vec![format!("{number:020}")];
         match self {
             Self::Anomaly(row) => {
-                let kind = row.filed.kind.word().to_owned();
-                (0, vec![row.file.to_string(), row.replica.to_string(), kind])
+                let slot = row.filed.slot();
+                (0, vec![row.file.to_string(), row.replica.to_string(), slot])
             }
             Self::ClosedAnomaly(row) => (1, number(row.filed.id)),
             Self::Request(request) => (2, number(request.number)),

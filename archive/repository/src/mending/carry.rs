@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_model::{AnomalyKind, Groups, NodeId, ReplicaState, StoreFailure};
+use archive_model::{AnomalyKind, FileName, Groups, NodeId, ReplicaState, StoreFailure};
 use archive_rpc::Kind;
 use tonic::Status;
 
@@ -130,7 +130,8 @@ impl Preserver {
                 .replacen("corrupt ", "", 1),
             case.patient.replica,
         );
-        self.note(case, mandate, format!("repaired {what}")).await?;
+        self.note(&case.patient.file, mandate, format!("repaired {what}"))
+            .await?;
         self.instruments.repaired_groups.inc_by(groups.len());
         let errand = self.errand(mandate);
         self.file_verified(&case.patient.replica, &case.patient.file, &copy, &errand)
@@ -273,7 +274,7 @@ impl Preserver {
             .collect();
         let donors = donors.join(", ");
         self.note(
-            case,
+            &case.patient.file,
             mandate,
             format!("missing in {replica}: to be brought from {donors}"),
         )
@@ -332,7 +333,7 @@ impl Preserver {
             "brought {} bytes into {replica}, from {donors}",
             case.wanted.size
         );
-        self.note(case, mandate, what.clone()).await?;
+        self.note(&case.patient.file, mandate, what.clone()).await?;
         let outcome = if found.open.is_empty() {
             Outcome::Repaired
         } else {
@@ -360,11 +361,16 @@ impl Preserver {
     }
 
     /// Writes a line of the trail.
-    async fn note(&self, case: &Case, mandate: &Mandate, what: String) -> Result<(), Status> {
+    pub(super) async fn note(
+        &self,
+        file: &FileName,
+        mandate: &Mandate,
+        what: String,
+    ) -> Result<(), Status> {
         let line = AuditLine {
             at: self.clock.now(),
             who: mandate.who.to_string(),
-            file: Some(case.patient.file.clone()),
+            file: Some(file.clone()),
             what: format!("{what}; {}", mandate.why),
         };
         let admin = self.admin.clone();

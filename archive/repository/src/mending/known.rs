@@ -74,11 +74,7 @@ fn judge<'a>(
     // What is filed of this copy was found by reading it; a catalog that was built anew does not know.
     let mut damaged = bad(best, wanted.size);
     for row in filed {
-        let is_here = row
-            .filed
-            .node
-            .as_ref()
-            .is_none_or(|node| *node == best.node);
+        let is_here = row.filed.is_at(&best.node, &best.volume);
         if let (true, AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups)) =
             (is_here, &row.filed.kind)
         {

@@ -61,6 +61,10 @@ impl Preserver {
         let mut amount = Amount::default();
         let (mut last, mut of) = (None, BTreeSet::new());
         self.each_after(which, None, |row| {
+            if row.filed.kind == AnomalyKind::Incomplete {
+                // No damage: that stores did not come to their end says nothing against a disk.
+                return true;
+            }
             if last.as_ref() != Some(&row.file) {
                 last = Some(row.file.clone());
                 amount.files += 1;
@@ -118,7 +122,7 @@ impl Preserver {
                     let kind = &row.filed.kind;
                     // Of what nobody knows nothing can be repaired.
                     let can = needs_repair(kind)
-                        || matches!(kind, AnomalyKind::Lost(_))
+                        || matches!(kind, AnomalyKind::Lost(_) | AnomalyKind::Duplicate(_))
                         || (*kind == AnomalyKind::Unexpected
                             && self.is_wanted(&row.file, &row.replica)?);
                     if can && row.filed.accepted.is_none() && !take(row) {
@@ -143,6 +147,6 @@ impl Preserver {
 }
 
 /// Where a row stands among all, as the table is sorted.
-fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, &str) {
-    (&row.file, &row.replica, row.filed.kind.word())
+fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
+    (&row.file, &row.replica, row.filed.slot())
 }

@@ -120,6 +120,7 @@ mod tests {
         let not_enough = |failure| ArchiveError::NotEnoughReplicas {
             name: name.clone(),
             failures: vec![("one".parse().unwrap(), failure)],
+            again: None,
         };
         for (error, expected) in [
             (mismatch("size"), "size"),

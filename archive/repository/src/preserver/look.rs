@@ -6,11 +6,11 @@
 use archive_model::{AnomalyKind, FileName, ReplicaId};
 use tonic::Status;
 
-use super::one_name::{compare, expected, is_damage, silent};
+use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
-use crate::anomalies::{Eye, Found, Look};
+use crate::anomalies::{Eye, Found, Look, is_damage};
 use crate::check::{AdminEntry, Expected, Place};
-use crate::replicas::{Copy, Located};
+use crate::replicas::{Copy, CopyCondition, Located};
 use crate::store::{Event, FileRecord};
 
 /// So often a name is looked at when what is recorded of it changes meanwhile.
@@ -30,6 +30,18 @@ pub(crate) struct Seen {
     pub(crate) size: u64,
     /// What the replica should have, by which this was judged.
     entry: Option<AdminEntry>,
+}
+
+impl Seen {
+    /// The copies of the admitted content of which the replica says that they are damaged.
+    fn damaged(&self) -> impl Iterator<Item = &Copy> {
+        let root = match self.entry.as_ref().map(|entry| &entry.expected) {
+            Some(Expected::Present { root, .. } | Expected::Incomplete { root, .. }) => Some(*root),
+            Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
+        };
+        let copies = self.located.copies.iter();
+        copies.filter(move |copy| root.is_some() && copy.root == root && copy.is_readable())
+    }
 }
 
 impl Preserver {
@@ -83,10 +95,14 @@ impl Preserver {
         crate::drain::excuse(&self.standing.now(), replica, &located.copies, &mut found);
         let (size, place, root) = match entry.clone().map(|entry| entry.expected) {
             Some(Expected::Present { root, size, place }) => (size, place, Some(root)),
+            Some(Expected::Incomplete { root, size }) => (size, None, Some(root)),
             Some(Expected::InFlight { root }) => (0, None, root),
             Some(Expected::Withdrawn) | None => (0, None, None),
         };
-        let first = located.copies.iter().find(|copy| copy.is_readable());
+        // What is unexpected is said of the copy that is so.
+        let is_unexpected = |copy: &&Copy| copy.condition == CopyCondition::Unexpected;
+        let readable = located.copies.iter().find(|copy| copy.is_readable());
+        let first = located.copies.iter().find(is_unexpected).or(readable);
         let is_good = |copy: &&Copy| copy.is_readable() && copy.root == root && root.is_some();
         let eye = match &located.silent {
             // On its way: what it lacked before it may lack still.
@@ -113,7 +129,8 @@ impl Preserver {
     }
 
     /// Looks, files what is found, tells the coordinator of a copy that is elsewhere. What comes or goes before it is
-    /// filed is looked at again: else a copy that was just brought stays filed as missing.
+    /// filed is looked at again: else a copy that was just brought stays filed as missing. What changes all the time is
+    /// not filed.
     pub(crate) async fn look_and_file(
         &self,
         replica: &ReplicaId,
@@ -123,20 +140,24 @@ impl Preserver {
         let mut looks = 1;
         loop {
             let (seen, found) = self.look_and_file_once(replica, name, errand).await?;
-            let row = self.row(name).await?;
-            if seen.entry == entry(row.as_ref(), replica) || looks >= LOOKS {
-                return Ok((seen, found));
+            match found {
+                Some(found) => {
+                    let found = self.with_losses(name, found, errand).await?;
+                    return Ok((seen, found));
+                }
+                None if looks >= LOOKS => return Ok((seen, Found::default())),
+                None => looks += 1,
             }
-            looks += 1;
         }
     }
 
+    /// `None`: what is recorded has changed meanwhile.
     async fn look_and_file_once(
         &self,
         replica: &ReplicaId,
         name: &FileName,
         errand: &Errand,
-    ) -> Result<(Seen, Found), Status> {
+    ) -> Result<(Seen, Option<Found>), Status> {
         let mut seen = self.look(replica, name).await?;
         self.dispute(name, &mut seen).await?;
         if let Some(Place { node, volume }) = seen.moved.clone() {
@@ -159,11 +180,32 @@ impl Preserver {
                 .clone()
                 .map(|Place { node, volume }| (node, volume)),
         };
-        // What a catalog remembers of damage is no second reading; what is on its way is nothing to file.
-        look.found.retain(|kind| *kind != AnomalyKind::Transient);
-        look.is_second &= !look.found.iter().any(is_damage);
-        let found = self.file(replica, name, look, errand).await?;
-        Ok((seen, found))
+        // What is on its way is nothing to file; damage is filed of each copy by itself.
+        look.found
+            .retain(|kind| *kind != AnomalyKind::Transient && !is_damage(kind));
+        let (before, of) = (seen.entry.clone(), replica.clone());
+        let is_so = move |record: Option<&FileRecord>| {
+            is_same(entry(record, &of).as_ref(), before.as_ref())
+        };
+        let filing = self.file_while((replica, name), look, errand, is_so);
+        let Some(mut found) = filing.await? else {
+            return Ok((seen, None));
+        };
+        for copy in seen.damaged() {
+            let look = Look {
+                found: damage(copy, seen.size),
+                eye: Eye::Nothing,
+                by: errand.finder,
+                // What a catalog remembers is no second reading.
+                is_second: false,
+                size: seen.size,
+                place: Some((copy.node.clone(), copy.volume.clone())),
+            };
+            let more = self.file(replica, name, look, errand).await?;
+            found.open.extend(more.open);
+            found.new += more.new;
+        }
+        Ok((seen, Some(found)))
     }
 
     /// All reachable copies agree on another root than the admitted one: that is for people.
@@ -198,6 +240,23 @@ impl Preserver {
         }
         Ok(())
     }
+}
+
+/// Whether a replica should have the same of a file as before; where it is may have been told meanwhile.
+fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
+    let expected = |entry: Option<&AdminEntry>| {
+        entry.map(|entry| match &entry.expected {
+            Expected::Present { root, size, .. } => Expected::Present {
+                root: *root,
+                size: *size,
+                place: None,
+            },
+            other @ (Expected::Incomplete { .. }
+            | Expected::InFlight { .. }
+            | Expected::Withdrawn) => other.clone(),
+        })
+    };
+    expected(now) == expected(before)
 }
 
 /// What a replica should have of a file, as its row says.

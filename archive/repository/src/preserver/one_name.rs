@@ -10,7 +10,7 @@ use crate::store::{FileRecord, Phase};
 pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
     use archive_model::ReplicaState as State;
     let content = record.content.as_ref()?;
-    if !matches!(record.phase, Phase::Bound | Phase::Complete) {
+    if !record.phase.is_bound() {
         return None;
     }
     let present = |place| Expected::Present {
@@ -26,6 +26,10 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
                 let place = copy.node.clone().zip(copy.volume.clone());
                 present(place.map(|(node, volume)| Place { node, volume }))
             }
+            State::UploadFailed(_) if record.phase == Phase::Incomplete => Expected::Incomplete {
+                root: content.root,
+                size: content.size,
+            },
             State::UploadFailed(_) => present(None),
             State::Withdrawn(_) => Expected::Withdrawn,
             State::UploadStarted | State::DataUploaded => Expected::InFlight {
@@ -98,10 +102,6 @@ pub(super) fn damage(copy: &Copy, size: u64) -> Vec<AnomalyKind> {
     corrupt.into_iter().chain(unreadable).collect()
 }
 
-pub(super) const fn is_damage(kind: &AnomalyKind) -> bool {
-    matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_))
-}
-
 pub(super) fn silent(why: &str) -> Located {
     Located {
         copies: Vec::new(),
@@ -146,7 +146,7 @@ pub(super) fn compare(
     let is_unexpected = |copy: &Copy| copy.condition == CopyCondition::Unexpected;
     if located.copies.iter().any(is_unexpected) {
         // Something of that name is there, and nobody knows what: it is not missing.
-        found.retain(|kind| *kind != AnomalyKind::Missing);
+        found.retain(|kind| !matches!(kind, AnomalyKind::Missing | AnomalyKind::Incomplete));
         if !found.contains(&AnomalyKind::Unexpected) {
             found.push(AnomalyKind::Unexpected);
         }
@@ -231,6 +231,44 @@ mod tests {
         CopyCondition::Damaged {
             corrupt,
             unreadable,
+        }
+    }
+
+    /// Fails if a copy that was never stored is expected as one that was, or if one that failed after the store was
+    /// acknowledged passes for one that never was there.
+    #[test]
+    fn failed_copy_of_incomplete_store_is_incomplete() {
+        use archive_model::{Digests, ReplicaKind, ReplicaState, StoreFailure};
+
+        use crate::store::{Content, ReplicaRecord};
+        let one = ReplicaId::new("one").unwrap();
+        let copy = ReplicaRecord {
+            state: ReplicaState::UploadFailed(StoreFailure::NoSpace),
+            ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+        };
+        let content = Content {
+            root: Root::from_bytes([1; 32]),
+            size: 65536,
+            digests: Digests::default(),
+        };
+        for (phase, expected_kind) in [
+            (Phase::Incomplete, AnomalyKind::Incomplete),
+            (Phase::Bound, AnomalyKind::Missing),
+        ] {
+            let record = FileRecord {
+                name: name(),
+                phase,
+                upload: None,
+                content: Some(content.clone()),
+                replicas: [(one.clone(), copy.clone())].into(),
+            };
+            let nowhere = Located {
+                copies: Vec::new(),
+                silent: None,
+                gaps: Vec::new(),
+            };
+            let (found, _) = compare(&name(), expected(&record, &one), &nowhere);
+            assert_eq!(found, [expected_kind]);
         }
     }
 

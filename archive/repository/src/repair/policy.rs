@@ -193,6 +193,7 @@ mod tests {
             AnomalyKind::Lost(vec![(0, 1)]),
             unverified,
             AnomalyKind::Transient,
+            AnomalyKind::Incomplete,
         ]
     }
 
@@ -272,7 +273,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(tried, 3 * 10 * 3 * 5 * 5 * 3 * 5);
+        assert_eq!(tried, 3 * 11 * 3 * 5 * 5 * 3 * 5);
         assert!(repaired > 100, "something is repaired: {repaired}");
     }
 

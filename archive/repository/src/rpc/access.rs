@@ -48,6 +48,7 @@ impl Door {
             nodes,
             filling: standing.is_filling(&spec.id),
             retired,
+            site: spec.site.clone().unwrap_or_default(),
         }
     }
 }

@@ -7,12 +7,13 @@ use proto_archive::wire;
 
 use crate::admin::AdminRow;
 use crate::anomalies::AnomalyRow;
+use crate::coordinator::Times;
 use crate::custody::{Doubt, Vouched};
 use crate::standing::Now;
 use crate::store::{FileRecord, ReplicaRecord};
 
-/// How a file stands in each replica.
-pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
+/// How a file stands in each replica, and when what failed is tried again, as far as that is known.
+pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let status = |(id, copy): (&ReplicaId, &ReplicaRecord)| {
         let (progress, reason) = match &copy.state {
             ReplicaState::UploadStarted => (wire::ReplicaProgress::UploadStarted, String::new()),
@@ -21,7 +22,10 @@ pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
                 (wire::ReplicaProgress::UploadCompleted, String::new())
             }
             ReplicaState::UploadFailed(reason) => {
-                (wire::ReplicaProgress::UploadFailed, reason.to_string())
+                let again = retries.get(id);
+                let again = again.map_or_else(String::new, |at| format!("; tried again at {at}"));
+                let text = format!("{reason}{again}");
+                (wire::ReplicaProgress::UploadFailed, text)
             }
             ReplicaState::Withdrawn(why) => (wire::ReplicaProgress::Withdrawn, why.clone()),
         };
@@ -46,7 +50,7 @@ pub(super) fn replicas(record: &FileRecord) -> Vec<wire::ReplicaStatus> {
 }
 
 /// How a file stands in each replica, and which of its copies count.
-fn vouched(vouched: &Vouched<'_>) -> Vec<wire::ReplicaStatus> {
+fn vouched(vouched: &Vouched<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let of = |(status, (id, copy)): (wire::ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
         let (condition, doubt, reason) = match vouched.doubt(id, copy) {
             None => (wire::CopyCondition::Good, "", String::new()),
@@ -73,7 +77,7 @@ fn vouched(vouched: &Vouched<'_>) -> Vec<wire::ReplicaStatus> {
         }
     };
     let copies = vouched.record.replicas.iter();
-    replicas(vouched.record)
+    replicas(vouched.record, retries)
         .into_iter()
         .zip(copies)
         .map(of)
@@ -85,6 +89,7 @@ pub(super) fn stat(
     row: &AdminRow,
     admitted: String,
     (now, filed): (&Now, &[AnomalyRow]),
+    retries: &Times,
 ) -> wire::StatResponse {
     let content = row.record.content.as_ref();
     let digest = |bytes: Option<&[u8]>| bytes.map(Bytes::copy_from_slice).unwrap_or_default();
@@ -106,10 +111,42 @@ pub(super) fn stat(
         ),
         depositor: row.depositor.clone(),
         admitted,
-        replicas: vouched(&Vouched {
-            record: &row.record,
-            now,
-            filed,
-        }),
+        replicas: vouched(
+            &Vouched {
+                record: &row.record,
+                now,
+                filed,
+            },
+            retries,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::StoreFailure;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::restore::testing::row;
+
+    /// Fails if a failed copy that is tried again by itself does not say when.
+    #[test]
+    fn failed_copy_says_when_it_is_retried() {
+        let mut row = row("a", 7);
+        let two = ReplicaId::new("two").unwrap();
+        row.record.replicas.get_mut(&two).unwrap().state =
+            ReplicaState::UploadFailed(StoreFailure::NoSpace);
+        let at: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        let reason = |times: Times| {
+            let replicas = replicas(&row.record, &times);
+            let two = replicas.into_iter().find(|copy| copy.replica == "two");
+            two.unwrap().reason
+        };
+        assert_eq!(reason(Times::new()), "no node has room for it");
+        assert_eq!(
+            reason([(two.clone(), at)].into()),
+            "no node has room for it; tried again at 2026-01-01T00:01:00Z"
+        );
     }
 }

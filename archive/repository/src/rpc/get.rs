@@ -39,8 +39,15 @@ impl Job {
             end => end.min(content.size),
         };
         if request.start > end {
-            let reason = format!("is no range of a file of {} bytes", content.size);
-            return Err(InvalidMessage::invalid("end", reason).into());
+            let (start, size) = (request.start, content.size);
+            let (field, reason) = if start > size {
+                let reason =
+                    format!("{start} is behind the end of the file, which has {size} bytes");
+                ("start", reason)
+            } else {
+                ("end", format!("{end} is before {start}, where to begin"))
+            };
+            return Err(InvalidMessage::invalid(field, reason).into());
         }
         let wanted = match request.replica.as_str() {
             "" => None,

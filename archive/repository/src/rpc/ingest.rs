@@ -14,6 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{AnswerStream, Door, admin_failed, convert};
 use crate::admin::Admin;
+use crate::coordinator::Times;
 use crate::depositor::{Chunk, Depositor, Reply, Source};
 use crate::store::Claim;
 
@@ -79,7 +80,9 @@ impl Ingest for Door {
         let filed = self.preserver.anomalies.rows_of(&name);
         let filed = filed.map_err(|error| admin_failed(&error))?;
         let now = self.people.standing.now();
-        Ok(Response::new(convert::stat(&row, admitted, (&now, &filed))))
+        let retries = self.retries.of(&name);
+        let stat = convert::stat(&row, admitted, (&now, &filed), &retries);
+        Ok(Response::new(stat))
     }
 }
 
@@ -173,7 +176,7 @@ fn answer(admin: &Admin, reply: Reply) -> Result<wire::StoreResponse, Status> {
         Reply::Taken(bytes) => Step::Taken(bytes),
         Reply::Failed(error) => return Err(fields::to_status(&error)),
         Reply::Stored(custody) => Step::Stored(Stored {
-            replicas: convert::replicas(&custody.record),
+            replicas: convert::replicas(&custody.record, &Times::new()),
             receipt: custody.receipt,
             already: custody.already,
             similar_name: similar(admin, &custody.record.name),

@@ -1,14 +1,14 @@
 //! What is in the archive: as was decided, or as one replica says now.
 
-use archive_model::{FileName, ReplicaId};
+use archive_model::{FileName, NamePattern, ReplicaId};
+use archive_rpc::Kind;
 use archive_rpc::answers::{Progress, answer_from};
-use archive_rpc::{InvalidMessage, Kind};
 use proto_archive::{convert as fields, wire};
-use regex::{Regex, RegexBuilder};
 use tonic::Status;
 
 use super::{Answers, Door, admin_failed, convert, send};
 use crate::admin::AdminRow;
+use crate::coordinator::Times;
 
 /// How many entries one message has.
 const ENTRIES: usize = 1000;
@@ -21,7 +21,7 @@ pub(super) const MOST_GATHERED: usize = 4;
 pub(super) struct Job {
     replica: Option<ReplicaId>,
     after: Option<FileName>,
-    matching: Option<Regex>,
+    matching: NamePattern,
 }
 
 impl Job {
@@ -31,7 +31,7 @@ impl Job {
             "" => None,
             id => Some(fields::replica_id(id)?),
         };
-        let matching = matching(&request.r#match)?;
+        let matching = fields::name_pattern("match", &request.r#match)?;
         Ok(Self {
             replica,
             after: fields::after(&request.after)?,
@@ -62,7 +62,8 @@ impl Job {
             let rows = admin.files(after.as_ref());
             for row in rows.map_err(|error| admin_failed(&error))? {
                 let row = row.map_err(|error| admin_failed(&error))?;
-                if row.record.content.is_none() || !self.is_wanted(row.record.name.as_str()) {
+                if row.record.content.is_none() || !self.matching.matches(row.record.name.as_str())
+                {
                     continue;
                 }
                 page.add(entry(&row));
@@ -111,7 +112,7 @@ impl Job {
             };
             let message = message.ok_or_else(cut)?;
             for found in message.entries {
-                if self.is_wanted(&found.name) {
+                if self.matching.matches(&found.name) {
                     page.add(wire::ListEntry {
                         name: found.name.clone(),
                         size: found.size,
@@ -129,25 +130,6 @@ impl Job {
             }
         }
     }
-
-    fn is_wanted(&self, name: &str) -> bool {
-        self.matching
-            .as_ref()
-            .is_none_or(|matching| matching.is_match(name))
-    }
-}
-
-/// Names that match as a whole; all, where there is no pattern.
-pub(super) fn matching(pattern: &str) -> Result<Option<Regex>, InvalidMessage> {
-    if pattern.is_empty() {
-        return Ok(None);
-    }
-    let whole = RegexBuilder::new(&format!("^(?:{pattern})$"))
-        .size_limit(1 << 20)
-        .build();
-    whole
-        .map(Some)
-        .map_err(|error| InvalidMessage::invalid("match", error.to_string()))
 }
 
 /// Entries that wait for a message to be full.
@@ -192,6 +174,6 @@ fn entry(row: &AdminRow) -> wire::ListEntry {
             .map(|content| fields::root_bytes(&content.root))
             .unwrap_or_default(),
         entry: None,
-        replicas: convert::replicas(&row.record),
+        replicas: convert::replicas(&row.record, &Times::new()),
     }
 }

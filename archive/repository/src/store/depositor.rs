@@ -29,26 +29,28 @@ impl FileState {
                     *replica = ReplicaRecord::started(replica.kind, replica.required, turn.now);
                 }
             }
-            (Phase::Bound | Phase::Complete, Some(content)) => match agreement {
-                Agreement::Same | Agreement::Unknown if self.record.is_withdrawn() => {
-                    let error = self.removed();
-                    return turn.answer(requester, Err(error));
+            (Phase::Bound | Phase::Complete | Phase::Incomplete, Some(content)) => {
+                match agreement {
+                    Agreement::Same | Agreement::Unknown if self.record.is_withdrawn() => {
+                        let error = self.removed();
+                        return turn.answer(requester, Err(error));
+                    }
+                    Agreement::Same => return self.wait_for_rest(requester, true, turn),
+                    Agreement::Unknown => {
+                        self.comparing
+                            .insert(requester, (claim, turn.later(turn.limits.intent)));
+                        return turn.effects.push(Effect::Compare { requester });
+                    }
+                    Agreement::Different => {
+                        let error = ArchiveError::Exists {
+                            name: self.record.name.clone(),
+                            archived: content.root,
+                        };
+                        return turn.answer(requester, Err(error));
+                    }
                 }
-                Agreement::Same => return self.wait_for_rest(requester, true, turn),
-                Agreement::Unknown => {
-                    self.comparing
-                        .insert(requester, (claim, turn.later(turn.limits.intent)));
-                    return turn.effects.push(Effect::Compare { requester });
-                }
-                Agreement::Different => {
-                    let error = ArchiveError::Exists {
-                        name: self.record.name.clone(),
-                        archived: content.root,
-                    };
-                    return turn.answer(requester, Err(error));
-                }
-            },
-            (Phase::Intent { .. } | Phase::Bound | Phase::Complete, _) => {
+            }
+            (Phase::Intent { .. } | Phase::Bound | Phase::Complete | Phase::Incomplete, _) => {
                 // Before the content is fixed and with nobody there, the same depositor may go on with bytes that only
                 // *may* be the same: the transfer compares the prefix, and everything said so far must hold of what
                 // arrives.

@@ -74,6 +74,13 @@ pub enum Event {
         /// The replica.
         replica: ReplicaId,
     },
+    /// Answer to a probe: no volume that answered holds the file, and not every one answered.
+    Silent {
+        /// The replica.
+        replica: ReplicaId,
+        /// Who did not answer, and why.
+        reason: String,
+    },
     /// A copy that was completed is there no more: every non-retired volume has looked. It is to be brought back.
     Gone {
         /// The replica.

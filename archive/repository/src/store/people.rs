@@ -8,7 +8,7 @@ use archive_model::{
 };
 
 use super::replicas::{Completion, Doing};
-use super::{Claim, Content, FileState, Phase, ReplicaRecord, Turn, Upload};
+use super::{Claim, Content, FileState, ReplicaRecord, Turn, Upload};
 
 impl FileState {
     /// What a depositor is told of a file that people have removed everywhere.
@@ -46,6 +46,7 @@ impl FileState {
             }
             *replica = ReplicaRecord {
                 state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
+                sealed: true,
                 ..ReplicaRecord::started(replica.kind, replica.required, turn.now)
             };
         }
@@ -135,6 +136,6 @@ impl FileState {
     }
 
     const fn is_bound(&self) -> bool {
-        matches!(self.record.phase, Phase::Bound | Phase::Complete)
+        self.record.phase.is_bound()
     }
 }

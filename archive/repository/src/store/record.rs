@@ -47,10 +47,24 @@ pub enum Phase {
         /// When the intent is given up, unless an upload runs or a replica may still commit.
         expires: Timestamp,
     },
-    /// A replica has committed: the name means this content for ever, and the other replicas get it too.
+    /// Every required replica has had the file once: the name means this content permanently, and the replicas that
+    /// lack it now get it again. Also what an earlier release wrote where only one replica had committed.
     Bound,
     /// Every replica has it, but for those from which people have withdrawn it. Nothing is left to do.
     Complete,
+    /// A replica has committed, so the name is bound and the other replicas get the content too; but the store was
+    /// never complete: no depositor was told that the archive has the file.
+    Incomplete,
+}
+
+impl Phase {
+    /// Whether a replica has committed under this name: it means this content permanently.
+    pub const fn is_bound(self) -> bool {
+        match self {
+            Self::Bound | Self::Complete | Self::Incomplete => true,
+            Self::Free | Self::Intent { .. } => false,
+        }
+    }
 }
 
 /// The upload that took the name.
@@ -77,7 +91,8 @@ pub struct ReplicaRecord {
     pub node: Option<NodeId>,
     /// The volume of that node, once completed.
     pub volume: Option<VolumeId>,
-    /// It was given the admission, and has not said since that it does not hold the file: it may have committed.
+    /// It was given the admission or held the file, and not every volume has said since that it does not hold it: some
+    /// volume that is silent may.
     pub sealed: bool,
 }
 

@@ -3,7 +3,7 @@
 use archive_model::{ArchiveError, NodeId, ReplicaId, ReplicaState, Root, StoreFailure, VolumeId};
 use jiff::Timestamp;
 
-use super::{Effect, FileState, Phase, Turn};
+use super::{Effect, FileState, Phase, ReplicaRecord, Turn};
 
 /// What is under way with a replica that does not have the file yet, and until when it is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +90,10 @@ impl FileState {
             (Doing::Verifying(_) | Doing::Healing(_), Some(content)) => {
                 let until = turn.limits.verified_by(turn.now, content.size);
                 self.change(id, ReplicaState::DataUploaded, turn.now);
+                if let Some(replica) = self.record.replicas.get_mut(id) {
+                    // Also of a copy that came from another replica: it has the admission.
+                    replica.sealed = true;
+                }
                 self.begin(id, Doing::Verifying(until));
             }
             // Not sealed, or not what was asked: a sign of life, no more.
@@ -153,6 +157,25 @@ impl FileState {
         }
     }
 
+    /// Somebody in the replica did not answer. A replica that was never given the file holds it nowhere, whoever is
+    /// silent; of any other the copy may be where nobody could look.
+    pub(super) fn silent(&mut self, id: &ReplicaId, reason: String, turn: &mut Turn<'_>) {
+        if let Some(replica) = self.record.replicas.get_mut(id)
+            && matches!(
+                replica.state,
+                ReplicaState::UploadFailed(StoreFailure::Gone(_))
+            )
+        {
+            // An earlier release did not remember that it had held the file.
+            replica.sealed = true;
+        }
+        let is_known = |replica: &ReplicaRecord| replica.sealed || replica.state.is_completed();
+        if self.record.replicas.get(id).is_none_or(is_known) {
+            return self.fail(id, StoreFailure::Unreachable(reason), turn);
+        }
+        self.absent(id, turn);
+    }
+
     /// A copy counts no more. The name stays bound, and the replica is asked once more before anything is brought.
     pub(super) fn gone(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
         let Some(replica) = self.record.replicas.get(id) else {
@@ -162,7 +185,7 @@ impl FileState {
             // People have taken it out: it shall not be there.
             return;
         }
-        let is_bound = matches!(self.record.phase, Phase::Bound | Phase::Complete);
+        let is_bound = self.record.phase.is_bound();
         let was_there = replica.state.is_completed();
         if !was_there && (!is_bound || self.doing(id).is_under_way()) {
             // It is being brought already.
@@ -171,7 +194,7 @@ impl FileState {
         if let Some(replica) = self.record.replicas.get_mut(id).filter(|_| was_there) {
             replica.node = None;
             replica.volume = None;
-            self.record.phase = Phase::Bound;
+            replica.sealed = true;
         }
         // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be told from it.
         self.change(

@@ -251,7 +251,7 @@ fn one_replica_is_down_and_the_archive_finishes_alone() {
         world.unanswered.is_empty(),
         "told which replica lacks it, and why"
     );
-    assert_eq!(world.state.record.phase, Phase::Bound);
+    assert_eq!(world.state.record.phase, Phase::Incomplete);
     world.step(Minutes(2));
     world.step(Absent(1));
     let donor = world.ids[0].clone();

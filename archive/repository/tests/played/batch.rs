@@ -4,4 +4,5 @@ mod ends;
 mod limits;
 mod monitor;
 mod resumed;
+mod silent;
 mod world;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use archive_client::{ClientError, Condition, ListEntry, Progress, Selection};
+use archive_model::NamePattern;
 
 use super::Doors;
 use crate::contract::{name, refusal, root, store};
@@ -89,8 +90,17 @@ pub async fn names_match_as_a_whole(doors: Doors<'_>) -> Result<()> {
         ensure!(listed == meant, "{pattern}: {listed:?}");
         ensure!(end.count == listed.len() as u64, "{pattern}: {end:?}");
     }
-    let error = refusal(doors.list(&matching("access-(")).await)?;
-    ensure!(matches!(error, ClientError::Invalid(_)), "{error:?}");
+    let long = "a".repeat(NamePattern::LONGEST + 1);
+    for bad in ["access-(", "access-match-a)|(access-match-b", &long] {
+        let error = refusal(doors.list(&matching(bad)).await)?;
+        let line = |text: &str| text.replace('\n', " ");
+        let why = NamePattern::parse(bad).err().context("it is a pattern")?;
+        let why = line(&why.to_string());
+        ensure!(
+            matches!(&error, ClientError::Invalid(said) if line(said).contains(&why)),
+            "{error:?}"
+        );
+    }
     Ok(())
 }
 

@@ -30,11 +30,16 @@ fn a_file_that_is_gone_everywhere_is_not_vouched_for_and_taken_again() {
                 take_away(cluster, node, replica, &name).await;
             }
             let found = check(cluster, of(Kind::Files)).await.unwrap();
-            let missing = ["one missing a.warc.gz", "two missing a.warc.gz"];
-            assert_eq!(found.found(), missing);
+            let gone = [
+                "one lost a.warc.gz",
+                "one missing a.warc.gz",
+                "two lost a.warc.gz",
+                "two missing a.warc.gz",
+            ];
+            assert_eq!(found.found(), gone, "known before anybody tries a repair");
             if repairs {
                 let done = repair(cluster, everything()).await.unwrap();
-                assert_eq!(outcomes(&done), ["lost", "lost"], "{done:?}");
+                assert_eq!(outcomes(&done), ["lost"; 4], "{done:?}");
             }
             let said = refusal(cluster, &name).await;
             assert!(said.contains("one") && said.contains("two"), "{said}");

@@ -10,6 +10,7 @@ use archive_daemon::ByteSize;
 use archive_formats::cdx::{Capture, Exchanges, Format, SortError, Sorter, extract};
 use archive_formats::warc::Reader;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::Context;
 use super::warc::{Told, open, read};
@@ -82,11 +83,22 @@ impl Form {
     }
 }
 
+/// What was made.
+#[derive(Serialize)]
+struct Made<'a> {
+    index: &'a Path,
+    /// How many files were named.
+    files: usize,
+    /// `done`, or what came in between: then the index may lack something.
+    exit: Exit,
+}
+
 impl Cdx {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
-        if context.output.is_json() {
+        if context.output.is_json() && self.output == Path::new("-") {
             return Err(Failure::usage(
-                "an index is lines, and no JSON document; leave --json out (--format cdxj has JSON in its lines)",
+                "an index is lines, and no JSON document; name a file for it with -o, or leave --json out (--format cdxj \
+                 has JSON in its lines)",
             ));
         }
         let format = self.format.format();
@@ -99,7 +111,7 @@ impl Cdx {
             Some(Partial::create(&self.output, self.force)?)
         };
         let sorter = Mutex::new(Sorter::new(&temporary, memory));
-        let exits = self.index(&format, &sorter)?;
+        let exit = Exit::of_all(self.index(&format, &sorter)?);
         let sorter = sorter.into_inner().unwrap_or_else(PoisonError::into_inner);
         match file {
             None => write(sorter, &format, &mut context.output.writer())?,
@@ -108,7 +120,14 @@ impl Cdx {
                 file.keep()?;
             }
         }
-        Ok(Exit::of_all(exits))
+        if context.output.is_json() {
+            context.output.document(&Made {
+                index: &self.output,
+                files: self.files.len(),
+                exit,
+            })?;
+        }
+        Ok(exit)
     }
 
     /// Reads all files, and says how each ended.

@@ -8,7 +8,7 @@ use archive_client::preservation::{
     AnomalyState, CheckKind, CheckOrder, CheckProgress, CheckStep, FiledAnomaly, ReplicaReport,
     Steps,
 };
-use archive_model::{FileName, ReplicaId};
+use archive_model::{FileName, NamePattern, ReplicaId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) struct Selection {
     replica: Option<ReplicaId>,
     /// Only names that match this regular expression as a whole
     #[arg(long = "match", value_name = "REGEX")]
-    matching: Option<String>,
+    matching: Option<NamePattern>,
     /// Also ask every copy for random parts with their proofs, which no catalog can answer
     #[arg(long)]
     challenge: bool,
@@ -126,7 +126,7 @@ impl Selection {
         Ok(CheckOrder {
             kind,
             names,
-            matching: self.matching,
+            matching: self.matching.map(|pattern| pattern.to_string()),
             replica: self.replica,
             challenge: self.challenge,
         })

@@ -5,7 +5,7 @@ use std::io::Write;
 use archive_client::{
     Access, Completeness, Condition, ListEntry, Listed, Listing, Progress, Selection,
 };
-use archive_model::ReplicaId;
+use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub(crate) struct List {
     replica: Option<ReplicaId>,
     /// Only names that match this regular expression as a whole
     #[arg(long = "match", value_name = "REGEX")]
-    matching: Option<String>,
+    matching: Option<NamePattern>,
     /// Print lines as `b3sum` does, to be checked with `b3sum --check`
     #[arg(long, conflicts_with = "json")]
     checksums: bool,
@@ -54,7 +54,7 @@ impl List {
         let of_replica = self.replica.is_some();
         let selection = Selection {
             replica: self.replica,
-            matching: self.matching,
+            matching: self.matching.map(|pattern| pattern.to_string()),
             after: None,
         };
         let mut listing = session.reader().list(&selection).await?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use archive_bitarchive::checksum::Record;
 use archive_daemon::settings::{self, Sources};
-use archive_daemon::{DaemonSettings, RunError, run};
+use archive_daemon::{Daemon, DaemonSettings, RunError, run};
 use archive_repository::admin::Admin;
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -126,12 +126,20 @@ pub(crate) fn load<T: DeserializeOwned>(
 pub(crate) fn live<E, F>(
     name: &str,
     settings: &DaemonSettings,
-    start: impl FnOnce(archive_daemon::Daemon) -> F,
+    start: impl FnOnce(Daemon) -> F,
 ) -> Result<Exit, Failure>
 where
     E: std::error::Error + Send + Sync + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
 {
+    // Itself, also after another one was installed in its place.
+    let executable = Some(PathBuf::from("/proc/self/exe"));
+    let start = |daemon| {
+        start(Daemon {
+            executable,
+            ..daemon
+        })
+    };
     match run(name, settings, start) {
         Ok(()) => Ok(Exit::Done),
         Err(error) => Err(why(&error)),

@@ -1,5 +1,7 @@
 //! `holdfast status`: the archive at a glance.
 
+use std::collections::BTreeSet;
+
 use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
 use archive_model::ReplicaKind;
 use clap::Args;
@@ -13,7 +15,7 @@ use crate::session::Session;
 /// Show replicas, nodes, volumes, space and what is wrong
 ///
 /// The exit code is 1 if a part does not answer, a volume is offline, an anomaly is open, a drain cannot go on, or a file
-/// is not in every required replica.
+/// is not in every required replica. That all required copies stand at one site is said, and no failure.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast status
@@ -30,7 +32,7 @@ impl Status {
             show(&context.output, &status)?;
         }
         let problems = problems(&status);
-        for problem in &problems {
+        for problem in only_site(&status).iter().chain(&problems) {
             tell(problem);
         }
         Ok(if problems.is_empty() {
@@ -147,6 +149,23 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What to say where all required replicas that keep bytes stand at one site; nothing where the site of one is not known.
+fn only_site(status: &ArchiveStatus) -> Option<String> {
+    let required = status.replicas.iter().filter(|replica| {
+        replica.required && !replica.retired && replica.kind == ReplicaKind::Bitarchive
+    });
+    let sites = required.map(|replica| replica.site.as_ref());
+    let sites: Option<BTreeSet<&String>> = sites.collect();
+    let mut sites = sites?.into_iter();
+    match (sites.next(), sites.next()) {
+        (Some(only), None) => Some(format!(
+            "every required copy stands at one site ({only}): one fire or flood can take them all; add a required \
+             replica at another site"
+        )),
+        (_, _) => None,
+    }
+}
+
 /// What an operator should look at.
 fn problems(status: &ArchiveStatus) -> Vec<String> {
     let mut problems = Vec::new();
@@ -248,6 +267,8 @@ mod tests {
                 kind: ReplicaKind::Bitarchive,
                 required: true,
                 problem: problem.map(Into::into),
+                site: None,
+                retired: false,
                 nodes,
             }],
             files: 1,
@@ -298,6 +319,50 @@ mod tests {
             "full of dust",
         ] {
             assert!(all.contains(part), "{part}: {all}");
+        }
+    }
+
+    /// Fails if nobody is told that all required copies burn together, or if that is said of an archive whose sites are
+    /// not known, or of copies that are not required.
+    #[test]
+    fn one_site_of_all_required_copies_is_said() {
+        let status = |sites: &[(&str, bool, bool)]| ArchiveStatus {
+            replicas: sites
+                .iter()
+                .zip(["one", "two", "three"])
+                .map(|((site, required, is_bytes), id)| ReplicaOverview {
+                    replica: id.parse().unwrap(),
+                    kind: if *is_bytes {
+                        ReplicaKind::Bitarchive
+                    } else {
+                        ReplicaKind::Checksum
+                    },
+                    required: *required,
+                    problem: None,
+                    site: (!site.is_empty()).then(|| (*site).to_owned()),
+                    retired: false,
+                    nodes: Vec::new(),
+                })
+                .collect(),
+            files: 1,
+            bytes: 1,
+            below_required: 0,
+            version: "1".into(),
+            anomalies: [].into(),
+            held: None,
+            drains: Vec::new(),
+        };
+        for (sites, is_said) in [
+            (&[("aarhus", true, true), ("aarhus", true, true)][..], true),
+            (&[("aarhus", true, true), ("odense", true, true)], false),
+            (&[("aarhus", true, true), ("", true, true)], false),
+            (&[("", true, true), ("", true, true)], false),
+            (&[("aarhus", true, true), ("odense", false, true)], true),
+            (&[("aarhus", true, true), ("odense", true, false)], true),
+        ] {
+            let said = only_site(&status(sites));
+            assert_eq!(said.is_some(), is_said, "{sites:?}");
+            assert!(said.is_none_or(|said| said.contains("aarhus")));
         }
     }
 }

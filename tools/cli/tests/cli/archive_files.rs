@@ -165,6 +165,37 @@ fn a_file_that_follows_the_standard_is_told_from_one_that_does_not() {
     assert_eq!(said.code, 1);
 }
 
+/// Fails if a programme that asks for JSON is given nothing: for a good file, a wrong command line, an index.
+#[test]
+fn json_is_given_whatever_is_asked() {
+    let files = Files::new();
+    let said = files
+        .run(&["warc", "check", "--json", "a.warc.gz"])
+        .expect(0);
+    let line: serde_json::Value = serde_json::from_str(&said.out).expect("one line");
+    assert_eq!((&line["records"], &line["errors"]), (&3.into(), &0.into()));
+    for wrong in [
+        &["warc", "check", "--json"][..],
+        &["cdx", "--jsn", "--json", "a.warc.gz"],
+    ] {
+        let said = files.run(wrong).expect(2);
+        let document: serde_json::Value = serde_json::from_str(&said.out).expect("a document");
+        assert_eq!(document["error"]["class"], "usage", "{said:?}");
+        assert!(!said.err.is_empty());
+    }
+    let index = ["cdx", "--json", "-o", "a.cdxj", "a.warc.gz"];
+    let said = files.run(&index).expect(0);
+    let document: serde_json::Value = serde_json::from_str(&said.out).expect("a document");
+    assert_eq!(
+        (&document["files"], &document["exit"]),
+        (&1.into(), &"done".into())
+    );
+    assert!(!files.bytes("a.cdxj").is_empty());
+    let refused = files.run(&["cdx", "--json", "a.warc.gz"]).expect(2);
+    let document: serde_json::Value = serde_json::from_str(&refused.out).expect("a document");
+    assert_eq!(document["error"]["class"], "usage");
+}
+
 #[test]
 fn a_file_is_written_anew_byte_for_byte_or_not_at_all() {
     let files = Files::new();

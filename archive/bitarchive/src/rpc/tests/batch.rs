@@ -13,7 +13,7 @@ use testing::{PATIENCE, eventually, in_time};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::batch::{Batch, Ended, Filter, Order, Running, Step as Ran};
+use crate::batch::{Batch, Ended, Order, Running, Step as Ran};
 use crate::catalog::Condition;
 use crate::rpc::batch;
 use crate::settings::NodeBatchSettings;

@@ -195,3 +195,57 @@ fn the_brake_counts_what_the_rows_say() {
     }
     assert!(most > 5 && least < 3, "{least} to {most}");
 }
+
+/// Fails if a look is filed of a file whose record has changed since: a copy that was stored meanwhile would be refused
+/// by what was lost before.
+#[test]
+fn look_of_changed_record_files_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let (file, one) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+    let filing = Filing {
+        file: &file,
+        replica: &one,
+        who: "repository/kb",
+    };
+    let lost = look(vec![AnomalyKind::Lost(vec![(0, 1)])], Eye::Nothing);
+    let filed = table.look_while(filing, &lost, |record| record.is_some());
+    assert_eq!(filed.unwrap(), None);
+    assert_eq!(table.rows_of(&file).unwrap(), []);
+    let filed = table.look_while(filing, &lost, |record| record.is_none());
+    assert_eq!(filed.unwrap().unwrap().new, 1);
+}
+
+/// Fails if damage that an earlier release filed by its kind alone is filed twice, or can not be closed.
+#[test]
+fn damage_filed_by_kind_is_filed_by_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let (file, one) = (FileName::new("a").unwrap(), ReplicaId::new("one").unwrap());
+    let filing = Filing {
+        file: &file,
+        replica: &one,
+        who: "repository/kb",
+    };
+    let of = |found| Look {
+        place: Some(("n".parse().unwrap(), "v".parse().unwrap())),
+        ..look(found, Eye::Bytes)
+    };
+    table
+        .look(filing, &of(vec![AnomalyKind::Corrupt(Groups::all(1))]))
+        .unwrap();
+    let row = table.rows_of(&file).unwrap().remove(0);
+    let mut changes = admin.change();
+    let old = (Text(file.clone()), Text(one.clone()), "corrupt".to_owned());
+    changes.batch().delete(&table.open, &key(&row)).unwrap();
+    changes.batch().put(&table.open, &old, &row.filed).unwrap();
+    admin.commit(changes).unwrap();
+    drop(table);
+
+    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    assert_eq!(table.rows_of(&file).unwrap(), [row]);
+    assert_eq!(table.look(filing, &of(vec![])).unwrap().closed, 1);
+    assert_eq!(table.rows_of(&file).unwrap(), []);
+}

@@ -31,14 +31,14 @@ fn failure(reason: String) -> FileFailure {
 }
 
 fn run() -> Intake {
-    Intake::new(Some(name("b")), None, 10, 100)
+    Intake::new(Some(name("b")), NamePattern::default(), 10, 100)
 }
 
 #[test]
 fn an_honest_run_is_believed() {
     let mut run = Intake::new(
         Some(name("b")),
-        crate::batch::whole_name("[b-e]").unwrap(),
+        NamePattern::parse("[b-e]").unwrap(),
         10,
         15,
     );
@@ -64,7 +64,7 @@ fn names_come_in_order_and_after_what_is_there() {
             Err(Lie::Order { .. })
         ));
     }
-    let mut asked = Intake::new(None, crate::batch::whole_name("a.*").unwrap(), 0, 1);
+    let mut asked = Intake::new(None, NamePattern::parse("a.*").unwrap(), 0, 1);
     assert_eq!(asked.done(&outcome("b", 0)), Err(Lie::Unasked(name("b"))));
 }
 

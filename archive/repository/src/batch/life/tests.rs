@@ -1,8 +1,11 @@
 //! Every short life, and the long ones that matter.
 
 mod away;
+mod early;
 
 use std::collections::BTreeSet;
+
+use early::{check_counted, ends_early};
 
 use super::nodes::MOST_BREAKS;
 use super::*;
@@ -30,6 +33,13 @@ fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
 
 fn broke(name: &str) -> Event {
     Event::NodeBroke(node(name), format!("node {name}: gone"))
+}
+
+fn compared(total: u64) -> Event {
+    Event::Compared(UnreadFiles {
+        total,
+        by_node: BTreeMap::from([(node("b"), total)]),
+    })
 }
 
 fn out(life: &Life) -> Vec<&str> {
@@ -114,8 +124,9 @@ fn events() -> Vec<Event> {
         broke("b"),
         Event::Finished(Vec::new()),
         Event::Finished(vec![gap("b")]),
-        Event::Compared(0),
-        Event::Compared(3),
+        compared(0),
+        compared(3),
+        Event::Uncounted("list".to_owned()),
         Event::Reduced,
         Event::Failed("disk".to_owned()),
         Event::TimeOver,
@@ -135,6 +146,7 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
         Phase::Reading => matches!(step, Step::Look | Step::Run | Step::Pause(_)),
         Phase::Comparing => step == Step::Compare,
         Phase::Reducing => matches!(step, Step::Reduce | Step::Pause(_)),
+        Phase::Closing(_) => step == Step::Close,
         Phase::Ended(_) => step == Step::Stop,
     };
     assert!(fits, "{}", told());
@@ -150,10 +162,12 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
         Phase::Waiting => 0,
         Phase::Reading => 1,
         Phase::Comparing => 2,
-        Phase::Reducing => 3,
+        Phase::Reducing | Phase::Closing(_) => 3,
         Phase::Ended(_) => 4,
     };
-    let ends = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
+    let ends =
+        ends_early(after) || matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
+    check_counted(before, event, after);
     assert!(
         at(after) == at(before) || at(after) == at(before) + 1 || ends,
         "{}",
@@ -175,9 +189,12 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
     }
     check_left_out(before, event, after, step);
     match event {
-        Event::Cancelled(_) | Event::Failed(_) => assert!(after.ending().is_some()),
+        Event::Cancelled(_) | Event::Failed(_) => {
+            assert!(ends_early(after) || after.ending().is_some());
+        }
         Event::TimeOver => {
-            assert!(after.ending().is_some() || before.phase == Phase::Waiting);
+            let goes_on = before.phase == Phase::Waiting;
+            assert!(ends_early(after) || after.ending().is_some() || goes_on);
         }
         Event::Turn
         | Event::Restarted
@@ -190,6 +207,7 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
         | Event::NodeBroke(..)
         | Event::Finished(_)
         | Event::Compared(_)
+        | Event::Uncounted(_)
         | Event::Reduced => {}
     }
 }
@@ -242,7 +260,7 @@ fn an_undisturbed_job_is_done() {
     assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
     assert_eq!(world.say(Event::Progress), Step::Run);
     assert_eq!(world.say(Event::Finished(Vec::new())), Step::Compare);
-    assert_eq!(world.say(Event::Compared(0)), Step::Reduce);
+    assert_eq!(world.say(compared(0)), Step::Reduce);
     assert_eq!(world.say(Event::Reduced), Step::Stop);
     assert_eq!(world.life.ending(), Some(Ending::Done));
     assert_eq!((world.life.reason.as_str(), world.life.restarts), ("", 0));
@@ -304,7 +322,7 @@ fn a_node_that_goes_away_is_waited_for_and_then_the_job_goes_on_without_it() {
         .map(|gap| gap.node.as_str())
         .collect();
     assert_eq!(names, ["c", "b"]);
-    world.say(Event::Compared(0));
+    world.say(compared(0));
     world.say(Event::Reduced);
     assert_eq!(world.life.ending(), Some(Ending::Partial));
 }
@@ -367,7 +385,8 @@ fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_p
     assert!(matches!(world.say(looked(&["a"], &["b"])), Step::Pause(_)));
     assert!(!world.life.silent);
     world.say(Event::Silent("no monitor".to_owned()));
-    assert_eq!(world.say(Event::TimeOver), Step::Stop);
+    assert_eq!(world.say(Event::TimeOver), Step::Close);
+    assert_eq!(world.say(compared(2)), Step::Stop);
     assert_eq!(world.life.ending(), Some(Ending::Failed));
     assert!(
         world.life.reason.contains("no monitor"),
@@ -391,9 +410,10 @@ fn a_run_that_breaks_at_one_place_fails_and_names_it() {
     }
     for at in 1..=MOST_ATTEMPTS {
         let step = world.say(Event::Broke("node a: gone".to_owned()));
-        assert_eq!(step == Step::Stop, at == MOST_ATTEMPTS, "{at}");
+        assert_eq!(step == Step::Close, at == MOST_ATTEMPTS, "{at}");
         world.say(looked(&["a"], &[]));
     }
+    world.say(compared(2));
     assert_eq!(world.life.ending(), Some(Ending::Failed));
     let reason = &world.life.reason;
     assert!(
@@ -416,7 +436,7 @@ fn a_restart_goes_on_in_every_phase() {
         (Event::Woke, Step::Wait),
         (Event::Turn, Step::Look),
         (Event::Finished(Vec::new()), Step::Compare),
-        (Event::Compared(1), Step::Reduce),
+        (compared(1), Step::Reduce),
     ] {
         assert_eq!(world.say(event), step);
         let restarts = world.life.restarts;

@@ -3,6 +3,7 @@
 use archive_daemon::clock::ManualClock;
 use archive_model::{JobLimits, ReplicaId};
 
+use super::super::life::UnreadFiles;
 use super::*;
 
 fn id(text: &str) -> JobId {
@@ -53,6 +54,11 @@ impl World {
     }
 }
 
+fn compared(total: u64) -> Event {
+    let by_node = std::collections::BTreeMap::new();
+    Event::Compared(UnreadFiles { total, by_node })
+}
+
 #[test]
 fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
     let world = World::new();
@@ -66,7 +72,7 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
         (Event::Turn, Step::Look),
         (Event::Progress, Step::Run),
         (Event::Finished(Vec::new()), Step::Compare),
-        (Event::Compared(2), Step::Reduce),
+        (compared(2), Step::Reduce),
         (Event::Reduced, Step::Stop),
         (Event::Failed("late".to_owned()), Step::Stop),
     ];
@@ -104,7 +110,7 @@ fn a_job_is_there_after_a_restart_in_each_of_its_steps() {
         trail,
         [
             "researcher/anna: batch job j submitted: file-list over replica one",
-            "repository: batch job j partial: 2 files unread, 0 gaps",
+            "repository: batch job j partial; 2 files unread, 0 gaps",
             "repository: batch job j of researcher/anna is kept no longer",
         ]
     );
@@ -152,5 +158,5 @@ fn an_id_is_one_job_and_no_more_wait_than_may() {
         .filter(|line| line.who == "operator/olga")
         .map(|line| line.what)
         .collect();
-    assert_eq!(last, ["batch job b cancelled"]);
+    assert_eq!(last, ["batch job b cancelled before it began"]);
 }

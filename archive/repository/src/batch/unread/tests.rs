@@ -52,7 +52,7 @@ fn whole(text: &str) -> AdminRow {
 fn about(files: &str) -> About {
     About {
         replica: replica("one"),
-        matching: crate::batch::whole_name(files).unwrap(),
+        matching: NamePattern::parse(files).unwrap(),
         since: at(10),
     }
 }
@@ -238,17 +238,4 @@ fn it_ends_when_it_is_told_to() {
         |_finding| Ok(()),
     );
     assert!(matches!(told, Err(Unsaid::Stop(Stop::Cancelled))));
-}
-
-#[test]
-fn an_expression_is_one_by_itself_and_matches_whole_names() {
-    let matching = |expression: &str| crate::batch::whole_name(expression);
-    assert!(matching("").unwrap().is_none());
-    let either = matching("a|bc").unwrap().unwrap();
-    for (text, expected) in [("a", true), ("bc", true), ("ab", false), ("abc", false)] {
-        assert_eq!(either.is_match(text), expected, "{text}");
-    }
-    for bad in ["a)|(b", "(", "*", r"\w{1000}{1000}"] {
-        assert!(matching(bad).is_err(), "{bad}");
-    }
 }

@@ -2,6 +2,10 @@
 
 use super::*;
 
+/// So many things may be expected of a name, and so many listed.
+const EXPECTED: u32 = 6;
+const LISTED: u32 = 5;
+
 /// What the admin data says of a name, and what the replica has of it.
 fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
     let expected = [
@@ -12,6 +16,10 @@ fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
             root: Some(root(1)),
         }),
         Some(Expected::Withdrawn),
+        Some(Expected::Incomplete {
+            root: root(1),
+            size: 10,
+        }),
     ];
     let copies: [&[(u8, &str)]; 5] = [
         &[],
@@ -22,8 +30,8 @@ fn sides(code: u32) -> (Option<Expected>, &'static [(u8, &'static str)]) {
     ];
     // Listed in the order of places: one, three, two.
     (
-        expected[usize::try_from(code % 5).unwrap()].clone(),
-        copies[usize::try_from(code / 5).unwrap()],
+        expected[usize::try_from(code % EXPECTED).unwrap()].clone(),
+        copies[usize::try_from(code / EXPECTED).unwrap()],
     )
 }
 
@@ -33,6 +41,7 @@ fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<F
         (None | Some(Expected::Withdrawn), []) => vec![],
         (None | Some(Expected::Withdrawn), _) => vec![AnomalyKind::Unexpected],
         (Some(Expected::Present { .. }), []) => vec![AnomalyKind::Missing],
+        (Some(Expected::Incomplete { .. }), []) => vec![AnomalyKind::Incomplete],
         (Some(expected), copies) => {
             let mut kinds = vec![];
             if copies.iter().any(|(byte, _)| *byte == 2) {
@@ -50,7 +59,12 @@ fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<F
         .into_iter()
         .map(|kind| anomaly(file, kind))
         .collect::<Vec<_>>();
-    if let Some(Expected::Present { place: known, .. }) = expected
+    let known = match expected {
+        Some(Expected::Present { place, .. }) => Some(place.clone()),
+        Some(Expected::Incomplete { .. }) => Some(None),
+        Some(Expected::InFlight { .. } | Expected::Withdrawn) | None => None,
+    };
+    if let Some(known) = known
         && let Some((_, at)) = copies.iter().find(|(byte, _)| *byte == 1)
         && known
             .as_ref()
@@ -70,8 +84,9 @@ fn told(file: &str, expected: Option<&Expected>, copies: &[(u8, &str)]) -> Vec<F
 fn every_small_world_whole_silent_or_cut_anywhere() {
     const NAMES: [&str; 3] = ["a", "b", "c"];
     let mut worlds = 0_u64;
-    for code in 0..25_u32.pow(3) {
-        let sides = [0, 1, 2].map(|i| sides(code / 25_u32.pow(i) % 25));
+    let of_a_name = EXPECTED * LISTED;
+    for code in 0..of_a_name.pow(3) {
+        let sides = [0, 1, 2].map(|i| sides(code / of_a_name.pow(i) % of_a_name));
         let entries = NAMES
             .iter()
             .zip(&sides)
@@ -130,7 +145,7 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
                 for finding in &findings {
                     let Finding::Anomaly {
                         file,
-                        kind: AnomalyKind::Missing,
+                        kind: AnomalyKind::Missing | AnomalyKind::Incomplete,
                     } = finding
                     else {
                         continue;
@@ -140,17 +155,14 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
                         .any(|l| matches!(l, Ok(Listed::Entry(e)) if e.name >= *file));
                     assert!(heard, "cut at {at}: {finding:?} {listing:?}");
                 }
-                let expected = entries
-                    .iter()
-                    .filter(|(_, e)| matches!(e, Expected::Present { .. }))
-                    .count();
+                let expected = entries.iter().filter(|(_, e)| is_present(e)).count();
                 let judged = findings.iter().map(|finding| match finding {
                     Finding::Anomaly { file, .. } | Finding::Moved { file, .. } => file,
                 });
                 let judged = judged.filter(|file| {
-                    entries.iter().any(|(entry, e)| {
-                        *entry == file.as_str() && matches!(e, Expected::Present { .. })
-                    })
+                    entries
+                        .iter()
+                        .any(|(entry, e)| *entry == file.as_str() && is_present(e))
                 });
                 let judged = judged.collect::<BTreeSet<_>>().len() as u64;
                 assert!(
@@ -163,6 +175,14 @@ fn every_small_world_whole_silent_or_cut_anywhere() {
         }
     }
     println!("{worlds} checks");
+}
+
+/// Whether a copy is to be there.
+const fn is_present(expected: &Expected) -> bool {
+    matches!(
+        expected,
+        Expected::Present { .. } | Expected::Incomplete { .. }
+    )
 }
 
 fn unverified_by_four() -> AnomalyKind {
@@ -181,13 +201,13 @@ fn doubt(
     match finding {
         Finding::Anomaly {
             file,
-            kind: AnomalyKind::Missing,
+            kind: kind @ (AnomalyKind::Missing | AnomalyKind::Incomplete),
         } => {
             let was_heard = heard
                 .iter()
                 .any(|item| matches!(item, Ok(Listed::Entry(entry)) if entry.name >= *file));
             let kind = if was_heard {
-                Some(AnomalyKind::Missing)
+                Some(kind.clone())
             } else {
                 blame(file)
             };

@@ -5,7 +5,7 @@ use archive_model::{Digests, ReplicaKind, ReplicaState, Root, VolumeId, VolumeKe
 use super::*;
 use crate::anomalies::{Ended, Filed};
 use crate::standing::{ReplicaRow, Retired};
-use crate::store::{Content, ReplicaRecord};
+use crate::store::{Content, Phase, ReplicaRecord};
 
 fn id(text: &str) -> ReplicaId {
     ReplicaId::new(text).unwrap()
@@ -89,6 +89,7 @@ fn only_what_is_known_not_to_be_there_is_given_up() {
         AnomalyKind::Conflicting(Root::from_bytes([2; 32])),
         AnomalyKind::Disputed(Root::from_bytes([2; 32])),
         AnomalyKind::Unexpected,
+        AnomalyKind::Incomplete,
         AnomalyKind::Transient,
     ] {
         assert_eq!(said(&record, &now, &[filed("one", kind, false)]), [""; 0]);

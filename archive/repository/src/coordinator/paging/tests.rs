@@ -10,7 +10,7 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::{CoordinatorError, Letter, Mail, Paging, Wake};
+use super::super::{CoordinatorError, Letter, Mail, Paging, Retries, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::anomalies::Anomalies;
@@ -124,6 +124,7 @@ pub(in crate::coordinator) fn coordinator(admin: &Admin, hand: &ManualClock) -> 
         anomalies,
         back: Vec::new(),
         paging: Paging::default(),
+        retries: Retries::default(),
     }
 }
 

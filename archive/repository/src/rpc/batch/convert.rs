@@ -163,6 +163,7 @@ fn has_result(row: &Row) -> bool {
         | BatchPhase::Waiting
         | BatchPhase::Reading
         | BatchPhase::Comparing
+        | BatchPhase::Closing(_)
         | BatchPhase::Reducing => false,
     }
 }
@@ -173,6 +174,7 @@ fn state(row: &Row) -> State {
         BatchPhase::Reading if row.life.silent => State::Queued,
         BatchPhase::Reading | BatchPhase::Comparing => State::Running,
         BatchPhase::Reducing => State::Reducing,
+        BatchPhase::Closing(_) => State::Closing,
         BatchPhase::Ended(Ending::Done) => State::Done,
         BatchPhase::Ended(Ending::Partial) => State::Partial,
         BatchPhase::Ended(Ending::Failed) => State::Failed,

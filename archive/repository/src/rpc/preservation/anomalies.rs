@@ -126,7 +126,8 @@ pub(super) fn state(
         | AnomalyKind::Conflicting(_)
         | AnomalyKind::Disputed(_)
         | AnomalyKind::Unverified { .. }
-        | AnomalyKind::Transient => (Groups::none(), Vec::new()),
+        | AnomalyKind::Transient
+        | AnomalyKind::Incomplete => (Groups::none(), Vec::new()),
     };
     let (state, ended) = match (&row.closed, &filed.accepted) {
         (Some(closed), _) => ("closed", Some(closed)),

@@ -10,7 +10,7 @@ use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use super::super::{admin_failed, list, send};
+use super::super::{admin_failed, send};
 use super::anomalies::state;
 use super::{Answers, Door};
 use crate::anomalies::Finder;
@@ -37,7 +37,7 @@ pub(super) fn order(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
         challenges: request.challenge,
         selection: Selection {
             names: names.collect::<Result<BTreeSet<_>, _>>()?,
-            matching: list::matching(&request.r#match)?,
+            matching: fields::name_pattern("match", &request.r#match)?,
         },
         replica,
         errand: Errand {

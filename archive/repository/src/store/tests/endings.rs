@@ -18,8 +18,8 @@ impl World {
             if self.state.is_idle() {
                 return;
             }
-            let only_checksums = self.state.record.phase == Phase::Bound
-                && self.state.record.donors().next().is_none();
+            let only_checksums =
+                self.state.record.phase.is_bound() && self.state.record.donors().next().is_none();
             if only_checksums && self.state.source.is_none() && round > 20 {
                 // No replica can give the bytes: the depositor, who was told to keep them, comes again.
                 let claim = Claim::from(self.state.record.content.as_ref().unwrap());
@@ -140,5 +140,81 @@ fn what_is_gone_everywhere_is_taken_from_a_depositor_again() {
         assert!(world.unanswered.is_empty());
         assert!(world.state.record.is_acknowledged() && world.state.is_idle());
         assert_eq!(world.state.record.content, root, "the same admission");
+    }
+}
+
+/// Every short sequence in which a replica is silent, after one replica has committed.
+#[test]
+fn every_short_sequence_with_silence_keeps_promises() {
+    use Step::{AskSame, Completed, Failed, Gone, Minutes, ReceivedSame, Restart};
+    let mut tried = 0;
+    for set in ["BB", "Bb", "BC"] {
+        for prefix in [
+            &[AskSame, Failed(1), ReceivedSame, Completed(0)][..],
+            &[AskSame, ReceivedSame, Completed(0), Completed(1), Gone(1)],
+        ] {
+            let replies = [
+                Step::Silent,
+                Step::Absent,
+                Step::DataUploaded,
+                Completed,
+                Failed,
+                Gone,
+            ];
+            let of = (0..2).flat_map(|r| replies.iter().map(move |step| step(r)));
+            let steps: Vec<_> = [AskSame, Minutes(6), Restart]
+                .into_iter()
+                .chain(of)
+                .collect();
+            tried += super::explore(&after(set, prefix), &steps, 4);
+        }
+    }
+    println!("{tried} sequences with silence");
+    assert!(tried > 10_000);
+}
+
+/// Fails if one offline volume keeps a file out of a replica that was never given it; or if silence passes for absence
+/// where the replica may hold a copy, because it was given the admission or held one before.
+#[test]
+fn silent_volume_blocks_only_what_it_may_hold() {
+    use Step::{Absent, AskSame, Completed, Failed, Gone, Minutes, ReceivedSame, Restart, Silent};
+    let heals = |steps: &[Step]| {
+        let mut world = after("BB", &[AskSame, Failed(1), ReceivedSame, Completed(0)]);
+        for step in steps {
+            world.step(*step);
+        }
+        matches!(world.state.doing(&world.ids[1]), Doing::Healing(_))
+    };
+    assert!(heals(&[Restart, Silent(1)]), "it was never given the file");
+    let given = [Restart, Absent(1), Step::DataUploaded(1), Failed(1)];
+    let then = |last: &[Step]| heals(&[&given[..], &[Minutes(6)], last].concat());
+    assert!(!then(&[Silent(1)]), "it has had every byte");
+    assert!(then(&[Absent(1)]), "every volume has said no");
+    let held = [Restart, Absent(1), Completed(1), Gone(1)];
+    let then = |last: &[Step]| heals(&[&held[..], last].concat());
+    assert!(!then(&[Silent(1)]), "it has held a copy");
+    assert!(!then(&[Silent(1), Minutes(6), Silent(1)]), "nor later");
+    assert!(then(&[Silent(1), Minutes(6), Absent(1)]));
+}
+
+/// Fails if a depositor is told to store again what every replica already holds and the admin data do not know, or if one
+/// is sent to an officer because a single replica holds the name.
+#[test]
+fn name_held_by_unknown_files_names_adopt() {
+    use Step::{AskSame, Completed, Failed};
+    for (first, is_for_officer) in [(Failed(0), false), (Completed(0), true)] {
+        let mut world = after("BB", &[AskSame, first]);
+        let event = world.completion(world.ids[1].clone(), ADMITTED);
+        let effects = world.state.apply(event, world.now, &Limits::default());
+        let error = effects.into_iter().find_map(|effect| {
+            if let Effect::Answer { result, .. } = effect {
+                result.err()
+            } else {
+                None
+            }
+        });
+        let text = error.unwrap().to_string();
+        assert_eq!(text.contains("holdfast adopt"), is_for_officer, "{text}");
+        assert_eq!(text.contains("no node has room"), !is_for_officer, "{text}");
     }
 }

@@ -57,6 +57,9 @@ impl World {
                         story()
                     );
                     assert!(record.replicas[replica].state.is_open(), "{}", story());
+                    // Fails if silence passes for absence where a copy may lie.
+                    let may_hold = before.record.replicas[replica].sealed;
+                    assert!(!self.is_silent || !may_hold, "{}", story());
                 }
                 Effect::Seal => {
                     let sealed = |id| matches!(self.state.doing(id), Doing::Verifying(_));
@@ -176,13 +179,15 @@ impl World {
             .filter(|replica| replica.state.is_completed())
             .count();
         // Fails if a name becomes free because its copies are withdrawn or lost, a file is kept of which nothing is
-        // left to do, or one with work left is forgotten.
+        // left to do, one with work left is forgotten, or one that no depositor was told of passes for one that was.
+        self.was_acknowledged |= record.is_acknowledged() || record.open().next().is_none();
         let phase = match (completed, record.open().count()) {
             (_, 0) => record.phase == Phase::Complete,
             (0, _) if self.bound_to.is_none() => {
                 matches!(record.phase, Phase::Free | Phase::Intent { .. })
             }
-            _ => record.phase == Phase::Bound,
+            _ if self.was_acknowledged => record.phase == Phase::Bound,
+            _ => record.phase == Phase::Incomplete,
         };
         assert!(phase, "{}", story());
         // Fails if there is work on what people have withdrawn.
@@ -237,7 +242,17 @@ impl World {
             // Fails if a removed file is taken in again, or refused while a copy is left.
             Err(ArchiveError::Refused(_)) => assert!(record.is_withdrawn(), "{}", story()),
             // Fails if a failure is told without its reason.
-            Err(ArchiveError::NotEnoughReplicas { failures, .. }) => {
+            Err(ArchiveError::NotEnoughReplicas {
+                failures, again, ..
+            }) => {
+                // Fails if a depositor is not told when the archive goes on by itself, or told so where it cannot.
+                assert_eq!(
+                    again.is_some(),
+                    record.donors().next().is_some(),
+                    "{}",
+                    story()
+                );
+                assert!(again.is_none_or(|again| again > self.now), "{}", story());
                 let is_copy = || record.donors().next().is_some();
                 assert!(open().next().is_some() || !is_copy(), "{}", story());
                 assert!(
@@ -267,6 +282,10 @@ impl World {
                 | ArchiveError::Unavailable(_)
                 | ArchiveError::TimedOut(_),
             ) => {}
+            // Fails if a depositor is sent to an officer about a file that the archive knows.
+            Err(ArchiveError::Storage(_)) => {
+                assert!(before.record.content.is_none(), "{}", story())
+            }
             Err(error) => panic!("no such answer: {error}{}", story()),
         }
     }

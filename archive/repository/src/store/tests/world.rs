@@ -71,6 +71,7 @@ pub(super) enum Step {
     Completed(usize),
     CompletedOther(usize),
     Absent(usize),
+    Silent(usize),
     Failed(usize),
     /// Wanted again from where it is recorded; from a place where it is not recorded.
     Wanted(usize),
@@ -130,6 +131,7 @@ const fn is_order(event: &Event) -> bool {
         | Event::DataUploaded { .. }
         | Event::Completed { .. }
         | Event::Absent { .. }
+        | Event::Silent { .. }
         | Event::Gone { .. }
         | Event::Moved { .. }
         | Event::Failed { .. }
@@ -149,9 +151,13 @@ pub(super) struct World {
     asked: u64,
     pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
+    /// Whether the file was in every required replica once.
+    pub(super) was_acknowledged: bool,
     /// The replica of which the last event said that its copy is gone, or elsewhere (then it still counts).
     pub(super) not_counted: Option<(ReplicaId, bool)>,
     pub(super) trail: Vec<Step>,
+    /// Whether the last event said that somebody in a replica is silent.
+    pub(super) is_silent: bool,
     /// What people do at this moment; none: something happens by itself.
     pub(super) order: Option<Step>,
 }
@@ -169,8 +175,10 @@ impl World {
             asked: 0,
             unanswered: BTreeMap::new(),
             bound_to: None,
+            was_acknowledged: false,
             not_counted: None,
             trail: Vec::new(),
+            is_silent: false,
             order: None,
         }
     }
@@ -227,6 +235,10 @@ impl World {
             Step::CompletedOther(r) => self.completion(replica(r), OTHER),
             Step::Absent(r) => Event::Absent {
                 replica: replica(r),
+            },
+            Step::Silent(r) => Event::Silent {
+                replica: replica(r),
+                reason: "a volume is offline".to_owned(),
             },
             Step::Failed(r) => Event::Failed {
                 replica: replica(r),
@@ -380,6 +392,7 @@ impl World {
         }
         let before = self.state.clone();
         let ticked = event == Event::Tick;
+        self.is_silent = matches!(event, Event::Silent { .. });
         self.not_counted = match &event {
             Event::Gone { replica } => Some((replica.clone(), false)),
             Event::Moved { replica, .. } => Some((replica.clone(), true)),
@@ -391,6 +404,7 @@ impl World {
             | Event::DataUploaded { .. }
             | Event::Completed { .. }
             | Event::Absent { .. }
+            | Event::Silent { .. }
             | Event::Failed { .. }
             | Event::Wanted { .. }
             | Event::Replacing { .. }

@@ -14,7 +14,7 @@ use tonic::Code;
 use super::monitor::{Cut, Lie, Monitor};
 use super::world::{Caller, World, file_list, state};
 
-fn fill(monitor: &Monitor, names: &[&str]) {
+pub(super) fn fill(monitor: &Monitor, names: &[&str]) {
     let mut script = monitor.script();
     for name in names {
         let line = format!("{name}\n");
@@ -187,7 +187,8 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     let waiting = anna.cancel("three").await.unwrap();
     assert_eq!(state(&waiting), State::Cancelled);
     let begun = Instant::now();
-    let cancelled = anna.cancel("one").await.unwrap();
+    anna.cancel("one").await.unwrap();
+    let cancelled = anna.ended("one").await;
     eventually("the next job runs", PATIENCE, async || {
         let runs = world.monitor.script().runs.clone();
         if runs.iter().any(|run| run.0 == "two") {
@@ -206,7 +207,8 @@ async fn a_job_is_cancelled_at_once_by_its_own_and_by_operators() {
     assert_eq!(cancelled.reason, "cancelled by researcher/anna");
     assert_eq!(anna.cancel("one").await.unwrap().ended, cancelled.ended);
     anna.until("two", |status| !status.nodes.is_empty()).await;
-    let cancelled = olga.cancel("two").await.unwrap();
+    olga.cancel("two").await.unwrap();
+    let cancelled = olga.ended("two").await;
     assert_eq!(cancelled.reason, "cancelled by operator/olga");
     eventually("nothing runs", PATIENCE, async || {
         match world.monitor.script().running {
@@ -368,89 +370,5 @@ async fn limits_end_a_job_with_the_reason() {
     .await;
     let mut anna = world.caller(&running, "researcher/anna");
     assert_eq!(anna.find("all").await.unwrap_err().code(), Code::NotFound);
-    world.end(running).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_silent_monitor_is_waited_for() {
-    let world = World::new().await;
-    fill(&world.monitor, &["a"]);
-    world.monitor.script().silent = true;
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    let nowhere = BatchSpec {
-        replica: String::new(),
-        ..file_list()
-    };
-    assert_eq!(
-        anna.submit("any", nowhere).await.unwrap_err().code(),
-        Code::Unavailable
-    );
-    anna.submit("waits", file_list()).await.unwrap();
-    let status = anna
-        .until("waits", |status| !status.reason.is_empty())
-        .await;
-    assert_eq!(state(&status), State::Queued);
-    assert!(
-        status.reason.contains("monitor of replica one is silent"),
-        "{}",
-        status.reason
-    );
-    world.monitor.script().silent = false;
-    assert_eq!(state(&anna.ended("waits").await), State::Done);
-    world.end(running).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_the_monitor_has_not_heard_of_yet_are_waited_for() {
-    let world = World::new().await;
-    fill(&world.monitor, &["a"]);
-    world.monitor.script().unheard = 3;
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    // Others ask too: it may be heard of before the job looks.
-    anna.submit("waits", file_list()).await.unwrap();
-    let status = anna.ended("waits").await;
-    assert_eq!(state(&status), State::Done, "{status:?}");
-    assert_eq!((status.files, world.monitor.script().unheard), (1, 0));
-    drop(anna);
-    running.stop().await;
-
-    // Not for ever; and what is not heard of is waited for once.
-    let mut world = world;
-    world.settings.patience = Period::from_secs(5);
-    world.monitor.script().unheard = usize::MAX;
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    anna.submit("goes-on", file_list()).await.unwrap();
-    let status = anna
-        .until("goes-on", |status| !status.reason.is_empty())
-        .await;
-    assert_eq!(state(&status), State::Running);
-    assert!(status.reason.contains("waits for n-1"), "{}", status.reason);
-    anna.ended_after_pauses(&world, "goes-on").await;
-    world.end(running).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_ends_each_run_is_left_out_and_named() {
-    let mut world = World::new().await;
-    world.settings.patience = Period::from_secs(1);
-    fill(&world.monitor, &["a", "b"]);
-    world.monitor.script().breaks = Some("n-3");
-    let running = world.start().await;
-    let mut anna = world.caller(&running, "researcher/anna");
-    anna.submit("without", file_list()).await.unwrap();
-    let status = anna.ended_after_pauses(&world, "without").await;
-    assert_eq!(state(&status), State::Partial, "{status:?}");
-    assert_eq!((status.files, status.unread, status.restarts), (2, 0, 5));
-    assert_eq!(anna.output("without", What::Result).await, b"a\nb\n");
-    assert_eq!(status.gaps.len(), 1, "{:?}", status.gaps);
-    assert_eq!(status.gaps[0].node, "n-3");
-    let said = &status.gaps[0].reason;
-    assert!(said.contains("the catalog is damaged"), "{said}");
-    let without = world.monitor.script().without.clone();
-    let left_out = without.iter().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(left_out, [0, 0, 0, 0, 0, 1]);
     world.end(running).await;
 }

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use archive_batch::component::LARGEST;
-use archive_batch::{Components, InvalidJob};
+use archive_batch::component::{LARGEST, to_binary};
+use archive_batch::{CompileError, Component, Components, Control};
 use clap::Args;
 use serde::Serialize;
 
@@ -39,15 +40,11 @@ struct Known<'a> {
 
 impl Check {
     pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let bytes = read(&self.file)?;
         let file = self.file.display().to_string();
-        let refused = |error: InvalidJob| Failure::new(Exit::Refused, format!("{file}: {error}"));
-        let components =
-            Components::new(None).map_err(|error| Failure::failed(error.to_string()))?;
-        let component = components.compile(&bytes).map_err(refused)?;
+        let (bytes, component) = read(&self.file)?;
         let about = component.about();
         let known = Known {
-            file: file.clone(),
+            file,
             blake3: component.digest().to_string(),
             size: bytes.len(),
             shown: component.shown(),
@@ -79,13 +76,44 @@ impl Known<'_> {
     }
 }
 
-/// Reads no more than a component can have.
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// A component in binary form, checked as a node checks it. Reads no more than one can have.
+pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
     let unreadable = |error| Failure::unreadable(path, &error);
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    Ok(bytes)
+    let shown = path.display();
+    let refused = |error: CompileError| Failure::new(Exit::Refused, format!("{shown}: {error}"));
+    let binary = to_binary(&bytes).map_err(|error| refused(error.into()))?;
+    let components = Components::new(None).map_err(|error| Failure::failed(error.to_string()))?;
+    let compiled = components.compile(&binary, &Control::default());
+    let component = compiled.map_err(refused)?;
+    Ok((binary.into_owned(), component))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if what no node would take is sent to one.
+    #[test]
+    fn refused_component_is_not_sent() {
+        let check = |bytes: &[u8], why: &str| {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            std::io::Write::write_all(&mut file, bytes).unwrap();
+            let failure = read(file.path()).unwrap_err();
+            assert_eq!(failure.exit, Exit::Refused);
+            assert!(failure.message.contains(why), "{failure}");
+        };
+        check(b"", "it is empty");
+        check(b"#!/bin/sh\n", "it is no WebAssembly component");
+        check(b"(component", "its text is no component");
+        check(b"(component)", "it exports neither");
+        let huge = tempfile::NamedTempFile::new().unwrap();
+        huge.as_file().set_len(LARGEST + 1).unwrap();
+        let failure = read(huge.path()).unwrap_err();
+        assert!(failure.message.contains("at most 67108864"), "{failure}");
+    }
 }

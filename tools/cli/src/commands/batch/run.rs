@@ -1,18 +1,17 @@
 //! `holdfast batch run`: hands a job in, watches it, fetches what it left.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_client::batch::{Code, JobState, JobStatus, Submission};
 use archive_client::{Batch, Researcher};
 use archive_daemon::{ByteSize, Chance, Period};
-use archive_model::{JobId, ReplicaId, Root};
+use archive_model::{JobId, NamePattern, ReplicaId};
 use clap::Args;
 
-use super::job_id;
 use super::output::Places;
 use super::status::{exit, show};
+use super::{check, job_id};
 use crate::bars::{Bars, Counted};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
@@ -21,9 +20,6 @@ use crate::session::Session;
 
 /// How often the archive is asked how far it is.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// The largest component, in bytes: more is refused by every archive.
-const LARGEST: u64 = 64 << 20;
 
 /// The most gaps that are told one by one.
 const MOST_GAPS: usize = 20;
@@ -50,7 +46,7 @@ pub(crate) struct Run {
         conflicts_with = "wasm"
     )]
     job: Option<String>,
-    /// Run this WebAssembly component instead
+    /// Run this WebAssembly component, or its text (`.wat`), instead; checked here first, as by `batch check`
     #[arg(long, value_name = "FILE")]
     wasm: Option<PathBuf>,
     /// An argument of the job; may be given several times
@@ -58,7 +54,7 @@ pub(crate) struct Run {
     arguments: Vec<(String, String)>,
     /// Only files whose whole name matches this regular expression [default: every file]
     #[arg(long, value_name = "REGEX")]
-    files: Option<String>,
+    files: Option<NamePattern>,
     /// Over the files of this replica [default: the first that keeps bytes and answers]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
@@ -129,7 +125,7 @@ impl Run {
             id,
             code,
             arguments: self.arguments.clone(),
-            files: self.files.clone(),
+            files: self.files.as_ref().map(ToString::to_string),
             replica: self.replica.clone(),
             time: self.timeout.map(Into::into),
             file_time: self.file_timeout.map(Into::into),
@@ -161,6 +157,7 @@ impl Run {
             JobState::Queued
             | JobState::Running
             | JobState::Reducing
+            | JobState::Closing
             | JobState::Done
             | JobState::Partial => {}
         }
@@ -192,7 +189,7 @@ fn detached(context: &Context, job: &JobStatus) -> Result<Exit, Failure> {
 }
 
 /// Waits for the end of a job. While the archive cannot be asked, the job may go on: so does this, for a while.
-async fn watch(
+pub(super) async fn watch(
     context: &Context,
     session: &Session,
     researcher: &Researcher,
@@ -237,25 +234,11 @@ async fn watch(
     Ok(job)
 }
 
+/// The component, after the check that each node makes: what it would refuse is not sent.
 fn component(path: &Path) -> Result<Code, Failure> {
-    let file = std::fs::File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::unreadable(path, &error))?;
-    let shown = path.display();
-    if bytes.is_empty() {
-        return Err(Failure::usage(format!(
-            "{shown}: is empty; it is no component"
-        )));
-    }
-    if bytes.len() as u64 > LARGEST {
-        return Err(Failure::usage(format!(
-            "{shown}: is larger than 64 MiB; no archive takes such a component"
-        )));
-    }
+    let (bytes, component) = check::read(path)?;
     Ok(Code::Component {
-        digest: Root::from_bytes(blake3::hash(&bytes).into()),
+        digest: component.digest(),
         bytes: bytes.into(),
     })
 }
@@ -293,15 +276,5 @@ mod tests {
         let (one, other) = (fresh().unwrap(), fresh().unwrap());
         assert_ne!(one, other);
         assert!(one.as_str().starts_with("b-"), "{one}");
-    }
-
-    #[test]
-    fn what_is_no_component_is_refused_before_it_is_sent() {
-        let empty = tempfile::NamedTempFile::new().unwrap();
-        assert!(component(empty.path()).is_err());
-        let huge = tempfile::NamedTempFile::new().unwrap();
-        huge.as_file().set_len(LARGEST + 1).unwrap();
-        let failure = component(huge.path()).unwrap_err();
-        assert!(failure.message.contains("64 MiB"), "{failure}");
     }
 }

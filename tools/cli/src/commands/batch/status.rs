@@ -4,6 +4,7 @@ use archive_client::Batch;
 use archive_client::batch::{JobState, JobStatus};
 use clap::Args;
 
+use super::run::watch;
 use super::{Which, said};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
@@ -25,7 +26,8 @@ pub(crate) struct Status {
 
 /// End a job that waits or runs
 ///
-/// What it wrote up to then is kept and can be fetched. A job that has ended stays as it is. Researchers end their own
+/// What it wrote up to then is kept and can be fetched, and what was not read is counted and named; this waits for that.
+/// A job that has ended stays as it is. Researchers end their own
 /// jobs, operators any. The exit code is 0 if it is cancelled, and 1 if it had ended otherwise before.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -48,8 +50,10 @@ impl Status {
 impl Cancel {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
-        let job = session.researcher().cancel(&self.which.id).await;
+        let researcher = session.researcher();
+        let job = researcher.cancel(&self.which.id).await;
         let job = job.map_err(|error| session.failure(error))?;
+        let job = watch(context, &session, &researcher, job).await?;
         show(context, &job)?;
         Ok(if job.state == JobState::Cancelled {
             Exit::Done

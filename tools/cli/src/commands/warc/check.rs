@@ -16,12 +16,12 @@ use crate::output::tell;
 ///
 /// Says each rule that is broken, with file, offset, record and clause. The exit code is 1 if a file does not follow the
 /// standard; what the standard only advises against is a warning. Digests of known algorithms are compared with the bytes.
-/// ARC files are held against damage and wrong lengths only. With --json: one JSON object for each violation, each on a
-/// line of its own.
+/// ARC files are held against damage and wrong lengths only. With --json: one JSON object for each violation, and one for
+/// each file that was read, with `records`, `errors` and `warnings`; each on a line of its own.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast warc check *.warc.gz
-  holdfast warc check --json crawl.warc.gz | jq -r .clause | sort | uniq -c")]
+  holdfast warc check --json crawl.warc.gz | jq -r 'select(.clause).clause' | sort | uniq -c")]
 pub(crate) struct Check {
     /// Archive files; `-` is stdin
     #[arg(value_name = "FILE", required = true)]
@@ -38,6 +38,17 @@ struct Line<'a> {
     rule: &'static str,
     clause: &'a str,
     found: &'a str,
+}
+
+/// What a file came to.
+#[derive(Serialize)]
+struct Total<'a> {
+    file: &'a str,
+    records: u64,
+    errors: u64,
+    warnings: u64,
+    /// Defects that are not listed, because there are too many.
+    omitted: u64,
 }
 
 impl Check {
@@ -103,6 +114,16 @@ impl<W: Write> Report<'_, W> {
             self.errors,
             self.warnings
         ));
+        if self.is_json {
+            let total = Total {
+                file: &path.display().to_string(),
+                records,
+                errors: self.errors,
+                warnings: self.warnings,
+                omitted: reader.omitted_defects(),
+            };
+            self.line(&total)?;
+        }
         Ok(if self.errors == 0 && more.is_empty() {
             Exit::Done
         } else {
@@ -131,20 +152,24 @@ impl<W: Write> Report<'_, W> {
             clause: &violation.clause,
             found: &violation.words,
         };
-        let written = if self.is_json {
-            serde_json::to_writer(&mut *self.out, &line)
-                .map_err(std::io::Error::from)
-                .and_then(|()| self.out.write_all(b"\n"))
-        } else {
-            let record = line
-                .record
-                .map_or_else(String::new, |record| format!(" {record}"));
-            writeln!(
-                self.out,
-                "{file}: offset {}{record}: {severity}: {} ({}): {}",
-                line.offset, line.rule, line.clause, line.found
-            )
-        };
+        if self.is_json {
+            return self.line(&line);
+        }
+        let record = line
+            .record
+            .map_or_else(String::new, |record| format!(" {record}"));
+        let written = writeln!(
+            self.out,
+            "{file}: offset {}{record}: {severity}: {} ({}): {}",
+            line.offset, line.rule, line.clause, line.found
+        );
         written.map_err(|error| Failure::output(&error))
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut *self.out, line)
+            .map_err(std::io::Error::from)
+            .and_then(|()| self.out.write_all(b"\n"))
+            .map_err(|error| Failure::output(&error))
     }
 }

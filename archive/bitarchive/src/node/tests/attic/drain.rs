@@ -12,7 +12,7 @@ fn limits(removals_per_hour: u64, moved_per_hour: u64) -> AtticSettings {
 }
 
 fn is_refused_by(setting: &str, result: &Result<Item, NodeError>) -> bool {
-    matches!(result, Err(NodeError::TooManyRemovals { setting: by, .. }) if **by == *setting)
+    matches!(result, Err(NodeError::TooManyRemovals { setting: by, .. }) if *by == setting)
 }
 
 /// Fails if setting a volume or node to drain releases the brake for copies that the node has only once.

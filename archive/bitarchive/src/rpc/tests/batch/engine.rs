@@ -1,6 +1,6 @@
 //! The engine with jobs that were made to break it: damage, endless computing, more output than anybody reads.
 
-use archive_model::GROUP_SIZE;
+use archive_model::{GROUP_SIZE, NamePattern};
 
 use super::*;
 
@@ -112,7 +112,7 @@ impl World {
 
     fn with(&self, settings: NodeBatchSettings) -> Arc<Batch> {
         let door = &self.door;
-        let shared = (&door.clock, &door.tasks);
+        let shared = (&door.clock, &door.tasks, None);
         let counters = door.instruments.batch.clone();
         let data = self.path("data");
         Arc::new(Batch::open(&door.node, &data, settings, shared, counters).unwrap())
@@ -156,7 +156,7 @@ fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> B
             written: Arc::clone(&written),
             files: Arc::clone(&files),
         }),
-        filter: Filter::new("").unwrap(),
+        pattern: NamePattern::default(),
         after: None,
         output,
         ahead: batch.most_ahead(program, 512 << 20),

@@ -48,7 +48,7 @@ fn who_is_heard_of_in_time_leaves_no_gap() {
     assert_eq!(world.say(looked(&["a", "b"], &[])), Step::Run);
     world.say(Event::Progress);
     world.say(Event::Finished(Vec::new()));
-    world.say(Event::Compared(0));
+    world.say(compared(0));
     world.say(Event::Reduced);
     assert_eq!(world.life.ending(), Some(Ending::Done));
 }
@@ -73,7 +73,7 @@ fn who_breaks_off_each_time_is_left_out_and_named_with_its_last_words() {
     assert_eq!(out(&world.life), ["b"]);
     world.say(looked(&["a", "b", "c"], &[]));
     world.say(Event::Finished(vec![gap("b")]));
-    world.say(Event::Compared(0));
+    world.say(compared(0));
     world.say(Event::Reduced);
     assert_eq!(world.life.ending(), Some(Ending::Partial));
     assert_eq!(world.life.gaps.len(), 1, "{:?}", world.life.gaps);
@@ -149,8 +149,9 @@ fn the_last_node_is_not_left_out_but_fails_the_job() {
     for (at, name) in (1..=MOST_ATTEMPTS).zip(["a", "x", "c"].into_iter().cycle()) {
         world.say(looked(&["a", "b", "c"], &["d"]));
         world.seconds += 61;
-        assert_eq!(world.say(broke(name)) == Step::Stop, at == MOST_ATTEMPTS);
+        assert_eq!(world.say(broke(name)) == Step::Close, at == MOST_ATTEMPTS);
     }
+    world.say(Event::Compared(UnreadFiles::default()));
     assert_eq!(world.life.ending(), Some(Ending::Failed));
     let reason = &world.life.reason;
     assert!(

@@ -1,0 +1,7 @@
+//! Limits that several parts hold: each refuses what is beyond, so that they have to agree.
+
+/// The longest reason, in characters: why a person wants something done, or why something failed.
+pub const LONGEST_REASON: usize = 1000;
+
+/// The most gaps that one node may name in one answer.
+pub const MOST_GAPS: usize = 256;

@@ -1,0 +1,115 @@
+//! Jobs that end before their end: what was not read is counted and named.
+
+use super::*;
+
+pub(super) fn ends_early(life: &Life) -> bool {
+    matches!(life.phase, Phase::Closing(_))
+}
+
+/// A job that had begun ends early only after what nobody has read was counted, or with a gap that says that it was not.
+pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
+    let ended = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
+    if !ended
+        || before.ending().is_some()
+        || matches!(before.phase, Phase::Waiting | Phase::Reducing)
+    {
+        return;
+    }
+    assert!(ends_early(before), "{before:?} {event:?} {after:?}");
+    let is_gap = |node: &str| after.gaps.iter().any(|gap| gap.node == node);
+    if let Event::Compared(unread) = event {
+        assert_eq!(after.unread, unread.total);
+        let mut nodes = unread.by_node.keys();
+        assert!(nodes.all(|node| is_gap(node.as_str())), "{after:?}");
+    } else {
+        assert!(matches!(event, Event::Uncounted(_)), "{event:?}: {after:?}");
+        assert!(is_gap(""), "{after:?}");
+    }
+}
+
+/// A job that has read up to `b.warc`.
+fn reading() -> World {
+    let mut world = World::running();
+    world.say(looked(&["a", "b"], &[]));
+    world.say(Event::Progress);
+    world
+}
+
+/// Fails if a job whose time is over ends before its unread files were counted, or its nodes are not named.
+#[test]
+fn job_out_of_time_names_unread_nodes() {
+    let mut world = reading();
+    assert_eq!(world.say(Event::TimeOver), Step::Close);
+    assert_eq!(world.life.ending(), None);
+    assert_eq!(world.say(compared(7)), Step::Stop);
+    assert_eq!(world.life.ending(), Some(Ending::Failed));
+    assert_eq!(world.life.unread, 7);
+    let said = words(&world.life, "b");
+    assert!(
+        said.contains("7 of its files") && said.contains("after b.warc"),
+        "{said}"
+    );
+    assert_eq!(world.life.reason, "its time is over");
+}
+
+/// Fails if what comes late changes why or how a job ends that is being closed, or if a restart forgets it.
+#[test]
+fn closing_job_keeps_its_reason() {
+    let mut world = reading();
+    let cancelled = |who: &str| Event::Cancelled(who.to_owned());
+    assert_eq!(world.say(cancelled("researcher/anna")), Step::Close);
+    for late in [
+        cancelled("operator/olga"),
+        Event::Failed("late".to_owned()),
+        Event::TimeOver,
+        Event::Progress,
+        Event::Finished(Vec::new()),
+        Event::Restarted,
+        Event::Turn,
+    ] {
+        assert_eq!(world.say(late.clone()), Step::Close, "{late:?}");
+    }
+    assert_eq!(world.say(compared(1)), Step::Stop);
+    assert_eq!(world.life.ending(), Some(Ending::Cancelled));
+    assert_eq!(world.life.reason, "cancelled by researcher/anna");
+}
+
+/// Fails if files that could not be counted look like no unread files.
+#[test]
+fn uncounted_files_make_the_replica_a_gap() {
+    let mut world = reading();
+    world.say(Event::Failed("the disk is full".to_owned()));
+    let uncounted = Event::Uncounted("no room".to_owned());
+    assert_eq!(world.say(uncounted), Step::Stop);
+    assert_eq!(world.life.reason, "the disk is full");
+    let said = words(&world.life, "");
+    assert!(said.contains("cannot be said: no room"), "{said}");
+}
+
+/// Fails if a job that waits is compared with an archive that it never asked for, or says nothing of it.
+#[test]
+fn waiting_job_is_cancelled_at_once() {
+    let mut world = World::new();
+    let cancelled = Event::Cancelled("researcher/anna".to_owned());
+    assert_eq!(world.say(cancelled), Step::Stop);
+    let reason = &world.life.reason;
+    assert!(
+        reason.ends_with("it had not begun and read no file"),
+        "{reason}"
+    );
+}
+
+/// Fails if gaps beyond the limit are dropped without a word.
+#[test]
+fn too_many_gaps_say_so() {
+    let mut world = reading();
+    let gaps = (0..2000).map(|at| gap(&format!("n-{at}")));
+    world.say(Event::Finished(gaps.collect()));
+    let gaps = &world.life.gaps;
+    assert_eq!(gaps.len(), 1000);
+    assert!(
+        gaps[999].reason.starts_with("1000 or more"),
+        "{:?}",
+        gaps[999]
+    );
+}

@@ -1,0 +1,241 @@
+//! What is good in no replica: filed as lost as soon as that is known, by the check that found the last copy bad or by a
+//! repair that was tried. Nothing is touched.
+//!
+//! Owns that nothing is lost of a file whose store was never complete: nobody was told that the archive has it.
+
+use std::sync::Arc;
+
+use archive_model::{AnomalyKind, FileName, Groups, ReplicaId, ReplicaKind};
+use jiff::Timestamp;
+use tonic::Status;
+
+use super::{Case, Done, Mandate, Outcome, is_absence};
+use crate::anomalies::{AnomalyRow, Eye, Finder, Look, needs_repair};
+use crate::assemble::Wanted;
+use crate::preserver::{Errand, Preserver};
+use crate::repair::{Condition, Idle, KnownCopy, Patient, Plan, plan};
+use crate::store::{Event, FileRecord, Phase};
+
+impl Preserver {
+    /// A repair found that some groups are good nowhere. `None`: a copy came meanwhile, plan again.
+    pub(super) async fn lost(
+        &self,
+        case: &Case,
+        ranges: &[(u64, u64)],
+        (known, before): (&[KnownCopy], Option<&FileRecord>),
+        mandate: &Mandate,
+    ) -> Result<Option<Done>, Status> {
+        let (replica, file) = (&case.patient.replica, &case.patient.file);
+        let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
+            Done::of(Outcome::Nothing, Idle::Incomplete.to_string())
+        } else {
+            let errand = Errand {
+                who: Arc::clone(&mandate.who),
+                finder: Finder::Check,
+                is_second: false,
+            };
+            let filing = self.file_lost(&case.patient, ranges, before, &errand);
+            let Some(rows) = filing.await? else {
+                return Ok(None);
+            };
+            let kind = rows.into_iter().map(|row| row.filed.kind.to_string());
+            let kind = kind.collect::<Vec<_>>().join(", ");
+            let what = format!("{kind}: good in no replica; nothing was touched");
+            Done::of(Outcome::Lost, what)
+        };
+        if is_absence(&case.patient.kind) {
+            // They count no more: whoever still has the bytes can store them again.
+            let absent = known
+                .iter()
+                .filter(|copy| copy.condition == Condition::Absent);
+            let absent = absent.map(|copy| &copy.replica);
+            for replica in absent.chain([replica]) {
+                let replica = replica.clone();
+                let event = Event::Gone { replica };
+                self.mail.happened(file.clone(), event).await;
+            }
+        }
+        Ok(Some(done))
+    }
+
+    /// Something of a file was just found bad: files as lost what is good in no replica. Says what was filed.
+    pub(crate) async fn file_losses(
+        &self,
+        name: &FileName,
+        errand: &Errand,
+    ) -> Result<Vec<AnomalyRow>, Status> {
+        let Some(before) = self.row(name).await? else {
+            return Ok(Vec::new());
+        };
+        let Some(content) = before.content.clone() else {
+            return Ok(Vec::new());
+        };
+        let bytes = self.in_service().into_iter();
+        let bytes = bytes.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
+        let bytes: Vec<ReplicaId> = bytes.map(|spec| spec.id).collect();
+        let filed = self.filed(name).await?;
+        let wanted = Wanted {
+            name: name.clone(),
+            root: content.root,
+            size: content.size,
+        };
+        let mut lost = Vec::new();
+        for (replica, kind) in all_bad(&before, &bytes, &filed) {
+            let copies = self.known(&wanted, &replica).await?;
+            let known: Vec<KnownCopy> = copies.into_iter().map(|(known, _)| known).collect();
+            let patient = Patient {
+                file: name.clone(),
+                size: content.size,
+                replica,
+                kind,
+            };
+            if let Plan::Lost { ranges } = plan(&patient, &known) {
+                let filing = self.file_lost(&patient, &ranges, Some(&before), errand);
+                lost.extend(filing.await?.unwrap_or_default());
+            }
+        }
+        Ok(lost)
+    }
+
+    /// `None`: a copy was stored since `before`, which may have what the others lost.
+    async fn file_lost(
+        &self,
+        patient: &Patient,
+        ranges: &[(u64, u64)],
+        before: Option<&FileRecord>,
+        errand: &Errand,
+    ) -> Result<Option<Vec<AnomalyRow>>, Status> {
+        let look = Look {
+            found: vec![AnomalyKind::Lost(ranges.to_vec())],
+            eye: Eye::Nothing,
+            by: errand.finder,
+            is_second: false,
+            size: patient.size,
+            place: None,
+        };
+        let stored = completions(before);
+        let is_so = move |now: Option<&FileRecord>| completions(now) == stored;
+        let filing = self.file_while((&patient.replica, &patient.file), look, errand, is_so);
+        Ok(filing.await?.map(|found| found.open))
+    }
+}
+
+/// The replicas that keep bytes and have something filed against theirs, with what; none while a recorded copy is good,
+/// as far as is known, or where the store was never complete. Pure.
+fn all_bad(
+    record: &FileRecord,
+    bytes: &[ReplicaId],
+    filed: &[AnomalyRow],
+) -> Vec<(ReplicaId, AnomalyKind)> {
+    if record.phase == Phase::Incomplete {
+        return Vec::new();
+    }
+    let mut bad = Vec::new();
+    for replica in bytes {
+        let of = filed.iter().filter(|row| row.replica == *replica);
+        let mut of = of.filter(|row| needs_repair(&row.filed.kind)).peekable();
+        let copy = record.replicas.get(replica);
+        let is_recorded = copy.is_some_and(|copy| copy.state.is_completed());
+        if of.peek().is_none() {
+            if is_recorded {
+                return Vec::new();
+            }
+            continue;
+        }
+        let damage = of.try_fold(Groups::none(), |all, row| {
+            if let AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) = &row.filed.kind
+            {
+                Some(all.union(groups))
+            } else {
+                None
+            }
+        });
+        let kind = damage.map_or(AnomalyKind::Missing, AnomalyKind::Corrupt);
+        bad.push((replica.clone(), kind));
+    }
+    bad
+}
+
+/// Which copies are recorded, and since when: each that is stored anew may have what the others lost.
+fn completions(record: Option<&FileRecord>) -> Vec<(ReplicaId, Timestamp)> {
+    let copies = record.into_iter().flat_map(|record| &record.replicas);
+    copies
+        .filter(|(_, copy)| copy.state.is_completed())
+        .map(|(id, copy)| (id.clone(), copy.since))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_model::ReplicaState;
+
+    use super::*;
+    use crate::anomalies::Filed;
+    use crate::restore::testing::row;
+
+    fn groups(of: &[u64]) -> Groups {
+        let mut groups = Groups::none();
+        for group in of {
+            groups.insert_one(*group);
+        }
+        groups
+    }
+
+    fn id(text: &str) -> ReplicaId {
+        ReplicaId::new(text).unwrap()
+    }
+
+    fn filed(replica: &str, kind: AnomalyKind) -> AnomalyRow {
+        AnomalyRow {
+            file: FileName::new("a").unwrap(),
+            replica: id(replica),
+            filed: Filed {
+                id: 1,
+                kind,
+                size: 65536,
+                node: None,
+                volume: None,
+                since: Timestamp::UNIX_EPOCH,
+                seen: Timestamp::UNIX_EPOCH,
+                confirmed: None,
+                found_by: Finder::Check,
+                accepted: None,
+                note: None,
+                is_first: true,
+            },
+            closed: None,
+        }
+    }
+
+    /// Fails if a loss is looked for while a copy is good as far as is known, is not looked for once the last copy was
+    /// found bad, or is looked for in a file that no depositor was told of.
+    #[test]
+    fn loss_is_sought_once_every_copy_is_bad() {
+        let bytes = [id("one"), id("two")];
+        let mut record = row("a", 7).record;
+        let corrupt = |replica, of: &[u64]| filed(replica, AnomalyKind::Corrupt(groups(of)));
+        let one = corrupt("one", &[1]);
+        assert_eq!(all_bad(&record, &bytes, &[]), []);
+        assert_eq!(all_bad(&record, &bytes, std::slice::from_ref(&one)), []);
+        let two = filed("two", AnomalyKind::Unreadable(groups(&[2])));
+        let more = corrupt("two", &[3]);
+        let both = [
+            (id("one"), AnomalyKind::Corrupt(groups(&[1]))),
+            (id("two"), AnomalyKind::Corrupt(groups(&[2, 3]))),
+        ];
+        let rows = [one.clone(), more, two];
+        assert_eq!(all_bad(&record, &bytes, &rows), both);
+        let rows = [one.clone(), filed("two", AnomalyKind::Missing)];
+        assert_eq!(
+            all_bad(&record, &bytes, &rows)[1].1,
+            AnomalyKind::Missing,
+            "absent is more than damaged"
+        );
+        record.replicas.get_mut(&id("two")).unwrap().state =
+            ReplicaState::Withdrawn("r1".to_owned());
+        let rows = [one];
+        assert_eq!(all_bad(&record, &bytes, &rows).len(), 1, "the only copy");
+        record.phase = Phase::Incomplete;
+        assert_eq!(all_bad(&record, &bytes, &rows), []);
+    }
+}

@@ -1,0 +1,177 @@
+//! A second good copy within one replica, which a drain that was cut leaves: put aside where a person says `repair`.
+//!
+//! Owns the order: the copy that is recorded is read whole first, and stays. Only copies of the admitted content go, into
+//! the attic of their volume. Nothing is done while some volume of the replica is silent, and nothing by itself.
+
+use std::time::Duration;
+
+use archive_model::Root;
+use archive_rpc::Kind;
+use tonic::Status;
+
+use super::{Done, Mandate, Outcome, said};
+use crate::anomalies::AnomalyRow;
+use crate::check::Place;
+use crate::preserver::Preserver;
+use crate::replicas::{Cause, Copy};
+use crate::store::Content;
+
+/// How long a node may work on one copy, beside the size-dependent part, and the slowest reading.
+const ASIDE: (Duration, u64) = (Duration::from_mins(5), 20_000_000);
+
+impl Preserver {
+    /// Puts aside every copy in the replica but the one that is recorded.
+    pub(super) async fn put_surplus_aside(
+        &self,
+        row: &AnomalyRow,
+        content: &Content,
+        mandate: &Mandate,
+    ) -> Result<Done, Status> {
+        let (file, replica) = (&row.file, &row.replica);
+        let errand = self.errand(mandate);
+        let (seen, _) = self.look_and_file(replica, file, &errand).await?;
+        if let Some(silent) = &seen.located.silent {
+            let what =
+                format!("the other copies are left alone while somebody is silent: {silent}");
+            return Ok(Done::of(Outcome::Waiting, what));
+        }
+        let record = self.row(file).await?;
+        let copy = record
+            .as_ref()
+            .and_then(|record| record.replicas.get(replica));
+        let copy = copy.filter(|copy| copy.state.is_completed());
+        let place = copy.and_then(|copy| copy.node.clone().zip(copy.volume.clone()));
+        let Some(kept) = place.map(|(node, volume)| Place { node, volume }) else {
+            return Ok(Done::of(
+                Outcome::Waiting,
+                "it is on its way into the replica",
+            ));
+        };
+        let surplus = match surplus(&seen.located.copies, content.root, &kept) {
+            Ok(surplus) if surplus.is_empty() => {
+                return Ok(Done::of(Outcome::Nothing, "the replica has one copy"));
+            }
+            Ok(surplus) => surplus,
+            Err(why) => return Ok(Done::of(Outcome::Officer, why)),
+        };
+        let places: Vec<String> = surplus.iter().map(text).collect();
+        let places = places.join(" and ");
+        if mandate.is_dry {
+            let what = format!("would read {} whole, then put aside {places}", text(&kept));
+            return Ok(Done::of(Outcome::Planned, what));
+        }
+        let at = (replica, &kept.node, Some(&kept.volume));
+        let copy = self.verify(at, file, content.size, |_| {}).await?;
+        if !copy.is_present() || copy.root != Some(content.root) {
+            self.file_verified(replica, file, &copy, &errand).await?;
+            let what = format!("{} is damaged; repair it first", text(&kept));
+            return Ok(Done::of(Outcome::Failed, what));
+        }
+        let cause = Cause {
+            approval: None,
+            who: mandate.who.to_string(),
+            why: format!("a good copy is on {}; {}", text(&kept), mandate.why),
+        };
+        let what = format!(
+            "{places} of replica {replica} to be put aside: a good copy is on {}",
+            text(&kept)
+        );
+        // Before it is done: an act that the trail does not name must not be.
+        self.note(file, mandate, what).await?;
+        let (least, rate) = ASIDE;
+        let reading = Duration::from_secs(content.size.checked_div(rate).unwrap_or(0));
+        for place in &surplus {
+            let place = (&place.node, &place.volume);
+            let moving = self
+                .replicas
+                .put_aside(replica, file, place, &content.root, &cause);
+            let moved = self
+                .clock
+                .timeout(least.saturating_add(reading), moving)
+                .await;
+            let moved = moved.unwrap_or_else(|late| Err(Kind::TimedOut.status(late.to_string())));
+            if let Err(status) = moved {
+                let what = format!("the node did not put it aside: {}", said(&status));
+                return Ok(Done::of(Outcome::Failed, what));
+            }
+        }
+        self.look_and_file(replica, file, &errand).await?;
+        let what = format!(
+            "put aside {places}; the copy on {} was read, and is good",
+            text(&kept)
+        );
+        Ok(Done::of(Outcome::Repaired, what))
+    }
+}
+
+/// The copies of the admitted content beside the one that is recorded; or why people must look. Pure.
+fn surplus(copies: &[Copy], root: Root, kept: &Place) -> Result<Vec<Place>, &'static str> {
+    let there = copies.iter().filter(|copy| copy.is_readable());
+    let places: Vec<(Place, bool)> = there
+        .map(|copy| {
+            let place = Place {
+                node: copy.node.clone(),
+                volume: copy.volume.clone(),
+            };
+            (place, copy.root == Some(root))
+        })
+        .collect();
+    if places.iter().any(|(_, is_right)| !is_right) {
+        return Err("the replica holds other content under this name as well");
+    }
+    if !places.iter().any(|(place, _)| place == kept) {
+        return Err("the copy that is recorded is not there; check the file, then repair it again");
+    }
+    let others = places.into_iter().map(|(place, _)| place);
+    Ok(others.filter(|place| place != kept).collect())
+}
+
+fn text(place: &Place) -> String {
+    format!("volume {} of node {}", place.volume, place.node)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::replicas::CopyCondition;
+
+    fn place(node: &str) -> Place {
+        Place {
+            node: node.parse().unwrap(),
+            volume: "v".parse().unwrap(),
+        }
+    }
+
+    fn copy(node: &str, root: u8, condition: CopyCondition) -> Copy {
+        let Place { node, volume } = place(node);
+        Copy {
+            node,
+            volume,
+            size: 7,
+            root: Some(Root::from_bytes([root; 32])),
+            stored: Timestamp::UNIX_EPOCH,
+            condition,
+        }
+    }
+
+    /// Fails if the recorded copy goes, if the only copy goes, or if one of other content is taken for a second copy.
+    #[test]
+    fn only_unrecorded_copies_of_admitted_content_are_surplus() {
+        let root = Root::from_bytes([1; 32]);
+        let good = |node| copy(node, 1, CopyCondition::Present);
+        let surplus = |copies: &[Copy]| surplus(copies, root, &place("n"));
+        assert_eq!(surplus(&[good("n")]), Ok(vec![]));
+        assert_eq!(surplus(&[good("m"), good("n")]), Ok(vec![place("m")]));
+        let missing = copy("m", 1, CopyCondition::Missing);
+        assert_eq!(surplus(&[missing.clone(), good("n")]), Ok(vec![]));
+        assert!(
+            surplus(&[good("m")]).is_err(),
+            "the recorded one is not there"
+        );
+        assert!(surplus(&[good("m"), copy("n", 1, CopyCondition::Missing)]).is_err());
+        let other = copy("m", 2, CopyCondition::Present);
+        assert!(surplus(&[good("n"), other]).is_err());
+    }
+}
