@@ -218,9 +218,19 @@ fn files_that_are_gone_cut_or_flipped_are_damage_and_never_a_new_database() {
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the shape that `Options::torn_tail` asks for"
+)]
 fn cut(log: &Path, length: u64) -> Result<(), String> {
     truncate(log, length);
     Ok(())
+}
+
+/// Writes bytes over those of a log, as many as it has.
+fn overwrite(log: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new().write(true).open(log).unwrap();
+    file.write_all(bytes).unwrap();
 }
 
 /// With a stamp that is brought up to date before anybody is told.
@@ -235,7 +245,7 @@ fn tear(log: &Path, zeros: usize) {
     record.extend(length.to_le_bytes());
     record.push(1);
     record.resize(7 + usize::from(length), b'x');
-    record[zeros..].fill(0);
+    record.iter_mut().skip(zeros).for_each(|byte| *byte = 0);
     let mut file = OpenOptions::new().append(true).open(log).unwrap();
     file.write_all(&record).unwrap();
 }
@@ -285,7 +295,7 @@ fn torn_write_before_the_stamp_is_refused() {
     let mut bytes = fs::read(&log).unwrap();
     let from = bytes.len() - bytes.len() % 512;
     bytes[from..].fill(0);
-    fs::write(&log, &bytes).unwrap();
+    overwrite(&log, &bytes);
     for _ in 0..2 {
         let opened = Database::open(&image, &stamped(sequence));
         assert!(
@@ -308,7 +318,7 @@ fn other_damage_of_a_log_is_never_cut() {
     let other = files(&zeros, "", ".log")[0].clone();
     let mut bytes = fs::read(&other).unwrap();
     bytes[4096..4608].fill(0);
-    fs::write(&other, &bytes).unwrap();
+    overwrite(&other, &bytes);
     for (image, log) in [(flipped, log), (zeros, other)] {
         let before = size(&log);
         assert_damaged(

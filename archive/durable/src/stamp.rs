@@ -97,7 +97,11 @@ impl Stamp {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let turn = self.turn.saturating_add(1);
         let slot = slot(turn, bytes, &self.path)?;
-        let offset = if turn % 2 == 0 { 0 } else { SLOT as u64 };
+        let offset = if turn.is_multiple_of(2) {
+            0
+        } else {
+            SLOT as u64
+        };
         call::write_all_at(&self.file, &self.path, offset, &slot)?;
         call::sync_data(&self.file, &self.path)?;
         self.turn = turn;

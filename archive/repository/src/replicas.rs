@@ -48,6 +48,9 @@ use crate::standing::{Now, View};
 /// How long a monitor may take to say how its nodes are: it knows that without asking them.
 const STATE: Duration = Duration::from_secs(5);
 
+/// Where a node was dialled, and the channel to it.
+type Dialled = (String, NodeClient<Channel>);
+
 /// The replicas of the archive, as the repository calls them.
 #[derive(Debug)]
 pub(crate) struct Replicas {
@@ -57,7 +60,7 @@ pub(crate) struct Replicas {
     credentials: Credentials,
     limits: Limits,
     /// By replica and id: two replicas may each have a node of one name, and each is asked for its own copies only.
-    nodes: Mutex<BTreeMap<(ReplicaId, NodeId), (String, NodeClient<Channel>)>>,
+    nodes: Mutex<BTreeMap<(ReplicaId, NodeId), Dialled>>,
     /// Nodes that were silent when their monitor was last asked.
     silent: Mutex<BTreeMap<ReplicaId, BTreeSet<NodeId>>>,
     /// Which nodes, and which volumes with copies, belong to which replica: each monitor is told with every question about
@@ -381,7 +384,7 @@ mod tests {
     use super::*;
 
     fn credentials() -> Credentials {
-        let now = SystemTime::now();
+        let now = SystemTime::from(jiff::Timestamp::now());
         let validity = Validity {
             not_before: now,
             not_after: now + Duration::from_hours(1),

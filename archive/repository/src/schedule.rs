@@ -85,18 +85,18 @@ impl Schedule {
             for (index, spec) in specs.iter().enumerate() {
                 let key = key(kind, &spec.id);
                 match self.table.get(&key)? {
-                    Some(last) if last.due <= now => {
-                        if is_overdue(last.due, *period, now) {
+                    Some(turn) if turn.due <= now => {
+                        if is_overdue(turn.due, *period, now) {
                             overdue.insert((kind, spec.id.clone()));
                         }
-                        if last.due < least {
-                            least = last.due;
+                        if turn.due < least {
+                            least = turn.due;
                             *first_due = Some(spec.id.clone());
                         }
                     }
                     // The period was made shorter since.
-                    Some(last) if last.due > later(now, *period) => {
-                        self.put(&key, first(now, *period, index, count), last.ended)?;
+                    Some(turn) if turn.due > later(now, *period) => {
+                        self.put(&key, first(now, *period, index, count), turn.ended)?;
                     }
                     Some(_) => {}
                     None => self.put(&key, first(now, *period, index, count), None)?,

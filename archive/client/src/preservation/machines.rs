@@ -218,11 +218,11 @@ mod tests {
             ),
         ] {
             let request = wire::VolumeRequest::from(&order);
-            let set = request.order.unwrap();
-            assert_eq!(set.order(), sent);
+            let order = request.order.unwrap();
+            assert_eq!(order.order(), sent);
             let sent = [
-                set.volume.as_str(),
-                &set.path,
+                order.volume.as_str(),
+                &order.path,
                 &request.node,
                 &request.replica,
             ];

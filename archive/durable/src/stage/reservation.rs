@@ -69,13 +69,13 @@ mod tests {
         if !stage.reserve(SIZE).unwrap() {
             return; // This file system reserves nothing.
         }
-        stage.write_all(&[7; 100_000]).unwrap();
+        stage.write_all(&vec![7; 100_000]).unwrap();
         assert!(blocks(&path) >= SIZE);
         let reserved = stage.reservation().unwrap();
         drop(stage);
         reserved.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
-        assert_eq!(std::fs::read(&path).unwrap(), [7; 100_000]);
+        assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
         assert!(Reservation::left(directory.path(), "u1").unwrap().is_none());
 
         // A process that dies gives nothing back.

@@ -172,5 +172,4 @@ impl Worker for Stamping {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests damage files")]
 mod tests;

@@ -15,6 +15,10 @@ const SLOW_FOR: Duration = Duration::from_secs(30);
 
 /// A donor, and how it has done so far.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is seen by itself and none follows from another"
+)]
 pub(super) struct Candidate {
     pub(super) donor: Donor,
     /// Whether its monitor was asked where the file is.

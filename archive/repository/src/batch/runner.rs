@@ -154,10 +154,14 @@ impl Runner {
             }
             Step::Run => self.read(row, halt).boxed().await,
             Step::Compare => self.compare(row, halt).boxed().await,
-            Step::Close => Ok(match self.compare(row, halt).boxed().await? {
-                Event::Failed(why) => Event::Uncounted(why),
-                event => event,
-            }),
+            Step::Close => {
+                let event = self.compare(row, halt).boxed().await?;
+                Ok(if let Event::Failed(why) = event {
+                    Event::Uncounted(why)
+                } else {
+                    event
+                })
+            }
             Step::Reduce => self.reduce(row, halt).boxed().await,
             Step::Wait | Step::Stop => Ok(Event::Woke),
         }

@@ -38,7 +38,14 @@ impl People {
                     item,
                 })
             }
-            other => self.with_place(other).await,
+            act @ (Act::Remove { .. }
+            | Act::Purge { .. }
+            | Act::RetireVolume { .. }
+            | Act::RetireNode { .. }
+            | Act::RetireReplica(_)
+            | Act::NewRoot { .. }
+            | Act::ReinstateVolume { .. }
+            | Act::ReinstateNode { .. }) => self.with_place(act).await,
         }
     }
 }

@@ -63,7 +63,8 @@ impl People {
 
     /// Whether any replica has a good copy of a file under its name.
     pub(super) async fn is_good_anywhere(&self, row: &AdminRow) -> Result<bool, Status> {
-        self.vouched(row, |vouched| vouched.has_bytes()).await
+        self.vouched(row, |vouched: &Vouched<'_>| vouched.has_bytes())
+            .await
     }
 
     async fn vouched<T>(

@@ -107,7 +107,7 @@ fn put_back(machine: &Machine, old: &Path) {
     copy(old, &machine.path("disk"));
 }
 
-fn is_older(problem: Option<VolumeProblem>) -> bool {
+fn is_older(problem: Option<&VolumeProblem>) -> bool {
     matches!(problem, Some(VolumeProblem::OlderGeneration { .. }))
 }
 
@@ -126,7 +126,7 @@ fn older_copy_of_volume_is_offline() {
 
     put_back(&machine, &old);
     let (node, found) = machine.start();
-    assert!(is_older(disk(&node)), "{:?}", disk(&node));
+    assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
     assert_eq!(found, Reconciled::default(), "nothing is missing");
     assert!(machine.store(&node, "c", b"more").is_err());
     // Where the newer disk is lost, people take the older one, and what it lacks is missing.
@@ -156,7 +156,7 @@ fn copy_made_before_the_last_store_is_offline() {
 
     put_back(&machine, &old);
     let (node, _) = machine.start();
-    assert!(is_older(disk(&node)), "{:?}", disk(&node));
+    assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
 }
 
 /// Fails if `volumes.json` is written before the label: the disk itself would pass for an older copy.
@@ -196,5 +196,5 @@ fn older_copy_under_running_node_is_not_judged() {
     entries.retain(|entry| entry.row.condition == Condition::Present);
     assert_eq!(entries.len(), 2);
     node.refresh(now()).unwrap();
-    assert!(is_older(disk(&node)), "{:?}", disk(&node));
+    assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
 }

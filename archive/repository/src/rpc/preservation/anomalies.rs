@@ -78,9 +78,10 @@ impl Walk {
             None => Some(anomalies.rows_after(last.as_ref())?),
             Some(_) => None,
         };
-        let closed = match self.wanted.all {
-            true => Some(anomalies.closed_after(closed_before)?),
-            false => None,
+        let closed = if self.wanted.all {
+            Some(anomalies.closed_after(closed_before)?)
+        } else {
+            None
         };
         for row in open
             .into_iter()

@@ -284,7 +284,7 @@ impl World {
             ) => {}
             // Fails if a depositor is sent to an officer about a file that the archive knows.
             Err(ArchiveError::Storage(_)) => {
-                assert!(before.record.content.is_none(), "{}", story())
+                assert!(before.record.content.is_none(), "{}", story());
             }
             Err(error) => panic!("no such answer: {error}{}", story()),
         }

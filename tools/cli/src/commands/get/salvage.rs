@@ -1,5 +1,10 @@
 //! `holdfast get --salvage`: what is left of a damaged file, zeros where nothing is, and a map of the holes.
 
+#![expect(
+    clippy::ref_option_ref,
+    reason = "serde hands over the field of `Report` as it is"
+)]
+
 mod records;
 
 use std::path::{Path, PathBuf};
