@@ -15,12 +15,11 @@ use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::{
     ConnectError, Credentials, CredentialsError, Drained, Refused, Role, ServeError,
 };
-use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::admin::stamp::Stamping;
-use crate::admin::{Admin, AdminError, AuditLine};
+use crate::admin::{Admin, AdminError};
 use crate::alarm::Alarm;
 use crate::anomalies::Anomalies;
 use crate::assemble::{Assembler, DonorLoad};
@@ -129,7 +128,7 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     })?;
     let data = own.data.clone();
     let admin = spawn_blocking(move || Admin::open(&data)).await??;
-    report_torn_tail(&admin, &own.archive, daemon.clock.now())?;
+    admin.report_torn_tail(&own.archive, daemon.clock.now())?;
     daemon.workers.spawn(Stamping(admin.clone()))?;
     let watched = admin.clone();
     daemon
@@ -327,22 +326,6 @@ pub async fn serve(settings: Settings, daemon: Daemon) -> Result<SocketAddr, Sta
     });
     tracing::info!(%address, "the repository listens");
     Ok(address)
-}
-
-/// Says, also in the audit trail, that a write was cut away which a power cut had torn.
-fn report_torn_tail(admin: &Admin, archive: &str, now: Timestamp) -> Result<(), AdminError> {
-    let Some(torn) = admin.torn() else {
-        return Ok(());
-    };
-    tracing::warn!("{torn}");
-    let mut changes = admin.change();
-    changes.note(AuditLine {
-        at: now,
-        who: format!("repository/{archive}"),
-        file: None,
-        what: format!("at the start of the repository: {torn}"),
-    });
-    Ok(admin.commit(changes)?)
 }
 
 /// Takes up the batch jobs, and runs them.

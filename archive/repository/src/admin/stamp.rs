@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_durable::{DiskError, StampFile};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, AuditLine};
 use crate::audit_log::Position;
 
 /// The name of the file.
@@ -168,6 +169,24 @@ impl Worker for Stamping {
         let admin = self.0.clone();
         spawn_blocking(move || admin.stamp()).await??;
         Ok(Step::Idle(PAUSE))
+    }
+}
+
+impl Admin {
+    /// Says, also in the audit trail, that a write was cut away which a power cut had torn.
+    pub(crate) fn report_torn_tail(&self, archive: &str, now: Timestamp) -> Result<(), AdminError> {
+        let Some(torn) = self.torn() else {
+            return Ok(());
+        };
+        tracing::warn!("{torn}");
+        let mut changes = self.change();
+        changes.note(AuditLine {
+            at: now,
+            who: format!("repository/{archive}"),
+            file: None,
+            what: format!("at the start of the repository: {torn}"),
+        });
+        Ok(self.commit(changes)?)
     }
 }
 
