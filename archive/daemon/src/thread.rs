@@ -3,6 +3,10 @@
 //! The runtime's blocking threads are shared by everything that reads disks and tables. When all of them are taken, work
 //! on them waits; a heartbeat that waits makes its node silent, and a list of revoked certificates that waits lets an
 //! attacker stay. Such work has an [`OwnThread`].
+//!
+//! # Errors
+//!
+//! [`OwnThread::run`] fails when the thread cannot be started, or when the work panics.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -40,7 +44,7 @@ pub enum ThreadError {
     Start {
         /// Its name.
         name: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// It panicked: a bug.

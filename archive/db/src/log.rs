@@ -24,7 +24,7 @@ const BLOCK: usize = 32 << 10;
 /// How long the head of a record is.
 const HEAD: usize = 7;
 
-/// What a disk writes whole or not at all.
+/// The unit that a disk writes whole or not at all.
 const SECTOR: u64 = 512;
 
 /// The longest tail that may be torn: one commit is shorter.
@@ -41,11 +41,11 @@ pub(crate) struct Log {
     pub(crate) sequence: Option<u64>,
     /// How long the file is.
     pub(crate) length: u64,
-    /// What follows.
+    /// The state of the rest.
     pub(crate) tail: Tail,
 }
 
-/// What follows the last whole write before the end of a log, or before its first damage.
+/// The state of the bytes after the last whole write before the end of a log, or before its first damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// Nothing, or the beginning of a write that the file is too short for: RocksDB leaves it out.
@@ -212,7 +212,7 @@ impl Record {
     }
 }
 
-/// What the bytes of a log are from its first damage, at the offset `at`, to its end.
+/// Classifies the bytes of a log from its first damage, at the offset `at`, to its end.
 fn judge(bytes: &[u8], at: u64) -> Tail {
     let in_block = |offset: usize| {
         let before = usize::try_from((at + offset as u64) % BLOCK as u64).unwrap_or_default();

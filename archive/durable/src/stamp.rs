@@ -39,7 +39,7 @@ pub struct Stamp {
     turn: u64,
 }
 
-/// What is under the name of a stamp.
+/// The content under the name of a stamp.
 #[derive(Debug)]
 pub enum StampFile {
     /// Nothing.

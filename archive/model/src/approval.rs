@@ -1,4 +1,4 @@
-//! Who decided an act that wants two persons.
+//! The two persons who decided an act.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ const APPROVED: &str = ", approved by ";
 pub struct Approval {
     /// The request, as `r12`.
     pub request: String,
-    /// Who asked, as `role/name`.
+    /// The person who asked, as `role/name`.
     pub asked_by: String,
-    /// Who approved, as `role/name`.
+    /// The person who approved, as `role/name`.
     pub approved_by: String,
 }
 

@@ -3,6 +3,11 @@
 //! Owns the patience with such a caller. Waiting for one costs no thread: [`feed`] runs blocking work only while its
 //! answers are taken, and takes the thread away from it as soon as they are not. Each wait for the caller has a limit,
 //! [`UNREAD`].
+//!
+//! # Errors
+//!
+//! Every function fails when the caller has gone away or has read nothing for the limit; [`feed`] and [`answer_from`] also
+//! when their work does.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -93,7 +98,7 @@ pub enum Progress {
 pub struct Outlet<M> {
     to: mpsc::Sender<M>,
     runtime: Handle,
-    /// What found no room.
+    /// The message that found no room.
     parked: VecDeque<M>,
 }
 

@@ -1,4 +1,4 @@
-//! How many calls each caller has under way: nobody may have so many that others cannot work.
+//! How many calls each caller has under way: no caller may keep others from working.
 //!
 //! A caller is what the certificate says, not the connection: who connects twice is counted once. The parts of the
 //! archive are not limited: what they ask each other was limited where it came in.

@@ -30,10 +30,10 @@ const FILES: usize = 12_000;
 /// More bytes than fit into what is sent before anybody has to read.
 const LARGE: usize = 20 << 20;
 
-/// What a part may take to end.
+/// The time that a part may take to end.
 const LAST_CALL: Duration = Duration::from_mins(1);
 
-/// What a user waits for who is not kept waiting by somebody else.
+/// The time that a user waits who is not kept waiting by somebody else.
 const BRISK: Duration = Duration::from_secs(2);
 
 /// Waits until a part has ended by itself, and says why it has.

@@ -34,7 +34,7 @@ async fn order(
 
 /// Fails if the files of a disk that was added at run time are missing once its node has lost its data directory.
 #[test]
-fn forgotten_volume_is_a_gap_and_nothing_is_missing() {
+fn forgotten_volume_is_a_gap_not_missing() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let path = cluster.path("disk-3");
         directory::make(&path).unwrap();

@@ -1,5 +1,5 @@
-//! Paths in JSON documents: a name that is no UTF-8 is shown with `U+FFFD` for each part that is none, as on a terminal.
-//! What was done stays in the document, whatever its name.
+//! Paths in JSON documents: a name that is no UTF-8 is shown with `U+FFFD` for each part that is not, as on a terminal.
+//! Every deed stays in the document, whatever the name of its file.
 
 use std::path::{Path, PathBuf};
 

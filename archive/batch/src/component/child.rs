@@ -1,8 +1,8 @@
 //! Compiling in a process of its own, which may fail, grow and hang without harm to anybody else.
 //!
 //! The process is the executable once more, with a verb of its own ([`VERB`]): it limits itself, reads a component, and
-//! leaves the machine code in the cache of whoever started it. Owns both ends of that. What comes out is what is in the
-//! cache: whoever started it compiles again, and finds it there.
+//! leaves the machine code in the cache of the process that started it. Owns both ends of that. What comes out is what is in the
+//! cache: the process that started it compiles again, and finds it there.
 //!
 //! Not promised: anything against an executable that does not know the verb; it is refused like a compiler that fails.
 
@@ -154,7 +154,7 @@ impl Compiler {
     }
 }
 
-/// A process that does not outlive whoever waits for it.
+/// A process that does not outlive the one that waits for it.
 struct Reaped(Child);
 
 impl Drop for Reaped {
@@ -167,7 +167,7 @@ impl Drop for Reaped {
 
 /// The body of the process that compiles, where the arguments of this process ask for it; else nothing.
 ///
-/// Whoever is named in a [`Compiler`] calls this first, with all the arguments that it was started with.
+/// The executable that a [`Compiler`] names calls this first, with all the arguments that it was started with.
 pub fn compile_child(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != VERB {

@@ -13,10 +13,10 @@ use archive_durable::{DiskError, read_state, replace};
 use archive_model::JobId;
 use serde::{Deserialize, Serialize};
 
-/// At so many unclean ends may a job run, less one.
+/// The number of unclean ends at which a job is refused.
 const MOST_ENDS: u32 = 2;
 
-/// What is known of one job.
+/// The unclean ends of one job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct JobRuns {
     /// How many runs of it there are now.

@@ -1,4 +1,8 @@
 //! Where an incoming file is received: where an earlier stream of it was cut, else on the volume with most room.
+//!
+//! # Errors
+//!
+//! Every function fails when no volume takes the file, when its disk fails, or when another stream has the upload.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::PoisonError;
@@ -99,7 +103,7 @@ impl Node {
     }
 }
 
-/// What becomes of what an earlier stream of an upload left.
+/// Decides about the bytes that an earlier stream of an upload left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Earlier<'a> {
     /// It goes on: at one of these points, where some are named.

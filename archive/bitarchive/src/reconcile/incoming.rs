@@ -1,4 +1,4 @@
-//! What a crash leaves in `incoming/`, tidied before a volume is taken into use. What was received stays.
+//! The remains of a crash in `incoming/`, tidied before a volume is taken into use. What was received stays.
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, Reservation, Severity};
@@ -6,7 +6,7 @@ use archive_model::VolumeId;
 
 use crate::layout::Layout;
 
-/// What lies in `incoming/` with two names is published: a crash came before the first name was taken away. Of an upload
+/// A file in `incoming/` with two names is published: a crash came before the first name was taken away. Of an upload
 /// that was cut, a crash leaves reserved what its bytes do not take.
 pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     let incoming = layout.incoming();
@@ -25,7 +25,7 @@ pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskEr
     Ok(())
 }
 
-/// What only tidies, and cannot be done now (the disk is full, something odd lies in the way), is done at a later start.
+/// Tidying that cannot be done now (the disk is full, something odd lies in the way) is done at a later start.
 /// A disk that fails is told.
 pub(crate) fn tidied<T>(
     id: &VolumeId,

@@ -1,4 +1,4 @@
-//! Files that lie in another directory of `files/` than their names belong in: whoever put them there did not know how
+//! Files that lie in another directory of `files/` than their names belong in: the person who put them there did not know how
 //! files are spread.
 //!
 //! Each is moved to its place, if nothing is there, and is then a file like any: with its sidecar it is what that admits,

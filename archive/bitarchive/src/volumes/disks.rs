@@ -2,6 +2,10 @@
 //!
 //! Each path is asked on a thread of its own, one question after the other. Who asks waits for a limited time; while an
 //! answer is overdue nothing more is asked there, so that a hung mount holds one thread and delays no other disk.
+//!
+//! # Errors
+//!
+//! Every function fails when the disk does, or has not answered within its limit.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};

@@ -6,6 +6,10 @@
 //!
 //! Not promised: to tell a copy that was made later than the last change but one look, because such a copy lacks next
 //! to nothing; nor one that was put back together with the node's data directory.
+//!
+//! # Errors
+//!
+//! Every function fails when a disk does; [`Volumes::confirm`] also when the disk is not that volume, or an older copy of it.
 
 use std::sync::PoisonError;
 

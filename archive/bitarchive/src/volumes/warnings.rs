@@ -1,4 +1,4 @@
-//! What people should know of a volume that is online, and keeps it from nothing.
+//! Warnings about a volume that is online; none of them keeps it from working.
 
 use archive_model::VolumeId;
 
@@ -10,7 +10,7 @@ impl Volumes {
         self.change_state().foreign.insert(id.clone(), count);
     }
 
-    /// What there is to say of a volume, each with what to do.
+    /// Returns the warnings about a volume, each with what to do.
     pub fn warnings(&self, id: &VolumeId) -> Vec<String> {
         let state = self.change_state();
         let mut warnings = Vec::new();

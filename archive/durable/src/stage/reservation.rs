@@ -1,4 +1,8 @@
 //! The room that is reserved for an unfinished file, and how it is given back when the bytes do not all come.
+//!
+//! # Errors
+//!
+//! Every function fails when the disk does.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +12,7 @@ use super::Stage;
 use crate::call;
 use crate::error::DiskError;
 
-/// So many bytes more than it has may a file take on the disk without anything being reserved for it.
+/// A file may take this many bytes more on the disk than it has without anything being reserved for it.
 const MOST_ROUNDED: u64 = 256 * 1024;
 
 /// The room that is reserved for an unfinished file.
@@ -19,7 +23,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What a process that died left reserved in `incoming` for the upload `id`; none: nothing, or it is sealed.
+    /// Returns the room that a process that died left reserved in `incoming` for the upload `id`; `None` if there is no such
+    /// room, or the upload is sealed.
     pub fn left(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
         let path = incoming.join(id);
         let found = call::look(&path)?;
@@ -41,7 +46,7 @@ impl Reservation {
 }
 
 impl Stage {
-    /// What was reserved, to be given back where the bytes do not all come.
+    /// Returns the reserved room, to be given back where the bytes do not all come.
     pub fn reservation(&self) -> Result<Reservation, DiskError> {
         let path = self.paths.data.clone();
         match self.file.try_clone() {

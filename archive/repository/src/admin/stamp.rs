@@ -27,7 +27,7 @@ pub(crate) const STAMP: &str = "admin.stamp";
 /// How often the stamp follows what nobody was told of.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a stamp says.
+/// The content of a stamp.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StampContent {
     /// The sequence number of the last commit.
@@ -57,10 +57,10 @@ impl LogEnd {
     }
 }
 
-/// What was found under the name of the stamp.
+/// The stamp as it was found.
 #[derive(Debug)]
 pub(super) struct StampOnDisk {
-    /// What it says.
+    /// Its content.
     pub(super) reach: StampContent,
     /// The file; none: it is an older release's, which did not write it before anybody was told of a change.
     pub(super) file: Option<archive_durable::Stamp>,

@@ -2,6 +2,10 @@
 //!
 //! A node may forget a volume, with its data directory for instance; the archive does not. Also here: how the tables of
 //! version 1, which knew retired volumes only, and these by their bare id, become those of version 2.
+//!
+//! # Errors
+//!
+//! Every function fails when the tables cannot be read or written; no volume is left out then.
 
 use std::collections::BTreeSet;
 

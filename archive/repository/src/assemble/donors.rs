@@ -23,7 +23,7 @@ pub(super) struct Candidate {
     pub(super) donor: Donor,
     /// Whether its monitor was asked where the file is.
     pub(super) is_located: bool,
-    /// What came of asking it for the bytes that are wanted now, and up to where they were.
+    /// The outcome of asking it for the bytes that are wanted now, and up to where they were.
     pub(super) refusal: Option<(Refusal, u64)>,
     /// It kept us waiting: it is not asked again.
     pub(super) has_stalled: bool,
@@ -62,7 +62,7 @@ impl Candidate {
     }
 }
 
-/// What is being read from each replica, and which ones kept a reader waiting lately; cheap to clone.
+/// The reads under way from each replica, and which replicas kept a reader waiting lately; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DonorLoad(Arc<Mutex<BTreeMap<ReplicaId, ReplicaLoad>>>);
 

@@ -1,11 +1,11 @@
-//! What a reader is given: proven bytes, or a hole where nobody gives them.
+//! The parts that a reader is given: proven bytes, or a hole where nobody gives them.
 
 use std::ops::Range;
 
 use archive_model::ReplicaId;
 use bytes::Bytes;
 
-/// What comes next.
+/// The next part.
 #[derive(Debug)]
 pub(crate) enum Part {
     /// Bytes, held against the root.
@@ -30,10 +30,11 @@ pub(crate) struct Proven {
 pub(crate) struct Hole {
     /// First byte and one past the last.
     pub(crate) range: Range<u64>,
-    /// Who could not be asked, or did not answer as one does: it may be good there. Empty: it is lost.
+    /// The replicas that could not be asked, or did not answer properly: the bytes may be good there. If empty, they are
+    /// lost.
     pub(crate) unknown: Vec<ReplicaId>,
     /// Whether nobody of these answered at all.
     pub(crate) is_silence: bool,
-    /// What each replica said.
+    /// The answer of each replica.
     pub(crate) said: String,
 }

@@ -22,7 +22,7 @@ fn content() -> Content {
     }
 }
 
-/// What says only how long the file is.
+/// An announcement that says only how long the file is.
 fn bare() -> Claim {
     let digests = Claim::from(&content());
     Claim {

@@ -1,4 +1,4 @@
-//! What is good in no replica: filed as lost as soon as that is known, by the check that found the last copy bad or by a
+//! Bytes that are good in no replica: filed as lost as soon as that is known, by the check that found the last copy bad or by a
 //! repair that was tried. Nothing is touched.
 //!
 //! Owns that nothing is lost of a file whose store was never complete: nobody was told that the archive has it.
@@ -44,7 +44,7 @@ impl Preserver {
             Done::of(Outcome::Lost, what)
         };
         if is_absence(&case.patient.kind) {
-            // They count no more: whoever still has the bytes can store them again.
+            // They count no more: a depositor who still has the bytes can store them again.
             let absent = known
                 .iter()
                 .filter(|copy| copy.condition == Condition::Absent);

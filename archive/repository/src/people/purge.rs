@@ -22,7 +22,7 @@ pub(super) fn unnamed() -> Status {
 }
 
 impl People {
-    /// What lies there.
+    /// The item that lies there.
     pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<AtticItem, Status> {
         self.configured(&place.replica)?;
         let looking = self.transfers.replicas.attic_item(place);
@@ -49,7 +49,7 @@ impl People {
         decide(&item, named, meant).map_err(changed)
     }
 
-    /// What the archive means by the file that an item belongs to, and whether it has a good copy under its name.
+    /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its name.
     async fn meant_by(&self, item: &AtticItem) -> Result<Option<(Root, bool)>, Status> {
         let Some(name) = &item.name else {
             return Ok(None);

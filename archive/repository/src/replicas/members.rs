@@ -1,4 +1,4 @@
-//! What is known to belong to the replicas, and ids that two parts bear.
+//! The nodes and volumes that belong to the replicas, and ids that two parts bear.
 //!
 //! A node that is heard of for the first time with the id of another replica's node is not used: it is no member, it gets
 //! no files, and it is shown with what is wrong. Nodes and volumes that have shared an id since before are told apart by
@@ -11,7 +11,7 @@ use proto_archive::wire;
 
 use crate::standing::Now;
 
-/// What is known to belong to the replicas.
+/// The nodes and volumes that belong to the replicas.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     /// The nodes of each replica.
@@ -34,7 +34,7 @@ impl Members {
         others.find(|(id, nodes)| has(id, nodes)).map(|(id, _)| id)
     }
 
-    /// Whether a node that the monitor of the replica has heard of is none of it: another replica has that id.
+    /// Whether a node that the monitor of the replica has heard of does not belong to it: another replica has that id.
     pub(super) fn is_foreign(&self, now: &Now, replica: &ReplicaId, node: &NodeId) -> bool {
         let own = self.nodes.get(replica);
         !own.is_some_and(|own| own.contains(node)) && self.namesake(now, replica, node).is_some()

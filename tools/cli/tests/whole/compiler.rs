@@ -72,7 +72,7 @@ fn component_is_compiled_by_another_process() {
     assert_eq!(sums.lines().count(), 1, "compiled once: {sums}");
 }
 
-/// Fails if a component that compiles for long, or in much memory, is not refused, or harms whoever asked.
+/// Fails if a component that compiles for long, or in much memory, is not refused, or harms the one who asked.
 #[test]
 fn compiler_at_its_limits_refuses_the_component() {
     let cache = tempfile::tempdir().expect("a directory");
@@ -110,7 +110,7 @@ fn compiler_at_its_limits_refuses_the_component() {
     assert!(good.compile(&count(), &Control::default()).is_ok());
 }
 
-/// Fails if whoever cancels a job waits for the compiler.
+/// Fails if cancelling a job waits for the compiler.
 #[test]
 fn compiling_ends_when_it_is_cancelled() {
     let cache = tempfile::tempdir().expect("a directory");

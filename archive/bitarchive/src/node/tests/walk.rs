@@ -10,7 +10,7 @@ fn walk(node: &Node) {
     assert_eq!(walked.unwrap(), Some(()));
 }
 
-/// What the catalog says of each file, in a word.
+/// The state of each file in the catalog, in a word.
 fn conditions(node: &Node) -> Vec<(String, &'static str)> {
     let word = |entry: Entry| {
         let word = match entry.row.condition {

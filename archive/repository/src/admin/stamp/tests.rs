@@ -10,7 +10,7 @@ use super::super::TABLES;
 use super::super::tests::{row, store};
 use super::*;
 
-/// What a kill would leave at this moment: a copy of everything.
+/// A copy of everything that a kill would leave at this moment.
 fn image(data: &Path) -> tempfile::TempDir {
     let image = tempfile::tempdir().unwrap();
     let copied = std::process::Command::new("cp")

@@ -26,7 +26,7 @@ impl Life {
         Step::Close
     }
 
-    /// What nobody has read is counted, of a job that ends early: each node that has some of it is a gap.
+    /// The unread files of a job that ends early are counted: each node that has some of them is a gap.
     pub(super) fn close(
         &mut self,
         ending: Ending,
@@ -44,7 +44,7 @@ impl Life {
         self.end(ending, reason)
     }
 
-    /// What nobody has read cannot be counted: the whole replica is a gap.
+    /// The unread files cannot be counted: the whole replica is a gap.
     pub(super) fn end_uncounted(&mut self, ending: Ending, why: &str) -> Step {
         let why = shortened(why);
         let reason =

@@ -8,7 +8,7 @@ use super::{Life, shortened};
 /// The most gaps that are kept of one job.
 pub(super) const MOST_GAPS: usize = 1000;
 
-/// Whose files were not read.
+/// The place whose files were not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gap {
     /// The node; empty: the whole replica.
@@ -50,7 +50,7 @@ impl Life {
         self.add(Gap::node(node, said));
     }
 
-    /// Adds a gap of a place that is none yet. The last one that is kept says that there are more.
+    /// Adds a gap, unless the place has one already. The last one that is kept says that there are more.
     pub(super) fn add(&mut self, gap: Gap) {
         let known = self
             .gaps

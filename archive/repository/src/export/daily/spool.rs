@@ -30,7 +30,7 @@ pub(super) struct Spooled {
     pub(super) path: PathBuf,
     pub(super) size: u64,
     pub(super) root: Root,
-    /// What it says, as a hash; empty of one that a crash left.
+    /// The hash of its content; empty if a crash left the export.
     pub(super) content: String,
 }
 

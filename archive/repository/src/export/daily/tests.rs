@@ -1,4 +1,4 @@
-//! What a crash left of an export is stored again, or was never begun.
+//! An export that a crash cut is stored again, or was never begun.
 
 use archive_daemon::clock::ManualClock;
 use archive_model::{ReplicaState, StoreFailure};
@@ -11,13 +11,13 @@ use crate::store::{FileRecord, Phase};
 
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
 
-struct World {
+struct ExportFixture {
     daily: Daily,
     letters: mpsc::Receiver<Letter>,
     _directory: tempfile::TempDir,
 }
 
-impl World {
+impl ExportFixture {
     /// An archive whose last export was made just now.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -72,11 +72,11 @@ impl World {
 /// forgotten before the archive has it.
 #[tokio::test]
 async fn export_cut_by_crash_is_stored_again() {
-    let mut world = World::new();
+    let mut world = ExportFixture::new();
     let path = world.spool(b"rows");
     let record = world.begin();
     for is_stored in [false, true] {
-        let World { daily, letters, .. } = &mut world;
+        let ExportFixture { daily, letters, .. } = &mut world;
         let answering = async {
             let letter = letters.recv().await.unwrap();
             let Letter::Ask {
@@ -116,7 +116,7 @@ async fn export_cut_by_crash_is_stored_again() {
 /// Fails if what the archive was never asked to store is stored, or lies on the disk permanently.
 #[tokio::test]
 async fn export_that_was_never_begun_is_removed() {
-    let mut world = World::new();
+    let mut world = ExportFixture::new();
     let path = world.spool(b"half a li");
     world.daily.step().await.unwrap();
     assert!(!path.try_exists().unwrap());

@@ -40,7 +40,7 @@ async fn a_silent_monitor_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_the_monitor_has_not_heard_of_yet_are_waited_for() {
+async fn nodes_unknown_to_the_monitor_are_waited_for() {
     let world = World::new().await;
     fill(&world.monitor, &["a"]);
     world.monitor.script().unheard = 3;
@@ -54,7 +54,7 @@ async fn nodes_that_the_monitor_has_not_heard_of_yet_are_waited_for() {
     drop(anna);
     running.stop().await;
 
-    // Not for ever; and what is not heard of is waited for once.
+    // Not without end; and a node that is not heard of is waited for once.
     let mut world = world;
     world.settings.patience = Period::from_secs(5);
     world.monitor.script().unheard = usize::MAX;
@@ -71,7 +71,7 @@ async fn nodes_that_the_monitor_has_not_heard_of_yet_are_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_ends_each_run_is_left_out_and_named() {
+async fn node_ending_each_run_is_left_out() {
     let mut world = World::new().await;
     world.settings.patience = Period::from_secs(1);
     fill(&world.monitor, &["a", "b"]);

@@ -1,4 +1,4 @@
-//! The client file of `holdfast up`: written where there is none, and people's from then on.
+//! The client file of `holdfast up`: written where it is absent, and people's from then on.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use archive_durable::{DiskError, read_state, replace};
 use crate::exit::Failure;
 use crate::output::tell;
 
-/// Writes the client file where there is none. What people wrote into it stays; where the archive is at another place
+/// Writes the client file where it is absent. What people wrote into it stays; where the archive is at another place
 /// by now, that is said.
 pub(super) fn keep_client_file(data: &Path, repository: &str) -> Result<(), Failure> {
     let path = data.join("client.toml");
