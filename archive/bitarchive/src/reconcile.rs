@@ -246,7 +246,7 @@ impl<'a> Pass<'a> {
     /// from now on the file counts as stored.
     fn sync_names(&mut self, layout: &Layout, on: Shelf) -> Result<(), DiskError> {
         if std::mem::take(&mut self.has_taken_over) {
-            directory::sync(&layout.meta(on))?;
+            // Their sidecars were made durable before they got their names.
             directory::sync(&layout.files(on))?;
         }
         Ok(())
