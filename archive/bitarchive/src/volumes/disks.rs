@@ -49,15 +49,16 @@ impl DiskThreads {
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, DiskError> {
         let thread = self.thread(path)?;
-        if let Some(asked) = *lock(&thread.asked)
-            && asked.elapsed() >= limit
-        {
-            return Err(no_answer(path, asked.elapsed()));
+        let now = Instant::now();
+        let oldest = *lock(&thread.asked).get_or_insert(now);
+        let overdue = now.saturating_duration_since(oldest);
+        if overdue >= limit {
+            return Err(no_answer(path, overdue));
         }
         let (answer, answered) = channel();
         let asked = Arc::clone(&thread.asked);
         let job = Box::new(move || {
-            *lock(&asked) = Some(Instant::now());
+            *lock(&asked) = Some(now);
             let said = question();
             *lock(&asked) = None;
             // Who asked may have stopped waiting.

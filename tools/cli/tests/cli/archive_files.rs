@@ -178,7 +178,8 @@ fn json_is_given_whatever_is_asked() {
         &["warc", "check", "--json"][..],
         &["cdx", "--jsn", "--json", "a.warc.gz"],
     ] {
-        let said = files.run(wrong).expect(2);
+        let said = files.run(wrong);
+        assert_eq!(said.code, 2, "{said:?}");
         let document: serde_json::Value = serde_json::from_str(&said.out).expect("a document");
         assert_eq!(document["error"]["class"], "usage", "{said:?}");
         assert!(!said.err.is_empty());

@@ -303,7 +303,7 @@ async fn the_status_says_what_to_look_at() {
     let ran = place
         .holdfast(&["status", "--as", "reader", "--json"])
         .expect(1);
-    assert!(ran.err.contains("offline: EIO"), "{ran:?}");
+    assert!(ran.err.contains("offline, for reading too: EIO"), "{ran:?}");
     assert_eq!(
         ran.json()["replicas"][0]["nodes"][0]["volumes"][0]["problem"],
         "EIO"
