@@ -96,9 +96,15 @@ fn what_is_whole_behind_a_hole_is_read() {
                 };
                 let mut resumed = Reader::resume(&file[from..], options, known, None).unwrap();
                 while resumed.next_record().unwrap().is_some() {
-                    assert!(resumed.take_defects().is_empty(), "{number} {from}");
+                    let defects = resumed.take_defects();
+                    assert!(defects.is_empty(), "{number} {from}: {defects:?}");
                 }
-                assert!(resumed.take_defects().is_empty(), "{number} {from}");
+                let defects = resumed.take_defects();
+                assert!(
+                    defects.is_empty(),
+                    "{number} {from}: {defects:?} {:?}",
+                    String::from_utf8_lossy(&file[from..file.len().min(from + 200)])
+                );
                 let options = Options {
                     offset: from as u64,
                     ..Options::default()

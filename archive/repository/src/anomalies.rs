@@ -104,6 +104,8 @@ pub enum Eye {
     Glimpse,
     /// The copy was read again, whole, past the cache.
     Bytes,
+    /// Every volume said which copies it has, and this one is not among them any more.
+    Absent,
     /// Nobody could say anything.
     Nothing,
 }
@@ -138,6 +140,7 @@ impl Eye {
                     | K::Unreadable(_)
                     | K::Unverified { .. }
             ),
+            Self::Absent => is_damage(kind),
             Self::Nothing => false,
         }
     }
@@ -146,6 +149,7 @@ impl Eye {
         match self {
             Self::Listing | Self::Glimpse => "the replica lists the file as it should be",
             Self::Bytes => "the copy was read again, whole, and is good there",
+            Self::Absent => "the copy is not there any more",
             Self::Nothing => "",
         }
     }

@@ -21,7 +21,9 @@ use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::admin::Admin;
-use crate::anomalies::{Anomalies, AnomalyRow, Eye, Filing, Finder, Found, Look, needs_repair};
+use crate::anomalies::{
+    Anomalies, AnomalyRow, Eye, Filed, Filing, Finder, Found, Look, is_damage, needs_repair,
+};
 use crate::assemble::Assembler;
 use crate::coordinator::Mail;
 use crate::metrics::Instruments;
@@ -165,7 +167,28 @@ impl Preserver {
             Arc::clone(&errand.who),
         );
         blocking(move || anomalies.found_again(&file, &good, &who)).await?;
+        let elsewhere = self.filed_damage(replica, name).await?;
+        let is_here = |filed: &Filed| filed.is_at(&copy.node, &copy.volume);
+        if !elsewhere.iter().all(is_here) {
+            // That copy may have gone: a listing says so.
+            drop(Box::pin(self.look_and_file(replica, name, errand)).await?);
+        }
         self.with_losses(name, found, errand).await
+    }
+
+    /// The damage that is filed of the copies of a file in a replica.
+    pub(crate) async fn filed_damage(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+    ) -> Result<Vec<Filed>, Status> {
+        let (anomalies, file) = (Arc::clone(&self.anomalies), name.clone());
+        let rows = blocking(move || anomalies.rows_of(&file))
+            .await?
+            .into_iter();
+        let is_of_replica =
+            |row: &AnomalyRow| row.replica == *replica && is_damage(&row.filed.kind);
+        Ok(rows.filter(is_of_replica).map(|row| row.filed).collect())
     }
 
     /// Adds what is lost of a file, now that this was found of it.

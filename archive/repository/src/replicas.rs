@@ -386,7 +386,7 @@ mod tests {
     fn credentials() -> Credentials {
         let now = SystemTime::from(jiff::Timestamp::now());
         let validity = Validity {
-            not_before: now,
+            not_before: now - Duration::from_mins(1),
             not_after: now + Duration::from_hours(1),
         };
         let authority = Authority::create("archive.example", validity).unwrap();

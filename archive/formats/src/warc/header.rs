@@ -269,6 +269,23 @@ pub(crate) fn may_begin(bytes: &[u8]) -> bool {
         .is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
 }
 
+/// The longest first line that is believed where it is not in capitals.
+const LONGEST_FIRST_LINE: usize = 64;
+
+/// Whether more bytes are needed to tell whether a record begins with these.
+pub(crate) fn is_undecided(bytes: &[u8]) -> bool {
+    let is_short = bytes.len() <= LONGEST_FIRST_LINE && !bytes.contains(&b'\n');
+    may_begin(bytes) && (bytes.len() < NAME.len() || is_short && !bytes.starts_with(NAME))
+}
+
+/// Whether a record begins with these bytes. In capitals `WARC/` is enough; else the whole line has to be a version: content,
+/// the URI of a revisit profile for instance, has `warc/` in it.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|&byte| byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    bytes.starts_with(NAME) || first.len() <= LONGEST_FIRST_LINE && is_version_line(first)
+}
+
 /// Whether a line is `WARC/` and what may be a version, known or not.
 pub(crate) fn is_version_line(line: &[u8]) -> bool {
     line.split_at_checked(NAME.len())

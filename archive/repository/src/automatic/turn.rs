@@ -67,7 +67,7 @@ mod tests {
     fn look(eye: Eye, is_second: bool) -> Look {
         let found = match eye {
             Eye::Listing => vec![AnomalyKind::Missing],
-            Eye::Glimpse | Eye::Bytes | Eye::Nothing => Vec::new(),
+            Eye::Glimpse | Eye::Bytes | Eye::Absent | Eye::Nothing => Vec::new(),
         };
         Look {
             found,

@@ -205,7 +205,37 @@ impl Preserver {
             found.open.extend(more.open);
             found.new += more.new;
         }
+        self.close_absent(replica, name, &seen, errand).await?;
         Ok((seen, Some(found)))
+    }
+
+    /// Closes the damage of copies that are not there any more: drained, deleted by a person, put aside.
+    async fn close_absent(
+        &self,
+        replica: &ReplicaId,
+        name: &FileName,
+        seen: &Seen,
+        errand: &Errand,
+    ) -> Result<(), Status> {
+        if seen.eye != Eye::Listing {
+            return Ok(());
+        }
+        for filed in self.filed_damage(replica, name).await? {
+            let mut copies = seen.located.copies.iter();
+            if copies.any(|copy| filed.is_at(&copy.node, &copy.volume)) {
+                continue;
+            }
+            let look = Look {
+                found: Vec::new(),
+                eye: Eye::Absent,
+                by: errand.finder,
+                is_second: false,
+                size: seen.size,
+                place: filed.node.zip(filed.volume),
+            };
+            self.file(replica, name, look, errand).await?;
+        }
+        Ok(())
     }
 
     /// All reachable copies agree on another root than the admitted one: that is for people.

@@ -112,7 +112,7 @@ impl<R: Read> Reader<R> {
         let torn =
             std::mem::take(&mut self.torn) && self.stream.compression() == Compression::Plain;
         while self.stream.bytes().len() < 5 && self.stream.more()? {}
-        while self.stream.bytes().len() < 5 && header::may_begin(self.stream.bytes()) {
+        while header::is_undecided(self.stream.bytes()) {
             match self.more_of_header()? {
                 More::Bytes => {}
                 More::Record(count) => {
@@ -125,7 +125,7 @@ impl<R: Read> Reader<R> {
             }
         }
         let bytes = self.stream.bytes();
-        if bytes.len() >= 5 && header::may_begin(bytes) {
+        if header::begins(bytes) {
             // In an ARC file it is content, unless it stands where a record has to begin.
             return Ok(if self.dialect != Dialect::Arc || self.sure {
                 Start::Warc

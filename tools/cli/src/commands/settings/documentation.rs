@@ -265,7 +265,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("# The list of revoked certificates, PEM.\n# revoked is not set\n\n"),
+            text.contains("# The list of revoked certificates, PEM.\n# revoked is not set\n"),
             "{text}"
         );
         let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
