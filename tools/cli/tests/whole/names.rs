@@ -38,20 +38,18 @@ fn renamed_and_linked_files_are_told_and_left_and_their_names_filled_again() {
         ("d.warc", wrong_shelf.join("d.warc")),
     ];
 
-    // Under a running node it is the reading that finds it.
     std::fs::rename(at("a.warc"), &strays[0].1).expect("rename");
     std::fs::rename(at("b.warc"), &strays[1].1).expect("rename");
     std::fs::hard_link(at("c.warc"), &strays[2].1).expect("link");
     std::fs::hard_link(at("d.warc"), &strays[3].1).expect("link");
-    let missing = wrong(&[("a.warc", "missing"), ("b.warc", "missing")]);
-    archive.check_until("checksums", "the old names", &missing);
-
-    // A start finds the new names too, and moves a file on the wrong shelf to its own, unless that name is taken.
+    // A check under a running node and a start both find the old names and the new. A file on the wrong shelf is moved to its
+    // own, unless that name is taken.
     let all = wrong(&[
         ("a.warc", "missing"),
         ("linked.warc", "unexpected"),
         ("renamed.warc", "unexpected"),
     ]);
+    archive.check_until("checksums", "the old names and the new", &all);
     let catalog = archive.data().join("two/node/catalog");
     for is_anew in [false, true] {
         archive.kill(NODE);
