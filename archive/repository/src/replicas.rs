@@ -389,7 +389,12 @@ mod tests {
             not_before: now - Duration::from_mins(1),
             not_after: now + Duration::from_hours(1),
         };
-        let authority = Authority::create("archive.example", validity).unwrap();
+        // A certificate ends before its authority does, which counts whole seconds.
+        let longer = Validity {
+            not_after: now + Duration::from_hours(2),
+            ..validity
+        };
+        let authority = Authority::create("archive.example", longer).unwrap();
         let grants = ["repository/kb".parse().unwrap()];
         let issued = authority.issue(&grants, &["127.0.0.1"], validity).unwrap();
         let pem = CredentialPem {
