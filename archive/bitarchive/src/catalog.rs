@@ -8,8 +8,9 @@ mod stamp;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use archive_db::{BrokenDatabase, Database, DbError, Options, Table, Text, Value};
+use archive_db::{BrokenDatabase, Database, DbError, Options, Reach, Table, Text, Value};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -92,8 +93,8 @@ pub struct Catalog {
     findings: Findings,
     /// How many times something was written.
     writes: AtomicU64,
-    /// What the stamp beside it says.
-    stamped: AtomicU64,
+    /// What the stamp beside it says, once it was written.
+    stamped: Mutex<Option<Reach>>,
 }
 
 /// What opening the catalog found.
@@ -112,9 +113,12 @@ impl Catalog {
     pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
-        let reached = if was_there { stamp::read(path)? } else { 0 };
+        let reached = match was_there {
+            true => stamp::read(path)?,
+            false => Reach::default(),
+        };
         let checked =
-            Database::open(path, &options.clone().at_least(reached)).and_then(|database| {
+            Database::open(path, &options.clone().reaches(reached)).and_then(|database| {
                 database.verify()?;
                 // A row that can be read and not understood is damage as well.
                 let rows: Table<Key, Row> = database.table("files")?;
@@ -136,7 +140,7 @@ impl Catalog {
             files,
             findings,
             writes: AtomicU64::new(0),
-            stamped: AtomicU64::new(u64::MAX),
+            stamped: Mutex::default(),
         };
         catalog.stamp();
         Ok(Opened { catalog, rebuild })
@@ -145,12 +149,13 @@ impl Catalog {
     /// Keeps beside it how far it has come. Where that cannot be written, it is only told: an older copy of the catalog
     /// might be believed then, and one that was built anew is built once more.
     pub fn stamp(&self) {
-        let sequence = self.database.sequence();
-        if self.stamped.load(Ordering::Relaxed) == sequence {
+        let mut stamped = self.stamped.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = self.database.reach();
+        if stamped.as_ref() == Some(&reached) {
             return;
         }
-        match stamp::write(self.database.path(), sequence) {
-            Ok(()) => self.stamped.store(sequence, Ordering::Relaxed),
+        match stamp::write(self.database.path(), &reached) {
+            Ok(()) => *stamped = Some(reached),
             Err(error) => tracing::warn!(%error, "the stamp of the catalog is not written"),
         }
     }

@@ -9,7 +9,7 @@ use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Env, ReadOptions};
 
 use crate::key::Key;
 use crate::value::Value;
-use crate::{Batch, BrokenDatabase, DbError, Load, Options, Table, log, version};
+use crate::{Batch, BrokenDatabase, DbError, Load, Options, Reach, Table, log, version};
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
@@ -40,6 +40,7 @@ pub struct TornTail {
 pub(crate) struct Inner {
     pub(crate) db: DB,
     path: PathBuf,
+    identity: String,
     /// All of them, those that this build does not name included.
     tables: Vec<String>,
     /// The first write that failed so that no other can succeed.
@@ -100,6 +101,17 @@ impl Database {
         }
         let rocksdb = options.to_rocksdb(env);
         let mut inner = Inner::open(path, &rocksdb, is_new)?;
+        if let Some(wanted) = options
+            .identity
+            .as_ref()
+            .filter(|id| **id != inner.identity)
+        {
+            return Err(DbError::Other {
+                path: path.to_path_buf(),
+                wanted: wanted.clone(),
+                found: inner.identity,
+            });
+        }
         let sequence = inner.db.latest_sequence_number();
         if sequence < options.at_least {
             return Err(behind(sequence));
@@ -150,10 +162,21 @@ impl Database {
     }
 
     /// The sequence number of the last committed change: never falls while the database is whole.
-    ///
-    /// Whoever keeps it elsewhere after a commit can tell by [`Options::at_least`] whether a commit was lost.
     pub fn sequence(&self) -> u64 {
         self.inner.db.latest_sequence_number()
+    }
+
+    /// Which database it is: text that no other one has, given when it was made. A copy has it too.
+    pub fn identity(&self) -> &str {
+        &self.inner.identity
+    }
+
+    /// How far it has come, to be kept in a second place.
+    pub fn reach(&self) -> Reach {
+        Reach {
+            sequence: self.sequence(),
+            identity: Some(self.identity().to_owned()),
+        }
     }
 
     /// The version that it had before it was opened; none: it was made.
@@ -202,8 +225,10 @@ impl Inner {
             .iter()
             .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
         let db = DB::open_cf_descriptors(options, path, descriptors).map_err(failed)?;
+        let identity = db.get_db_identity().map_err(failed)?;
         Ok(Self {
             db,
+            identity: String::from_utf8_lossy(&identity).into_owned(),
             path: path.to_path_buf(),
             tables,
             broken: OnceLock::new(),

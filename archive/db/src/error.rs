@@ -28,6 +28,20 @@ pub enum DbError {
         /// Where it ends; 0 where there is none.
         found: u64,
     },
+    /// It was made at another time than the one that its user kept something in: somebody put it there.
+    #[error(
+        "database {} is not the one that was here: it was made at another time (it is {found}, and {wanted} was here); \
+         restore it",
+        path.display()
+    )]
+    Other {
+        /// Its directory.
+        path: PathBuf,
+        /// What [`crate::Options::reaches`] asked for.
+        wanted: String,
+        /// Its own [`crate::Database::identity`].
+        found: String,
+    },
     /// Another process, or another handle in this one, has it open.
     #[error("database {} is in use; stop the process that holds it", path.display())]
     Busy {
@@ -142,6 +156,7 @@ impl DbError {
             Self::Damaged { .. } => true,
             Self::Io { what, .. } => !what.contains("No space left on device"),
             Self::Behind { .. }
+            | Self::Other { .. }
             | Self::Busy { .. }
             | Self::Format { .. }
             | Self::Unreadable { .. }
@@ -154,7 +169,10 @@ impl DbError {
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
-            Self::Damaged { .. } | Self::Behind { .. } | Self::Unreadable { .. }
+            Self::Damaged { .. }
+                | Self::Behind { .. }
+                | Self::Other { .. }
+                | Self::Unreadable { .. }
         )
     }
 }

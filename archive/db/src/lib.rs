@@ -11,9 +11,8 @@
 //! - memory stays within [`Options::memory`] and what a caller holds in batches, at any number of rows.
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
-//! database with fewer rows. Its users either compare with the disk (a cache) or keep [`Database::sequence`] in a
-//! second place and open with [`Options::at_least`] (a record). Who does so before anybody is told of a commit may let a
-//! write be cut away that a power cut tore, by [`Options::torn_tail`].
+//! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place and
+//! open with [`Options::reaches`] (a record). Who does so before anybody is told of a commit may let a write be cut away that a power cut tore, by [`Options::torn_tail`].
 //!
 //! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
 //!
@@ -45,6 +44,7 @@ pub mod load;
 mod log;
 pub mod memory;
 pub mod options;
+pub mod reach;
 pub mod table;
 pub mod value;
 mod version;
@@ -56,5 +56,6 @@ pub use key::{InvalidKey, Key, StartsWith, Text};
 pub use load::Load;
 pub use memory::Memory;
 pub use options::{Cut, Migration, Options};
+pub use reach::{InvalidReach, Reach};
 pub use table::{Rows, Table};
 pub use value::{InvalidValue, Value};

@@ -6,7 +6,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, DBCompressionType, DBRecoveryMode, Env, LogLevel, WriteBufferManager,
 };
 
-use crate::{Database, DbError};
+use crate::{Database, DbError, Reach};
 
 /// One step from a version of a database to the next one.
 ///
@@ -24,6 +24,7 @@ pub struct Options {
     pub(crate) tables: Vec<&'static str>,
     pub(crate) migrations: Vec<Migration>,
     pub(crate) at_least: u64,
+    pub(crate) identity: Option<String>,
     pub(crate) cut: Option<Cut>,
     memory: usize,
 }
@@ -37,6 +38,7 @@ impl Options {
             tables: tables.to_vec(),
             migrations: Vec::new(),
             at_least: 0,
+            identity: None,
             cut: None,
             memory: 128 << 20,
         }
@@ -56,6 +58,13 @@ impl Options {
     pub const fn at_least(mut self, sequence: u64) -> Self {
         self.at_least = sequence;
         self
+    }
+
+    /// Refuses a database that has not come as far, that is another one, or that is not there: for records.
+    #[must_use]
+    pub fn reaches(mut self, reach: Reach) -> Self {
+        self.identity = reach.identity;
+        self.at_least(reach.sequence)
     }
 
     /// Lets a write be cut away, by `cut`, that a power cut has torn at the end of the newest log: some of its sectors are

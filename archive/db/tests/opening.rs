@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use archive_db::{Database, DbError, Options, Table};
+use archive_db::{Database, DbError, Options, Reach, Table};
 use tempfile::TempDir;
 
 use crate::files::{Rows, assert_damaged, committed, crash_image, files, options, rows, value};
@@ -162,6 +162,37 @@ fn a_load_that_a_crash_cut_off_is_damage() {
     )
     .unwrap();
     assert_eq!(rows(&finished).unwrap().len(), 20_000);
+}
+
+/// Fails if sequence numbers alone decide: those of a database that was built anew begin again.
+#[test]
+fn database_of_before_a_rebuild_is_refused_though_it_came_further() {
+    let (_directory, path, database, _) = committed(50);
+    let (older, before) = (crash_image(&path, "older"), database.reach());
+    drop(database);
+    Database::destroy(&path).unwrap();
+    let rebuilt = Database::open(&path, &options()).unwrap();
+    let reach = rebuilt.reach();
+    assert!(reach.sequence < before.sequence, "{reach} {before}");
+    drop(rebuilt);
+    assert!(Database::open(&path, &options().reaches(reach.clone())).is_ok());
+    match Database::open(&older, &options().reaches(reach.clone())) {
+        Err(error @ DbError::Other { .. }) => {
+            assert!(error.is_damage());
+            assert!(
+                error.to_string().contains("made at another time"),
+                "{error}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    // Who kept the number alone, as older releases did, does not know which one it was.
+    let number = Reach {
+        identity: None,
+        ..reach
+    };
+    assert!(Database::open(&older, &options().reaches(number)).is_ok());
+    assert!(Database::open(&older, &options().reaches(before)).is_ok());
 }
 
 #[test]

@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive_db::value::decode_body;
 use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Table, Text, TornTail, Value,
+    Batch, BrokenDatabase, Database, DbError, InvalidValue, Key, Reach, Table, Text, TornTail,
+    Value,
 };
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
@@ -233,12 +234,12 @@ impl Admin {
         let found = stamp::find(&path)?;
         let is_absent = found.is_none();
         let is_exact = found.as_ref().is_some_and(|found| found.file.is_some());
-        let at_least = found.as_ref().map_or(0, |found| found.reach.sequence);
+        let reach = found.as_ref().map(|found| found.content.reach());
         let stamp = stamp::Stamp::new(path.clone(), found);
         if is_absent && !Restoring::is_there(data)? {
-            stamp.write(|| 0)?;
+            stamp.write(Reach::default)?;
         }
-        let mut options = volumes::options().at_least(at_least);
+        let mut options = volumes::options().reaches(reach.unwrap_or_default());
         if is_exact {
             options = options.torn_tail(cut);
         }
@@ -425,7 +426,7 @@ impl Admin {
 
     /// Keeps beside the database how far it has come, durably. Costs nothing where it has not come further.
     pub fn stamp(&self) -> Result<(), DiskError> {
-        self.stamp.write(|| self.database.sequence())
+        self.stamp.write(|| self.database.reach())
     }
 }
 

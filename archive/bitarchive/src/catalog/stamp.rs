@@ -1,10 +1,16 @@
-//! How far the catalog has come, kept beside it: an older copy that somebody puts back ends before that.
+//! How far the catalog has come, kept beside it: an older copy that somebody puts back ends before that, or is of before
+//! it was built again.
 //!
-//! Not promised: to notice a copy that is younger than the last stamp.
+//! ```text
+//! <data>/catalog.stamp      1204 8d1f6a4c-…
+//! ```
+//!
+//! It is an [`archive_db::Reach`]; older releases wrote the number alone. Not promised: to notice a copy that is younger
+//! than the last stamp.
 
 use std::path::{Path, PathBuf};
 
-use archive_db::DbError;
+use archive_db::{DbError, Reach};
 use archive_durable::{DiskError, read_state, replace};
 
 /// Where the stamp of a catalog lies.
@@ -13,21 +19,26 @@ fn path(catalog: &Path) -> PathBuf {
 }
 
 /// What the catalog has reached at least; of a stamp that is none, more than any catalog has.
-pub(super) fn read(catalog: &Path) -> Result<u64, DbError> {
+pub(super) fn read(catalog: &Path) -> Result<Reach, DbError> {
     let path = path(catalog);
     let text = read_state(&path).map_err(|error| DbError::Io {
         path: catalog.to_owned(),
         what: error.to_string(),
     })?;
-    let Some(text) = text else { return Ok(0) };
+    let Some(text) = text else {
+        return Ok(Reach::default());
+    };
     let text = String::from_utf8_lossy(&text);
-    Ok(text.trim().parse().unwrap_or_else(|_none| {
-        tracing::warn!(path = %path.display(), %text, "the stamp of the catalog is no number");
-        u64::MAX
+    Ok(text.parse().unwrap_or_else(|error| {
+        tracing::warn!(path = %path.display(), %text, %error, "the stamp of the catalog is none");
+        Reach {
+            sequence: u64::MAX,
+            identity: None,
+        }
     }))
 }
 
 /// Writes it, durably.
-pub(super) fn write(catalog: &Path, sequence: u64) -> Result<(), DiskError> {
-    replace(&path(catalog), format!("{sequence}\n").as_bytes())
+pub(super) fn write(catalog: &Path, reach: &Reach) -> Result<(), DiskError> {
+    replace(&path(catalog), format!("{reach}\n").as_bytes())
 }

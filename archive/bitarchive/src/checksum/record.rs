@@ -11,7 +11,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use archive_db::{Batch, BrokenDatabase, Database, DbError, Table, Text, Value};
+use archive_db::{
+    Batch, BrokenDatabase, Database, DbError, InvalidReach, Reach, Table, Text, Value,
+};
 use archive_durable::{AppendFile, DiskError, Stamp, StampFile, directory, read_state, replace};
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
@@ -103,8 +105,8 @@ pub struct Record {
     database: Database,
     files: Table<Text<FileName>, Recorded>,
     admissions: Table<Text<FileName>, String>,
-    /// Beside the table, and the sequence number in it. Held while it is written.
-    stamp: Mutex<(Stamp, u64)>,
+    /// Beside the table, and what it says. Held while it is written.
+    stamp: Mutex<(Stamp, Reach)>,
 }
 
 impl Record {
@@ -116,8 +118,8 @@ impl Record {
         }
         AppendFile::open(&removed(data))?.sync()?;
         directory::sync(data)?;
-        let database = open(data, 0, false)?;
-        begin_stamp(data, database.sequence())?;
+        let database = open(data, Reach::default(), false)?;
+        begin_stamp(data, database.reach())?;
         let label = Label {
             format: FORMAT.to_owned(),
             node: node.clone(),
@@ -139,8 +141,12 @@ impl Record {
             });
         }
         let (database, stamp) = if let Some(sequence) = label.sequence {
-            let database = open(data, sequence, false)?;
-            let stamp = begin_stamp(data, database.sequence())?;
+            let reach = Reach {
+                sequence,
+                identity: None,
+            };
+            let database = open(data, reach, false)?;
+            let stamp = begin_stamp(data, database.reach())?;
             let label = Label {
                 format: FORMAT.to_owned(),
                 sequence: None,
@@ -150,7 +156,7 @@ impl Record {
             (database, stamp)
         } else {
             let stamp = read_stamp(data)?;
-            (open(data, stamp.1, true)?, stamp)
+            (open(data, stamp.1.clone(), true)?, stamp)
         };
         if let Some(torn) = database.torn() {
             tracing::warn!("{torn}");
@@ -262,10 +268,10 @@ impl Record {
     /// Of those who wait for each other here the first one writes for all.
     fn stamp(&self) -> Result<(), RecordError> {
         let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
-        let sequence = self.database.sequence();
-        if stamp.1 != sequence {
-            stamp.0.write(sequence.to_string().as_bytes())?;
-            stamp.1 = sequence;
+        let reach = self.database.reach();
+        if stamp.1 != reach {
+            stamp.0.write(reach.to_string().as_bytes())?;
+            stamp.1 = reach;
         }
         Ok(())
     }
@@ -317,8 +323,8 @@ pub(super) fn removed(data: &Path) -> PathBuf {
     data.join("removed.jsonl")
 }
 
-fn open(data: &Path, at_least: u64, is_exact: bool) -> Result<Database, RecordError> {
-    let mut options = archive_db::Options::new("checksums", 1, TABLES).at_least(at_least);
+fn open(data: &Path, reach: Reach, is_exact: bool) -> Result<Database, RecordError> {
+    let mut options = archive_db::Options::new("checksums", 1, TABLES).reaches(reach);
     if is_exact {
         options = options.torn_tail(cut);
     }
@@ -335,12 +341,12 @@ fn stamp_path(data: &Path) -> PathBuf {
     data.join("table.stamp")
 }
 
-fn begin_stamp(data: &Path, sequence: u64) -> Result<(Stamp, u64), RecordError> {
-    let stamp = Stamp::begin(&stamp_path(data), sequence.to_string().as_bytes())?;
-    Ok((stamp, sequence))
+fn begin_stamp(data: &Path, reach: Reach) -> Result<(Stamp, Reach), RecordError> {
+    let stamp = Stamp::begin(&stamp_path(data), reach.to_string().as_bytes())?;
+    Ok((stamp, reach))
 }
 
-fn read_stamp(data: &Path) -> Result<(Stamp, u64), RecordError> {
+fn read_stamp(data: &Path) -> Result<(Stamp, Reach), RecordError> {
     let path = stamp_path(data);
     let wrong = |why: &str| RecordError::Label {
         path: path.clone(),
@@ -348,11 +354,9 @@ fn read_stamp(data: &Path) -> Result<(Stamp, u64), RecordError> {
     };
     match Stamp::open(&path)? {
         StampFile::Whole(stamp, text) => {
-            let number = std::str::from_utf8(&text).ok().map(str::parse);
-            match number {
-                Some(Ok(number)) => Ok((stamp, number)),
-                Some(Err(_)) | None => Err(wrong("it has no sequence number")),
-            }
+            let reach = String::from_utf8_lossy(&text).parse();
+            let reach = reach.map_err(|error: InvalidReach| wrong(&error.to_string()))?;
+            Ok((stamp, reach))
         }
         StampFile::Absent => Err(wrong("it is gone")),
         StampFile::Foreign(_) | StampFile::Damaged => Err(wrong("it is no stamp")),

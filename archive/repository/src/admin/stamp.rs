@@ -1,7 +1,7 @@
 //! How far the admin data and the audit log have come, kept beside both: what is gone from their ends is noticed.
 //!
 //! ```text
-//! <data>/admin.stamp      {"sequence":660,"audit":{"lines":120,"head":"<64 hex digits>"}}
+//! <data>/admin.stamp      {"sequence":660,"database":"8d1f6a4c-…","audit":{"lines":120,"head":"<64 hex digits>"}}
 //! ```
 //!
 //! Written before anybody is told of a change, and a second after any other: see `Admin::commit`. The form of the file is
@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::{Step, Worker, WorkerError};
+use archive_db::Reach;
 use archive_durable::{DiskError, StampFile};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,9 +33,22 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct StampContent {
     /// The sequence number of the last commit.
     pub sequence: u64,
+    /// Which database that is, as [`archive_db::Database::identity`]; none: an older release has written the stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// Where the audit log surely ends; none: it was not begun, or an older release has written the stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<LogEnd>,
+}
+
+impl StampContent {
+    /// How far the database has come.
+    pub(super) fn reach(&self) -> Reach {
+        Reach {
+            sequence: self.sequence,
+            identity: self.database.clone(),
+        }
+    }
 }
 
 /// Where a log ends.
@@ -61,7 +75,7 @@ impl LogEnd {
 #[derive(Debug)]
 pub(super) struct StampOnDisk {
     /// Its content.
-    pub(super) reach: StampContent,
+    pub(super) content: StampContent,
     /// The file; none: it is an older release's, which did not write it before anybody was told of a change.
     pub(super) file: Option<archive_durable::Stamp>,
 }
@@ -71,7 +85,7 @@ pub(super) struct StampOnDisk {
 /// # Errors
 /// Where it cannot be read, or says nothing that makes sense.
 pub fn read(path: &Path) -> Result<Option<StampContent>, AdminError> {
-    Ok(find(path)?.map(|found| found.reach))
+    Ok(find(path)?.map(|found| found.content))
 }
 
 pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
@@ -84,16 +98,19 @@ pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
         StampFile::Damaged => return Err(wrong(b"damaged")),
         StampFile::Foreign(text) => {
             let number = String::from_utf8_lossy(&text).trim().parse();
-            let reach = StampContent {
+            let content = StampContent {
                 sequence: number.or(Err(wrong(&text)))?,
-                audit: None,
+                ..StampContent::default()
             };
-            Some(StampOnDisk { reach, file: None })
+            Some(StampOnDisk {
+                content,
+                file: None,
+            })
         }
         StampFile::Whole(file, text) => {
-            let reach = serde_json::from_slice(&text).or(Err(wrong(&text)))?;
+            let content = serde_json::from_slice(&text).or(Err(wrong(&text)))?;
             let file = Some(file);
-            Some(StampOnDisk { reach, file })
+            Some(StampOnDisk { content, file })
         }
     })
 }
@@ -118,7 +135,7 @@ impl Stamp {
     /// Goes on with what was found under `path`.
     pub(super) fn new(path: PathBuf, found: Option<StampOnDisk>) -> Self {
         let (file, written) = found.map_or((None, StampContent::default()), |found| {
-            (found.file, found.reach)
+            (found.file, found.content)
         });
         let state = State {
             file,
@@ -137,24 +154,26 @@ impl Stamp {
         state.audit = LogEnd::at(position);
     }
 
-    /// Writes the stamp, durably, unless it says so already. `sequence` is asked for once nobody else writes: of those who
-    /// wait for each other here the first one writes for all.
-    pub(super) fn write(&self, sequence: impl FnOnce() -> u64) -> Result<(), DiskError> {
+    /// Writes the stamp, durably, unless it says so already. `reach` is asked for once nobody else writes: of those who wait
+    /// for each other here the first one writes for all.
+    pub(super) fn write(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let reach = StampContent {
-            sequence: sequence(),
+        let Reach { sequence, identity } = reach();
+        let content = StampContent {
+            sequence,
+            database: identity,
             audit: state.audit.clone(),
         };
-        if state.file.is_some() && state.written == reach {
+        if state.file.is_some() && state.written == content {
             return Ok(());
         }
-        let text = serde_json::to_vec(&reach)
+        let text = serde_json::to_vec(&content)
             .map_err(|error| DiskError::new("write", &self.path, error))?;
         match &mut state.file {
             Some(file) => file.write(&text)?,
             none => *none = Some(archive_durable::Stamp::begin(&self.path, &text)?),
         }
-        state.written = reach;
+        state.written = content;
         Ok(())
     }
 }

@@ -72,10 +72,7 @@ fn an_older_catalog_lists_what_the_newer_one_did() {
 
     // What is lost while it lies there is told.
     let then = stamp();
-    // The catalog that was built again has to have come further than the older one: only then does its stamp say so.
-    for number in 0..20 {
-        archive.store(&format!("last-{number}.warc"), SIZE);
-    }
+    archive.store("last.warc", SIZE);
     wait("the stamp to be written", || stamp() != then);
     put_back(&archive);
     std::fs::remove_file(archive.file("two", "new.warc")).expect("remove");

@@ -71,6 +71,34 @@ fn an_older_catalog_is_noticed_and_what_was_done_since_is_known() {
     drop(node);
 }
 
+/// Fails if the sequence number alone tells which catalog is the older one: that of a rebuilt catalog begins again.
+#[test]
+fn catalog_of_before_a_rebuild_is_noticed() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"bytes").unwrap();
+    for _ in 0..20 {
+        verify(&node, "a");
+    }
+    drop(node);
+    let (catalog, old) = (machine.path("data/catalog"), machine.path("old"));
+    std::fs::rename(&catalog, &old).unwrap();
+    let (node, found) = machine.start();
+    assert_eq!((found.added, found.unchanged), (1, 0), "it is built again");
+    machine.store(&node, "b", b"more").unwrap();
+    std::fs::remove_file(machine.target("a").file).unwrap();
+    verify(&node, "a");
+    let before = without_verified(listing(&node));
+    node.catalog().stamp();
+    drop(node);
+
+    std::fs::remove_dir_all(&catalog).unwrap();
+    copy(&old, &catalog);
+    let (node, found) = machine.start();
+    assert_eq!(found.unchanged, 0, "{found:?}");
+    assert_eq!(without_verified(listing(&node)), before);
+}
+
 /// Fails if a catalog whose MANIFEST lost its tail needs a person.
 #[test]
 fn catalog_with_cut_manifest_is_built_again() {

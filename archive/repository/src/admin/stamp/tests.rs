@@ -213,3 +213,28 @@ fn stamp_knows_the_end_of_the_log() {
     store(&admin, "c");
     assert_eq!(known(), Some(end), "also after a restart");
 }
+
+/// Fails if the sequence number alone tells whether it is the database that was here.
+#[test]
+fn database_of_before_a_restore_is_refused_though_it_came_further() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = directory.path().join("before");
+    let admin = Admin::init(&before).unwrap();
+    for number in 0..20 {
+        store(&admin, &format!("file-{number}"));
+    }
+    drop(admin);
+    let restored = directory.path().join("restored");
+    let admin = Admin::init(&restored).unwrap();
+    store(&admin, "file-0");
+    drop(admin);
+    assert_eq!(names(&Admin::open(&restored).unwrap()).len(), 1);
+
+    std::fs::remove_dir_all(restored.join("admin")).unwrap();
+    std::fs::rename(before.join("admin"), restored.join("admin")).unwrap();
+    let opened = Admin::open(&restored);
+    assert!(
+        matches!(&opened, Err(AdminError::Damaged { error, .. }) if matches!(**error, DbError::Other { .. })),
+        "{opened:?}"
+    );
+}
