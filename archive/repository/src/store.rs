@@ -37,10 +37,19 @@ use replicas::{Completion, Doing};
 pub struct FileState {
     record: FileRecord,
     doing: BTreeMap<ReplicaId, Doing>,
-    failures: BTreeMap<ReplicaId, u32>,
+    failures: BTreeMap<ReplicaId, Failures>,
     source: Option<Requester>,
     waiting: Vec<Waiting>,
     comparing: BTreeMap<Requester, (Claim, Timestamp)>,
+}
+
+/// How often a replica has failed in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Failures {
+    /// Every time.
+    times: u32,
+    /// The pauses that came to their end. Those that a depositor cut short, by storing again, make the next one no longer.
+    pauses: u32,
 }
 
 /// A depositor that waits for the answer about the admitted (or about to be admitted) content.

@@ -245,9 +245,9 @@ impl Limits {
         later(now, self.verify.saturating_add(reading))
     }
 
-    /// When to try again after that many failures in a row.
-    pub(super) fn rested_by(&self, now: Timestamp, failures: u32) -> Timestamp {
-        let doubled = self.rest.saturating_mul(1 << failures.min(20));
+    /// When to try again after that many pauses in a row.
+    pub(super) fn rested_by(&self, now: Timestamp, pauses: u32) -> Timestamp {
+        let doubled = self.rest.saturating_mul(1 << pauses.min(20));
         later(now, doubled.min(self.rest_longest))
     }
 }

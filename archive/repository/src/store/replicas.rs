@@ -257,7 +257,12 @@ impl FileState {
                     let reason = StoreFailure::TimedOut("asking whether it holds the file".into());
                     self.fail(&id, reason, turn);
                 }
-                Doing::Verifying(_) | Doing::Resting(_) => self.probe(&id, turn),
+                Doing::Verifying(_) => self.probe(&id, turn),
+                Doing::Resting(_) => {
+                    let failures = self.failures.entry(id.clone()).or_default();
+                    failures.pauses = failures.pauses.saturating_add(1);
+                    self.probe(&id, turn);
+                }
                 Doing::Idle => {}
             }
         }
@@ -291,21 +296,21 @@ impl FileState {
         });
     }
 
-    /// Pauses, the longer the more often it failed. Before the content is fixed there is nothing to come back for.
+    /// Pauses, the longer the more pauses there were. Before the content is fixed there is nothing to come back for.
     pub(super) fn rest(&mut self, id: &ReplicaId, turn: &mut Turn<'_>) {
         if self.record.content.is_none() {
             return self.begin(id, Doing::Idle);
         }
         let failures = self.failures.entry(id.clone()).or_default();
-        let until = turn.limits.rested_by(turn.now, *failures);
-        *failures = failures.saturating_add(1);
+        let until = turn.limits.rested_by(turn.now, failures.pauses);
+        failures.times = failures.times.saturating_add(1);
         self.begin(id, Doing::Resting(until));
     }
 
     /// A replica to heal `id` from: another one after each failure, so that one bad donor does not stop it for ever.
     pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
-        let failures = self.failures.get(id).copied().unwrap_or(0);
-        let turn = usize::try_from(failures).unwrap_or(0);
+        let failures = self.failures.get(id).copied().unwrap_or_default();
+        let turn = usize::try_from(failures.times).unwrap_or(0);
         let donors = self.record.donors().collect::<Vec<_>>();
         donors
             .get(turn.checked_rem(donors.len())?)

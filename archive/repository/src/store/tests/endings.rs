@@ -218,3 +218,27 @@ fn name_held_by_unknown_files_names_adopt() {
         assert_eq!(text.contains("no node has room"), !is_for_officer, "{text}");
     }
 }
+
+/// Fails if a depositor that stores again and again puts off what the archive does by itself.
+#[test]
+fn storing_again_makes_the_pause_of_the_archive_no_longer() {
+    use Step::{AskSame, Completed, Failed, ReceivedSame};
+    let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Failed(1)]);
+    let pause = |world: &World| {
+        let retries = world.state.retries();
+        let (_, until) = retries.first_key_value().unwrap();
+        until.duration_since(world.now)
+    };
+    let minute = SignedDuration::from_mins(1);
+    for _ in 0..10 {
+        assert_eq!(pause(&world), minute);
+        world.step(AskSame);
+        assert!(world.state.retries().is_empty(), "it is asked at once");
+        world.step(Failed(1));
+    }
+    for pauses in 1..=3 {
+        world.ring();
+        world.step(Failed(1));
+        assert_eq!(pause(&world), minute * (1 << pauses));
+    }
+}
