@@ -1,7 +1,9 @@
 //! The owner of every file that is on its way: drain, decide, remember once, then act.
 //!
 //! One task. It takes what happened, lets the store core decide, writes all decisions of a round in one synced batch,
-//! and only then starts what was decided. Nothing here waits for a replica or a depositor.
+//! and only then starts what was decided. Decisions that start nothing and that nobody waits for, such as that one of three
+//! replicas has the bytes, are written with those of the next rounds: a sync is what a round costs. Nothing here waits for
+//! a replica or a depositor.
 
 mod act;
 mod admit;
@@ -21,6 +23,7 @@ use archive_proof::SigningKey;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::admin::{Admin, AdminError, AdminRow};
 use crate::anomalies::Anomalies;
@@ -37,6 +40,12 @@ pub(crate) use retries::{Retries, Times};
 
 /// The most that is decided in one round.
 const ROUND: usize = 256;
+
+/// How long a decision that nobody waits for is kept in memory, at most, to be written with others.
+const KEPT: Duration = Duration::from_millis(5);
+
+/// Decisions that are kept in memory, and until when.
+type Kept = Option<(Vec<Decided>, Instant)>;
 
 /// The coordinator.
 pub(crate) struct Coordinator {
@@ -109,26 +118,42 @@ impl Coordinator {
         stop: &tokio_util::sync::CancellationToken,
     ) -> Step<()> {
         self.resume()?;
-        while let Some(first) = runtime.block_on(self.wait(stop)) {
-            let mut round = vec![first];
+        let mut kept: Kept = None;
+        loop {
+            let woken = match &kept {
+                None => Ok(runtime.block_on(self.wait(stop))),
+                // The time of the machine: it is the cost of a sync that is saved, whatever clock the archive goes by.
+                Some((_, until)) => runtime
+                    .block_on(async { tokio::time::timeout_at(*until, self.wait(stop)).await }),
+            };
+            let mut round = match woken {
+                Ok(Some(first)) => vec![first],
+                Ok(None) => break,
+                Err(_elapsed) => Vec::new(),
+            };
             while round.len() < ROUND
                 && let Ok(letter) = self.letters.try_recv()
             {
                 round.push(Wake::Letter(letter));
             }
-            self.round(round)?;
+            kept = self.round(round, kept)?;
+        }
+        if let Some((decided, _)) = kept {
+            self.remember(decided)?;
         }
         Ok(self.admin.stamp().map_err(AdminError::from)?)
     }
 
-    /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts.
+    /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
+    /// the decisions that can wait for the next round.
     ///
     /// Files give up their places in memory only before anything is decided, or after it was remembered: what was decided
     /// about a file lives in its entry until then.
-    fn round(&mut self, mut round: Vec<Wake>) -> Step<()> {
+    fn round(&mut self, mut round: Vec<Wake>, kept: Kept) -> Step<Kept> {
         let now = self.clock.now();
-        let mut decided = Vec::new();
+        let (mut decided, until) = kept.unwrap_or_else(|| (Vec::new(), Instant::now() + KEPT));
         if self.paging.is_due(now) {
+            self.remember(std::mem::take(&mut decided))?;
             self.page_in(now, &mut decided)?;
         }
         // Timers that are due ring in every round, however many letters come.
@@ -137,6 +162,16 @@ impl Coordinator {
         for wake in round {
             self.decide(wake, &mut decided)?;
         }
+        let is_quiet = self.waiting.is_empty() && decided.iter().all(Decided::is_quiet);
+        if is_quiet && !decided.is_empty() && decided.len() < ROUND && Instant::now() < until {
+            return Ok(Some((decided, until)));
+        }
+        self.remember(decided)?;
+        Ok(None)
+    }
+
+    /// Remembers what was decided, acts, and tells those who wait for it.
+    fn remember(&mut self, decided: Vec<Decided>) -> Step<()> {
         self.act(decided)?;
         for done in self.waiting.drain(..) {
             // One that does not wait any more need not know.

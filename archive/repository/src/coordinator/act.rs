@@ -23,6 +23,13 @@ pub(super) struct Decided {
 }
 
 impl Decided {
+    /// Whether nobody outside hears of it: after a power cut the file is as if its last news had not come.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.effects
+            .iter()
+            .all(|effect| matches!(effect, Effect::Persist | Effect::SetTimer(_)))
+    }
+
     pub(super) const fn by_itself(name: FileName, effects: Vec<Effect>) -> Self {
         Self {
             name,

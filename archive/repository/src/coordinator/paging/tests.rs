@@ -10,7 +10,7 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::{CoordinatorError, Letter, Mail, Paging, Retries, Wake};
+use super::super::{CoordinatorError, KEPT, Letter, Mail, Paging, Retries, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::anomalies::Anomalies;
@@ -249,7 +249,8 @@ fn order_in_full_memory_reaches_the_row() {
         who: "custodian/c, approved by custodian/d".to_owned(),
         done,
     };
-    coordinator.round(vec![Wake::Letter(order)]).unwrap();
+    let kept = coordinator.round(vec![Wake::Letter(order)], None).unwrap();
+    assert!(kept.is_none(), "somebody waits for it");
     is_done.blocking_recv().unwrap();
     let stamp = || crate::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
     let told = stamp();
@@ -278,4 +279,52 @@ fn decision_about_an_absent_file_is_an_error() {
         matches!(&acted, Err(CoordinatorError::Absent(absent)) if *absent == name),
         "{acted:?}"
     );
+}
+
+/// Fails if each piece of news costs a sync by itself, or if one that was kept back for others is lost or kept for ever.
+#[test]
+fn news_that_nobody_waits_for_is_written_with_the_next_or_in_time() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    let mut changes = admin.change();
+    for name in ["a", "b"] {
+        let mut row = bound(name);
+        let started = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+        row.record.replicas.insert(id("two"), started);
+        admin.put(&mut changes, &row).unwrap();
+    }
+    admin.commit(changes).unwrap();
+    let news = |name: &str| {
+        Wake::Letter(Letter::Happened {
+            name: FileName::new(name).unwrap(),
+            event: Event::DataUploaded { replica: id("two") },
+        })
+    };
+    let has = |name: &str| {
+        let row = admin.file(&FileName::new(name).unwrap()).unwrap().unwrap();
+        row.record.replicas[&id("two")].state == ReplicaState::DataUploaded
+    };
+    let (later, now) = (KEPT * 1000, tokio::time::Instant::now());
+
+    let kept = coordinator.round(vec![news("a")], None).unwrap();
+    let (decided, until) = kept.unwrap();
+    assert!(until <= now + later && !decided.is_empty());
+    assert!(!has("a"), "kept back");
+    let kept = coordinator.round(Vec::new(), Some((decided, now + later)));
+    let kept = kept.unwrap();
+    assert!(kept.is_some() && !has("a"));
+    let kept = coordinator.round(vec![news("b")], kept).unwrap();
+    assert!(kept.is_some() && !has("b"));
+    let (settled, is_settled) = tokio::sync::oneshot::channel();
+    let settle = Wake::Letter(Letter::Settle(settled));
+    assert!(coordinator.round(vec![settle], kept).unwrap().is_none());
+    is_settled.blocking_recv().unwrap();
+    assert!(has("a") && has("b"), "written with what somebody waits for");
+
+    let kept = coordinator.round(vec![news("a")], Some((Vec::new(), now)));
+    assert!(kept.unwrap().is_none(), "it was kept long enough");
 }
