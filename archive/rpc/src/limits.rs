@@ -25,6 +25,9 @@ pub struct Limits {
     pub connections: usize,
     /// Calls at once on one connection.
     pub streams: u32,
+    /// Calls on one connection that are given up before they were begun: beyond that the connection is closed, with all
+    /// other calls on it (CVE-2023-44487). A part of the archive gives up many at once, where its own callers go.
+    pub given_up: usize,
     /// Calls at once of one caller, over all connections.
     pub calls_per_caller: usize,
     /// A certificate that was valid when the connection began is looked at again after this long, so that one that
@@ -74,6 +77,7 @@ impl Default for Limits {
             handshakes: 256,
             connections: 1024,
             streams: 256,
+            given_up: 4096,
             calls_per_caller: CALLS_PER_CALLER.get(),
             recheck: Duration::from_mins(5),
             drain: Duration::from_secs(30),

@@ -103,6 +103,7 @@ pub async fn serve(
         .initial_stream_window_size(limits.stream_window)
         .initial_connection_window_size(limits.connection_window)
         .max_concurrent_streams(limits.streams)
+        .http2_max_pending_accept_reset_streams(Some(limits.given_up))
         .http2_keepalive_interval(Some(limits.keep_alive))
         .http2_keepalive_timeout(Some(limits.keep_alive_timeout))
         .layer(GuardLayer::new(

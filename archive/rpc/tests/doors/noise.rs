@@ -270,3 +270,26 @@ async fn caller_with_too_many_calls_is_refused() {
     };
     in_time(again).await;
 }
+
+/// Fails if a peer takes many calls that are given up at once for an attack, and closes the connection under all others.
+#[tokio::test]
+async fn calls_that_are_given_up_together_cost_no_other_call() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let anna = world.credentials(&["reader/anna"]);
+    let channel = server.channel(&anna).await.expect("connected");
+    // Given up at any moment: before they are sent, on their way, or when they are answered.
+    for moment in 0..60 {
+        let mut calls = JoinSet::new();
+        for _ in 0..100 {
+            let channel = channel.clone();
+            calls.spawn(async move { call(&channel, "Who").await });
+        }
+        for _ in 0..moment {
+            tokio::task::yield_now().await;
+        }
+        drop(calls);
+        let who = in_time(call(&channel, "Who")).await;
+        assert_eq!(who.expect("answered"), "reader/anna", "{moment}");
+    }
+}
