@@ -9,7 +9,7 @@ use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, Env, ReadOptions};
 
 use crate::key::Key;
 use crate::value::Value;
-use crate::{Batch, BrokenDatabase, DbError, Load, Options, Reach, Table, log, version};
+use crate::{Batch, BrokenDatabase, DbError, Load, Options, Reach, Table, TornTail, version};
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is gone.
@@ -18,21 +18,6 @@ pub struct Database {
     pub(crate) inner: Arc<Inner>,
     found: Option<u32>,
     torn: Option<TornTail>,
-}
-
-/// A write that was cut away when the database was opened: a power cut had torn it, and nobody was told of it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{}: a power cut tore the last write, of which nobody was told: {cut} bytes after byte {kept} were cut away",
-    log.display()
-)]
-pub struct TornTail {
-    /// The log.
-    pub log: PathBuf,
-    /// How many of its bytes are kept.
-    pub kept: u64,
-    /// How many bytes were cut away.
-    pub cut: u64,
 }
 
 /// What the handles share.
@@ -64,13 +49,14 @@ impl Database {
             other => return other,
         }
         // Nobody else has it open, and of those who come here at once one goes on.
-        let lock = fs::File::open(path.join("LOCK")).map_err(|error| io_error(path, &error))?;
+        let lock =
+            fs::File::open(path.join("LOCK")).map_err(|error| DbError::from_io(path, &error))?;
         lock.try_lock().or(Err(DbError::Busy {
             path: path.to_path_buf(),
         }))?;
         match open() {
             Err(damaged @ DbError::Damaged { .. }) => {
-                let torn = torn_tail(path, options.at_least)?.ok_or(damaged)?;
+                let torn = TornTail::find(path, options.at_least)?.ok_or(damaged)?;
                 cut(&torn.log, torn.kept).map_err(|what| DbError::Io {
                     path: path.to_path_buf(),
                     what,
@@ -319,7 +305,7 @@ pub(crate) fn scan_options() -> ReadOptions {
 ///
 /// RocksDB begins anew where `CURRENT` is absent, over the files of the old one; so the rest is looked at first.
 fn is_there(path: &Path) -> Result<bool, DbError> {
-    let io = |error: io::Error| io_error(path, &error);
+    let io = |error: io::Error| DbError::from_io(path, &error);
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -345,42 +331,6 @@ fn is_there(path: &Path) -> Result<bool, DbError> {
             what: format!("{} is there and CURRENT is not", name.display()),
         }),
     }
-}
-
-fn io_error(path: &Path, error: &io::Error) -> DbError {
-    DbError::Io {
-        path: path.to_path_buf(),
-        what: error.to_string(),
-    }
-}
-
-/// The write that a power cut tore at the end of the newest log; none: the damage is another.
-fn torn_tail(path: &Path, at_least: u64) -> Result<Option<TornTail>, DbError> {
-    let io = |error: io::Error| io_error(path, &error);
-    let files = log::logs(path).map_err(io)?;
-    let logs = files.iter().map(|file| log::read(file));
-    let mut logs = logs.collect::<io::Result<Vec<_>>>().map_err(io)?;
-    let sequence = logs.iter().filter_map(|log| log.sequence).max();
-    let Some(newest) = logs.pop() else {
-        return Ok(None);
-    };
-    let is_whole = |log: &log::Log| log.tail == log::Tail::Short && log.whole == log.length;
-    if newest.tail != log::Tail::Torn || !logs.iter().all(is_whole) {
-        return Ok(None);
-    }
-    // Where no log has a whole write, the tables tell how far it came: that is compared after the cut.
-    if let Some(found) = sequence.filter(|found| *found < at_least) {
-        return Err(DbError::Behind {
-            path: path.to_path_buf(),
-            stamp: at_least,
-            found,
-        });
-    }
-    Ok(Some(TornTail {
-        cut: newest.length.saturating_sub(newest.whole),
-        kept: newest.whole,
-        log: newest.path,
-    }))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What can go wrong with a database, by what its user does next.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rocksdb::ErrorKind;
@@ -113,6 +114,14 @@ pub enum InvalidRow {
 }
 
 impl DbError {
+    /// What the system said of the directory `path`.
+    pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
+        Self::Io {
+            path: path.to_path_buf(),
+            what: error.to_string(),
+        }
+    }
+
     /// Sorts what RocksDB said, which is only text, into what the caller does next.
     pub(crate) fn from_rocksdb(path: &Path, error: &rocksdb::Error) -> Self {
         let path = path.to_path_buf();

@@ -166,7 +166,7 @@ fn a_load_that_a_crash_cut_off_is_damage() {
 
 /// Fails if sequence numbers alone decide: those of a database that was built anew begin again.
 #[test]
-fn database_of_before_a_rebuild_is_refused_though_it_came_further() {
+fn database_of_before_a_rebuild_is_refused() {
     let (_directory, path, database, _) = committed(50);
     let (older, before) = (crash_image(&path, "older"), database.reach());
     drop(database);

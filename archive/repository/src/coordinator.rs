@@ -12,18 +12,16 @@ mod mail;
 mod paging;
 mod refusal;
 mod retries;
+mod rounds;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_daemon::{Chance, Clock};
 use archive_model::{FileName, UploadId};
 use archive_proof::SigningKey;
 use jiff::Timestamp;
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 use crate::admin::{Admin, AdminError, AdminRow};
 use crate::anomalies::Anomalies;
@@ -37,15 +35,6 @@ use act::Decided;
 pub(crate) use mail::{Letter, Mail};
 pub(crate) use paging::Paging;
 pub(crate) use retries::{Retries, Times};
-
-/// The most that is decided in one round.
-const ROUND: usize = 256;
-
-/// How long a decision that nobody waits for is kept in memory, at most, to be written with others.
-const KEPT: Duration = Duration::from_millis(5);
-
-/// Decisions that are kept in memory, and until when.
-type Kept = Option<(Vec<Decided>, Instant)>;
 
 /// The coordinator.
 pub(crate) struct Coordinator {
@@ -111,107 +100,6 @@ pub enum CoordinatorError {
 type Step<T> = Result<T, CoordinatorError>;
 
 impl Coordinator {
-    /// Runs until every sender of letters is gone or `stopped` says so. Blocks: for a thread of its own.
-    pub(crate) fn run(
-        mut self,
-        runtime: &Handle,
-        stop: &tokio_util::sync::CancellationToken,
-    ) -> Step<()> {
-        self.resume()?;
-        let mut kept: Kept = None;
-        loop {
-            let woken = match &kept {
-                None => Ok(runtime.block_on(self.wait(stop))),
-                // The time of the machine: it is the cost of a sync that is saved, whatever clock the archive goes by.
-                Some((_, until)) => runtime
-                    .block_on(async { tokio::time::timeout_at(*until, self.wait(stop)).await }),
-            };
-            let mut round = match woken {
-                Ok(Some(first)) => vec![first],
-                Ok(None) => break,
-                Err(_elapsed) => Vec::new(),
-            };
-            while round.len() < ROUND
-                && let Ok(letter) = self.letters.try_recv()
-            {
-                round.push(Wake::Letter(letter));
-            }
-            kept = self.round(round, kept)?;
-        }
-        if let Some((decided, _)) = kept {
-            self.remember(decided)?;
-        }
-        Ok(self.admin.stamp().map_err(AdminError::from)?)
-    }
-
-    /// Takes one round: brings files into memory, decides, remembers all decisions in one synced batch, then acts. Returns
-    /// the decisions that can wait for the next round.
-    ///
-    /// Files give up their places in memory only before anything is decided, or after it was remembered: what was decided
-    /// about a file lives in its entry until then.
-    fn round(&mut self, mut round: Vec<Wake>, kept: Kept) -> Step<Kept> {
-        let now = self.clock.now();
-        let (mut decided, until) = kept.unwrap_or_else(|| (Vec::new(), Instant::now() + KEPT));
-        if self.paging.is_due(now) {
-            self.remember(std::mem::take(&mut decided))?;
-            self.page_in(now, &mut decided)?;
-        }
-        // Timers that are due ring in every round, however many letters come.
-        let due = self.timers.iter().take_while(|(at, _)| *at <= now);
-        round.extend(due.map(|(_, name)| Wake::Timer(name.clone())));
-        for wake in round {
-            self.decide(wake, &mut decided)?;
-        }
-        let is_quiet = self.waiting.is_empty() && decided.iter().all(Decided::is_quiet);
-        if is_quiet && !decided.is_empty() && decided.len() < ROUND && Instant::now() < until {
-            return Ok(Some((decided, until)));
-        }
-        self.remember(decided)?;
-        Ok(None)
-    }
-
-    /// Remembers what was decided, acts, and tells those who wait for it.
-    fn remember(&mut self, decided: Vec<Decided>) -> Step<()> {
-        self.act(decided)?;
-        for done in self.waiting.drain(..) {
-            // One that does not wait any more need not know.
-            done.send(()).unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    /// After a start: files that were on their way go on, some at a time.
-    fn resume(&mut self) -> Step<()> {
-        self.admin.count(drop).map_err(AdminError::from)?;
-        self.paging.begin(self.clock.now());
-        Ok(())
-    }
-
-    async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Option<Wake> {
-        let timer = self.timers.first().cloned();
-        let timer = timer.map(|(at, name)| (at, Wake::Timer(name)));
-        let page = self.paging.due().map(|at| (at, Wake::Page));
-        let first = timer.into_iter().chain(page).min_by_key(|(at, _)| *at);
-        let due = async {
-            match first {
-                None => std::future::pending().await,
-                Some((at, wake)) => {
-                    let pause = at.duration_since(self.clock.now());
-                    self.clock
-                        .sleep(Duration::try_from(pause).unwrap_or_default())
-                        .await;
-                    wake
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => None,
-            letter = self.letters.recv() => letter.map(Wake::Letter),
-            wake = due => Some(wake),
-        }
-    }
-
     fn decide(&mut self, wake: Wake, all: &mut Vec<Decided>) -> Step<()> {
         let now = self.clock.now();
         let (name, mut event, by) = match wake {

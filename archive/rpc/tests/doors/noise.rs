@@ -273,7 +273,7 @@ async fn caller_with_too_many_calls_is_refused() {
 
 /// Fails if a peer takes many calls that are given up at once for an attack, and closes the connection under all others.
 #[tokio::test]
-async fn calls_that_are_given_up_together_cost_no_other_call() {
+async fn calls_given_up_together_harm_no_other() {
     let world = World::new("lab");
     let server = world.server(Limits::default()).await;
     let anna = world.credentials(&["reader/anna"]);

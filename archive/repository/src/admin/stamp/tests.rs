@@ -216,7 +216,7 @@ fn stamp_knows_the_end_of_the_log() {
 
 /// Fails if the sequence number alone tells whether it is the database that was here.
 #[test]
-fn database_of_before_a_restore_is_refused_though_it_came_further() {
+fn older_database_is_refused_though_it_came_further() {
     let directory = tempfile::tempdir().unwrap();
     let before = directory.path().join("before");
     let admin = Admin::init(&before).unwrap();

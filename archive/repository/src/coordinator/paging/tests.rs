@@ -10,7 +10,8 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::{CoordinatorError, KEPT, Letter, Mail, Paging, Retries, Wake};
+use super::super::rounds::DEFERRED;
+use super::super::{CoordinatorError, Letter, Mail, Paging, Retries, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::anomalies::Anomalies;
@@ -249,8 +250,8 @@ fn order_in_full_memory_reaches_the_row() {
         who: "custodian/c, approved by custodian/d".to_owned(),
         done,
     };
-    let kept = coordinator.round(vec![Wake::Letter(order)], None).unwrap();
-    assert!(kept.is_none(), "somebody waits for it");
+    let deferred = coordinator.round(vec![Wake::Letter(order)], None).unwrap();
+    assert!(deferred.is_none(), "somebody waits for it");
     is_done.blocking_recv().unwrap();
     let stamp = || crate::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
     let told = stamp();
@@ -281,9 +282,9 @@ fn decision_about_an_absent_file_is_an_error() {
     );
 }
 
-/// Fails if each piece of news costs a sync by itself, or if one that was kept back for others is lost or kept for ever.
+/// Fails if each piece of news costs a sync by itself, or if what was deferred is lost.
 #[test]
-fn news_that_nobody_waits_for_is_written_with_the_next_or_in_time() {
+fn unawaited_news_is_written_with_the_next() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
@@ -308,23 +309,23 @@ fn news_that_nobody_waits_for_is_written_with_the_next_or_in_time() {
         let row = admin.file(&FileName::new(name).unwrap()).unwrap().unwrap();
         row.record.replicas[&id("two")].state == ReplicaState::DataUploaded
     };
-    let (later, now) = (KEPT * 1000, tokio::time::Instant::now());
+    let (later, now) = (DEFERRED * 1000, tokio::time::Instant::now());
 
-    let kept = coordinator.round(vec![news("a")], None).unwrap();
-    let (decided, until) = kept.unwrap();
+    let deferred = coordinator.round(vec![news("a")], None).unwrap();
+    let (decided, until) = deferred.unwrap();
     assert!(until <= now + later && !decided.is_empty());
-    assert!(!has("a"), "kept back");
-    let kept = coordinator.round(Vec::new(), Some((decided, now + later)));
-    let kept = kept.unwrap();
-    assert!(kept.is_some() && !has("a"));
-    let kept = coordinator.round(vec![news("b")], kept).unwrap();
-    assert!(kept.is_some() && !has("b"));
+    assert!(!has("a"), "deferred");
+    let deferred = coordinator.round(Vec::new(), Some((decided, now + later)));
+    let deferred = deferred.unwrap();
+    assert!(deferred.is_some() && !has("a"));
+    let deferred = coordinator.round(vec![news("b")], deferred).unwrap();
+    assert!(deferred.is_some() && !has("b"));
     let (settled, is_settled) = tokio::sync::oneshot::channel();
     let settle = Wake::Letter(Letter::Settle(settled));
-    assert!(coordinator.round(vec![settle], kept).unwrap().is_none());
+    assert!(coordinator.round(vec![settle], deferred).unwrap().is_none());
     is_settled.blocking_recv().unwrap();
     assert!(has("a") && has("b"), "written with what somebody waits for");
 
-    let kept = coordinator.round(vec![news("a")], Some((Vec::new(), now)));
-    assert!(kept.unwrap().is_none(), "it was kept long enough");
+    let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), now)));
+    assert!(deferred.unwrap().is_none(), "it was deferred long enough");
 }

@@ -221,7 +221,7 @@ fn name_held_by_unknown_files_names_adopt() {
 
 /// Fails if a depositor that stores again and again puts off what the archive does by itself.
 #[test]
-fn storing_again_makes_the_pause_of_the_archive_no_longer() {
+fn storing_again_does_not_prolong_the_pause() {
     use Step::{AskSame, Completed, Failed, ReceivedSame};
     let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Failed(1)]);
     let pause = |world: &World| {

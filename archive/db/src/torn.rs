@@ -1,0 +1,52 @@
+//! Writes that a power cut tore.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{DbError, log};
+
+/// A write that was cut away when the database was opened: a power cut had torn it, and nobody was told of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}: a power cut tore the last write, of which nobody was told: {cut} bytes after byte {kept} were cut away",
+    log.display()
+)]
+pub struct TornTail {
+    /// The log.
+    pub log: PathBuf,
+    /// How many of its bytes are kept.
+    pub kept: u64,
+    /// How many bytes were cut away.
+    pub cut: u64,
+}
+
+impl TornTail {
+    /// The write that a power cut tore at the end of the newest log; none: the damage is another.
+    pub(crate) fn find(path: &Path, at_least: u64) -> Result<Option<Self>, DbError> {
+        let io = |error: io::Error| DbError::from_io(path, &error);
+        let files = log::logs(path).map_err(io)?;
+        let logs = files.iter().map(|file| log::read(file));
+        let mut logs = logs.collect::<io::Result<Vec<_>>>().map_err(io)?;
+        let sequence = logs.iter().filter_map(|log| log.sequence).max();
+        let Some(newest) = logs.pop() else {
+            return Ok(None);
+        };
+        let is_whole = |log: &log::Log| log.tail == log::Tail::Short && log.whole == log.length;
+        if newest.tail != log::Tail::Torn || !logs.iter().all(is_whole) {
+            return Ok(None);
+        }
+        // Where no log has a whole write, the tables tell how far it came: that is compared after the cut.
+        if let Some(found) = sequence.filter(|found| *found < at_least) {
+            return Err(DbError::Behind {
+                path: path.to_path_buf(),
+                stamp: at_least,
+                found,
+            });
+        }
+        Ok(Some(Self {
+            cut: newest.length.saturating_sub(newest.whole),
+            kept: newest.whole,
+            log: newest.path,
+        }))
+    }
+}
