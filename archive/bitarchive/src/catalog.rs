@@ -113,9 +113,10 @@ impl Catalog {
     pub fn open(path: &Path, stamp: u64) -> Result<Opened, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
         let options = Options::new("catalog", 2, &["files", FINDINGS]).migration(findings::fill);
-        let reached = match was_there {
-            true => stamp::read(path)?,
-            false => Reach::default(),
+        let reached = if was_there {
+            stamp::read(path)?
+        } else {
+            Reach::default()
         };
         let checked =
             Database::open(path, &options.clone().reaches(reached)).and_then(|database| {
