@@ -5,9 +5,9 @@
 //! its own, so that memory, stack and computing time of one file are told from those of another. Does not limit how much
 //! is written: the [`Sink`] does that.
 //!
-//! Only binaries are compiled: text is made one by whoever hands it in ([`to_binary`]). Where a [`Compiler`] is named, a
-//! component is compiled in a process of its own, within limits of memory and time, before this process looks at it; and a
-//! panic beside a component ends one job where the process [can spare](Surroundings::spare) it.
+//! Only binaries are compiled: text is made one by the caller that hands it in ([`to_binary`]). Where a [`Compiler`] is
+//! named, a component is compiled in a process of its own, within limits of memory and time, before this process looks
+//! at it; and a panic beside a component ends one job where the process [can spare](Surroundings::spare) it.
 
 mod block;
 mod bounds;

@@ -42,7 +42,7 @@ pub struct Reason {
     /// What it is; absent in old ones, which are leftovers.
     #[serde(default)]
     pub kind: Kind,
-    /// Who decided it, where two persons did; absent in old ones, whose `who` names both.
+    /// The two persons who decided it, if two did; absent in old ones, whose `who` names both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }

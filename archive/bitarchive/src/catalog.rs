@@ -93,7 +93,7 @@ pub struct Catalog {
     findings: Findings,
     /// How many times something was written.
     writes: AtomicU64,
-    /// What the stamp beside it says, once it was written.
+    /// The content of the stamp beside it, once it was written.
     stamped: Mutex<Option<Reach>>,
 }
 

@@ -91,8 +91,8 @@ pub struct AtticSettings {
     /// How long what lies in the attic is kept at least, whoever asks.
     #[serde(default = "min_age")]
     pub min_age: Period,
-    /// How many copies are put aside or purged within an hour at most, whoever asks, drained or not. A drain to other
-    /// nodes goes on at this pace; who drains a whole node raises it on that node for as long.
+    /// How many copies are put aside or purged within an hour at most, for all callers together, drained or not. A
+    /// drain to other nodes goes on at this pace; who drains a whole node raises it on that node for as long.
     #[serde(default = "removals_per_hour")]
     pub removals_per_hour: u64,
     /// How many copies on drained volumes are put aside within an hour at most where this node has the same content on

@@ -82,7 +82,7 @@ pub struct NodeStatus {
     /// When the copy that has waited longest was last verified; absent: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_verification: Option<Timestamp>,
-    /// What is wrong with the node itself, such as an id that another one bears.
+    /// The fault of the node itself, such as an id that another one bears.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -113,7 +113,7 @@ pub struct VolumeStatus {
     pub free: u64,
     /// Whether it is out of service for good.
     pub retired: bool,
-    /// What people should know of it that keeps it from nothing.
+    /// A warning about it that keeps it from nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Whether copies are recorded on it and its node does not report it; `problem` says so too.

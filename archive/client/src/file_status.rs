@@ -49,7 +49,7 @@ pub struct ReplicaStatus {
     /// Whether the copy counts; none where it is not completed, or was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<CopyCondition>,
-    /// What is wrong with a copy that does not count, in a word.
+    /// Names in a word the fault of a copy that does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
 }

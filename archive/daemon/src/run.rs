@@ -63,7 +63,7 @@ pub struct Daemon {
     /// Instruments.
     pub metrics: Metrics,
     /// The executable of this process, for work that is better done in a process of its own; absent: it is done in this
-    /// one. Only whoever knows its verbs sets it.
+    /// one. Only a caller that knows its verbs sets it.
     pub executable: Option<PathBuf>,
 }
 

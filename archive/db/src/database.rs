@@ -170,7 +170,7 @@ impl Database {
         self.found
     }
 
-    /// What was cut away when it was opened, where [`Options::torn_tail`] allowed that.
+    /// The write that was cut away when it was opened, where [`Options::torn_tail`] allowed that.
     pub const fn torn(&self) -> Option<&TornTail> {
         self.torn.as_ref()
     }
@@ -186,8 +186,8 @@ impl Database {
         Ok(rows)
     }
 
-    /// Why nothing can be written any more, if a write failed so. Whoever answers for what it writes has to end then, or
-    /// to open the database again: each further commit fails.
+    /// Why nothing can be written any more, if a write failed so. A caller that answers for its writes has to end then,
+    /// or to open the database again: each further commit fails.
     pub fn broken(&self) -> Option<BrokenDatabase> {
         self.inner.broken.get().cloned().map(BrokenDatabase)
     }

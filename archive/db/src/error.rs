@@ -38,7 +38,7 @@ pub enum DbError {
     Other {
         /// Its directory.
         path: PathBuf,
-        /// What [`crate::Options::reaches`] asked for.
+        /// The identity that [`crate::Options::reaches`] asked for.
         wanted: String,
         /// Its own [`crate::Database::identity`].
         found: String,
@@ -114,7 +114,7 @@ pub enum InvalidRow {
 }
 
 impl DbError {
-    /// What the system said of the directory `path`.
+    /// Wraps what the system said of the directory `path`.
     pub(crate) fn from_io(path: &Path, error: &io::Error) -> Self {
         Self::Io {
             path: path.to_path_buf(),

@@ -1,4 +1,4 @@
-//! How far a database has come, for whoever keeps that in a second place.
+//! How far a database has come, for those who keep that in a second place.
 
 use std::fmt;
 use std::str::FromStr;

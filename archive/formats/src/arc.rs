@@ -200,7 +200,7 @@ fn has_scheme(line: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
 }
 
-/// Whether a line begins with a scheme that ARC files are full of, in any case. The end of one is none of them: where
+/// Whether a line begins with a scheme that ARC files are full of, in any case. The end of one does not count: where
 /// reading begins within a line, that is how it is known.
 pub fn has_usual_scheme(line: &[u8]) -> bool {
     [

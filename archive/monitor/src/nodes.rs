@@ -103,7 +103,7 @@ pub struct Standing<'a> {
     pub unreported: Vec<&'a VolumeId>,
 }
 
-/// What is wrong with a volume that has copies and that its node does not report.
+/// Says what is wrong with a volume that has copies and that its node does not report.
 pub const UNREPORTED: &str = "its node does not know it, and copies are recorded on it; if the disk is there, mount it and take it \
      over with `holdfast volume adopt`, else retire the volume";
 
@@ -298,8 +298,8 @@ impl Nodes {
         }
     }
 
-    /// A file of so many bytes is on its way there. Until the next sign of life that room counts as taken, on the volume
-    /// with most room: that is where the node puts it.
+    /// Notes that a file of this size is on its way there. Until the next sign of life that room counts as taken, on
+    /// the volume with most room: that is where the node puts it.
     pub fn promise(&mut self, node: &NodeId, bytes: u64) {
         let rooms = self.heard.get_mut(node).map(|heard| &mut heard.rooms);
         if let Some(most) = rooms.into_iter().flatten().max() {

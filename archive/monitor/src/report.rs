@@ -45,7 +45,7 @@ pub struct Volume {
     pub free: u64,
     /// Whether it is out of service for good.
     pub retired: bool,
-    /// What people should know of it.
+    /// A warning about it, for people.
     pub warnings: Vec<String>,
 }
 

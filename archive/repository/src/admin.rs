@@ -183,7 +183,7 @@ pub enum AdminError {
     Damaged {
         /// Where they are.
         data: PathBuf,
-        /// What the database said.
+        /// The error of the database.
         error: Box<DbError>,
     },
 }

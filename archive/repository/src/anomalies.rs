@@ -196,7 +196,7 @@ impl Filed {
         is_node && self.volume.as_ref().is_none_or(|of| of == volume)
     }
 
-    /// What it is filed as, of one file in one replica: its kind, and of damage the copy.
+    /// The key that it is filed under, of one file in one replica: its kind, and of damage the copy.
     pub(crate) fn slot(&self) -> String {
         let word = self.kind.word();
         match (&self.node, &self.volume) {

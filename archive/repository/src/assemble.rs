@@ -159,7 +159,8 @@ impl Assembly {
             .collect()
     }
 
-    /// Lets the donor go that is being read: whoever wants the bytes does not take them now. What follows is asked for anew.
+    /// Lets the donor go that is being read: the caller that wants the bytes does not take them now. The rest is asked
+    /// for anew.
     pub(crate) fn pause(&mut self) {
         self.open = None;
     }
@@ -230,7 +231,7 @@ impl Assembly {
         }
     }
 
-    /// What `doing` comes to, within the patience with this donor.
+    /// Awaits `doing`, within the patience with this donor.
     async fn within<T>(
         &self,
         patience: Duration,

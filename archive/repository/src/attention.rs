@@ -39,7 +39,7 @@ pub(crate) struct NodeSeen {
     pub(crate) seen: String,
     /// By when its scrub has to read the most urgent of the copies that are due.
     pub(crate) verify_by: Option<Timestamp>,
-    /// What is wrong with the node itself; empty: nothing.
+    /// The fault of the node itself; empty: it has no fault.
     pub(crate) problem: String,
     /// Volumes with why they are offline; those that are retired are none of anybody's concern.
     pub(crate) offline: Vec<(String, String)>,

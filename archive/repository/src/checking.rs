@@ -73,8 +73,8 @@ impl Selection {
     }
 }
 
-/// What is lost, of every replica: the pass that finds the last copy bad files it of all. It is told at the end, if it is
-/// still so; what is more than [`MOST_REMEMBERED`] is told at once.
+/// The lost files, of every replica: the pass that finds the last copy bad files it of all. It is told at the end, if
+/// it is still so; what is more than [`MOST_REMEMBERED`] is told at once.
 type Losses = Arc<Mutex<BTreeMap<u64, AnomalyRow>>>;
 
 /// What whoever asked hears.
@@ -206,7 +206,7 @@ impl Preserver {
 }
 
 impl Preserver {
-    /// Says a step to whoever asked.
+    /// Tells a step to the caller.
     async fn step(&self, steps: &mpsc::Sender<CheckStep>, step: CheckStep) -> Result<(), Status> {
         match self.clock.timeout(UNREAD, steps.send(step)).await {
             Ok(sent) => sent.map_err(|_gone| Status::cancelled("the caller is gone")),

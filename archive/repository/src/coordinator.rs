@@ -228,7 +228,7 @@ impl Coordinator {
             && active.state.record().content.is_some()
             && let Some(who) = &by
         {
-            // Whose bytes are admitted is the depositor, whoever announced them first.
+            // The depositor is the one whose bytes are admitted, not the one that announced them first.
             active.depositor.clone_from(who);
         }
         self.back

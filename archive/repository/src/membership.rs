@@ -1,4 +1,5 @@
-//! Which nodes and volumes belong to which replica: learnt from the monitors and from the copies, remembered for ever.
+//! Which nodes and volumes belong to which replica: learnt from the monitors and from the copies, remembered
+//! permanently.
 //!
 //! A monitor remembers nothing. It is told after each of its starts which nodes and volumes to miss; until then each of its
 //! answers has a gap. So a monitor that was restarted never makes a node, or its files, disappear, nor does a node that has
@@ -169,7 +170,7 @@ mod tests {
     use crate::standing::{ReplicaRow, Retired};
 
     /// Fails if a replica with copies can be forgotten by a line that is missing in the settings, or if one that people
-    /// have retired must stay there for ever.
+    /// have retired must stay there permanently.
     #[test]
     fn replica_with_copies_cannot_be_left_out() {
         let id = |text: &str| ReplicaId::new(text).unwrap();

@@ -47,9 +47,9 @@ pub(crate) struct Schedule {
     own: Preserver,
     periods: [Option<SignedDuration>; 2],
     table: Table<(String, Text<ReplicaId>), LastCheck>,
-    /// What runs, by kind.
+    /// The checks that run, by kind.
     running: [Option<oneshot::Receiver<()>>; 2],
-    /// What was said to be overdue.
+    /// The checks that were said to be overdue.
     overdue: BTreeSet<(usize, ReplicaId)>,
 }
 

@@ -274,7 +274,8 @@ impl FileState {
         }
     }
 
-    /// What the replicas say of the name. Once it was acknowledged it stays so, whatever is lost of it later.
+    /// The phase that follows from what the replicas say of the name. Once it was acknowledged it stays so, whatever is
+    /// lost of it later.
     fn next_phase(&self) -> Phase {
         let record = &self.record;
         let was_acknowledged = matches!(record.phase, Phase::Bound | Phase::Complete);
@@ -290,7 +291,7 @@ impl FileState {
         }
     }
 
-    /// What a depositor is told where every replica holds a file of that name, and the admin data do not know it: no
+    /// The answer to a depositor where every replica holds a file of that name, and the admin data do not know it: no
     /// replica takes the bytes, and storing them again changes nothing.
     fn is_held_unknown(&self) -> Option<ArchiveError> {
         let name = &self.record.name;

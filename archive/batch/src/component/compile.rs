@@ -226,7 +226,8 @@ fn said(error: &wasmtime::Error) -> String {
     words.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// The binary form of a component, for whoever hands one in as text (`.wat`). What is binary already stays as it is.
+/// Returns the binary form of a component that is handed in as text (`.wat`). One that is binary already stays as it
+/// is.
 ///
 /// Not for what comes from others: text takes many times its size in memory.
 ///
@@ -255,7 +256,7 @@ fn size(bytes: &[u8]) -> Result<(), InvalidJob> {
     Ok(())
 }
 
-/// Looks at nothing but its first bytes: whoever reads on is prepared for more than this process is.
+/// Looks at nothing but its first bytes: a caller that reads on is prepared for more than this process is.
 pub(super) fn looks_like_one(bytes: &[u8]) -> Result<(), InvalidJob> {
     size(bytes)?;
     first_bytes(bytes).map_err(InvalidJob::Component)

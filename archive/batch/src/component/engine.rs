@@ -51,7 +51,7 @@ struct Inner {
 /// A component that was compiled, is being compiled, or was refused.
 type Slot = Arc<OnceLock<Result<Arc<Component>, CompileError>>>;
 
-/// What the process that runs components lends them.
+/// The functions that the process lends to the components that it runs.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Where components are compiled; none: in this process, which a component may take with it.
@@ -61,7 +61,7 @@ pub struct Surroundings {
 }
 
 impl Default for Surroundings {
-    /// Nothing: for components of whoever runs the process.
+    /// Nothing: for components of the person who runs the process.
     fn default() -> Self {
         Self {
             compiler: None,
@@ -142,7 +142,7 @@ impl Components {
             if compiled.is_err() {
                 self.forget(&slot);
             }
-            // Whoever compiled it for both may have gone away meanwhile.
+            // The one that compiled it for both may have gone away meanwhile.
             if !matches!(compiled, Err(CompileError::Stopped(_))) {
                 return compiled.clone();
             }

@@ -1,8 +1,9 @@
 //! How much a node lets go within an hour, whoever asks: the brake of a repository gone mad.
 //!
 //! Each removal is remembered in a file of the node data before it is done, so that a restart does not begin anew. A
-//! drain does not release the brake: whoever asks for removals can ask for a drain as well. Only copies that the node
-//! itself has a second time, on a volume that stays in use, have a budget of their own, as nothing leaves the node.
+//! drain does not release the brake: a caller that may ask for removals can ask for a drain as well. Only copies that
+//! the node itself has a second time, on a volume that stays in use, have a budget of their own, as nothing leaves the
+//! node.
 //!
 //! Not promised: that an act which failed after it was counted is counted back.
 

@@ -141,7 +141,7 @@ pub struct Item {
     pub why: String,
     /// How many bytes lie there, without the reason.
     pub bytes: u64,
-    /// Who decided it, where two persons did, as its reason says.
+    /// The two persons who decided it, if two did, as its reason says.
     pub approval: Option<Approval>,
     /// What is wrong with it.
     pub damaged: Option<String>,

@@ -1,7 +1,7 @@
 //! Destroying what lies in the attic: only what is old enough, only so much an hour, and never without a trace.
 //!
-//! A whole file goes only by the BLAKE3 checksum of its bytes, as read from the disk now: whoever destroys it names what,
-//! not only where it lies. No error tells the checksum that it has.
+//! A whole file goes only by the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys it
+//! names what, not only where it lies. No error tells the checksum that it has.
 
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,7 @@ fn named_by(
     ))
 }
 
-/// What lies at `place` beside the reason.
+/// Lists the files that lie at `place` beside the reason.
 fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
     let entries = directory::list(place)?.into_iter();
     let rest = entries.filter(|entry| entry.name != REASON_NAME);

@@ -18,7 +18,7 @@ fn path(catalog: &Path) -> PathBuf {
     catalog.with_extension("stamp")
 }
 
-/// What the catalog has reached at least; of a stamp that is none, more than any catalog has.
+/// Reads how far the catalog has come at least; a file that cannot be read as a stamp asks for more than any catalog has.
 pub(super) fn read(catalog: &Path) -> Result<Reach, DbError> {
     let path = path(catalog);
     let text = read_state(&path).map_err(|error| DbError::Io {
@@ -30,7 +30,7 @@ pub(super) fn read(catalog: &Path) -> Result<Reach, DbError> {
     };
     let text = String::from_utf8_lossy(&text);
     Ok(text.parse().unwrap_or_else(|error| {
-        tracing::warn!(path = %path.display(), %text, %error, "the stamp of the catalog is none");
+        tracing::warn!(path = %path.display(), %text, %error, "the stamp of the catalog cannot be read");
         Reach {
             sequence: u64::MAX,
             identity: None,

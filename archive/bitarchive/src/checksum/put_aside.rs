@@ -39,7 +39,7 @@ pub struct Removed {
     pub why: String,
     /// Its signed admission: with it, nothing is lost.
     pub admission: Option<String>,
-    /// Who decided it, where two persons did; absent in old lines, whose `who` names both.
+    /// The two persons who decided it, if two did; absent in old lines, whose `who` names both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
 }

@@ -86,7 +86,7 @@ pub enum RecordError {
     Disk(#[from] DiskError),
 }
 
-/// Whose record it is.
+/// The node and replica that the record belongs to.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {

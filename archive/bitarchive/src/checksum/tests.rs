@@ -69,7 +69,7 @@ fn a_table_that_ends_before_the_label_is_refused() {
     assert!(matches!(error, RecordError::Damaged { .. }), "{error}");
 }
 
-/// What a kill would leave of the record at this moment, under another name.
+/// Copies the record as a kill would leave it at this moment, under another name.
 fn image(data: &std::path::Path) -> std::path::PathBuf {
     let copy = data.with_extension("image");
     let copied = std::process::Command::new("cp")

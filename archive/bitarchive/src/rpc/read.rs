@@ -28,7 +28,7 @@ pub(super) struct SegmentReader {
     open: Option<OpenRange>,
 }
 
-/// What is left of the range, once the file is open.
+/// The rest of the range, once the file is open.
 struct OpenRange {
     reading: Reading,
     offset: u64,

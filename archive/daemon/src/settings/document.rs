@@ -184,7 +184,7 @@ impl<'i> Document<'i> {
     }
 }
 
-/// What stands at one piece of a path.
+/// Finds the value at one piece of a path.
 fn element<'v, 'i>(item: &'v DeValue<'i>, piece: &str) -> Option<&'v DeValue<'i>> {
     match item {
         DeValue::Table(table) => {

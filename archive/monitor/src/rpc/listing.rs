@@ -76,7 +76,7 @@ impl Listing {
             }
             match self.wait(message.entries.is_empty()).await {
                 Event::Message(index, Some(Ok(said))) if is_looking(&said) => {
-                    // Whoever waits hears of it, or would take a long look for a stall.
+                    // The caller that waits hears of it, or would take a long look for a stall.
                     if let Some(looked) = self.looked.get_mut(index) {
                         *looked = said.looked;
                     }

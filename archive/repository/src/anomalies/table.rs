@@ -263,7 +263,7 @@ impl Anomalies {
         Ok(rows.map(|row| row.map(open_row)))
     }
 
-    /// What was closed, in the order of their ids, from the first after `last` on.
+    /// Lists the closed anomalies, in the order of their ids, from the first after `last` on.
     pub fn closed_after(
         &self,
         last: Option<&AnomalyRow>,

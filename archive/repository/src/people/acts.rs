@@ -229,7 +229,7 @@ impl People {
         Ok(place)
     }
 
-    /// What an earlier try of the request `mine` put aside.
+    /// Finds the items that an earlier try of the request `mine` put aside.
     pub(super) async fn set_aside_before(
         &self,
         replica: &ReplicaId,

@@ -209,7 +209,7 @@ impl Replicas {
         Ok(purged.into_inner().bytes)
     }
 
-    /// What lies at a place of an attic; none: nothing does.
+    /// Asks for the item at a place of an attic; none: there is no such item.
     pub(crate) async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, Status> {
         let mut messages = self.attic(&place.replica, &place.node, "").await?;
         while let Some(message) = messages.message().await? {

@@ -1,5 +1,5 @@
-//! What two persons have had removed from a replica, as its nodes say: whole files in their attics, rows that a checksum
-//! replica does not have any more.
+//! The copies that two persons have had removed from a replica, as its nodes say: whole files in their attics, rows
+//! that a checksum replica does not have any more.
 //!
 //! Not promised: that two persons did. Nobody has signed what lies in an attic.
 
@@ -53,7 +53,8 @@ impl Removals {
     }
 }
 
-/// What an item says; none: it does not say that two persons had it removed. One without a name cannot be read, and may be anything.
+/// Reads an item; none: it does not say that two persons had it removed. One without a name cannot be read, and may be
+/// anything.
 fn read(replica: &ReplicaId, item: wire::AtticItem) -> Option<Result<Removal, String>> {
     if item.name.is_empty() {
         let (id, why) = (&item.id, &item.why);
@@ -133,7 +134,7 @@ mod tests {
         assert!(read(item("", "leftover", &[])).unwrap().is_err());
         assert!(read(item("a/b", "file", two)).unwrap().is_err());
         let nobody = read(item("a", "file", &["custodian/anna", ""]));
-        assert!(nobody.unwrap().is_err(), "half an approval is none");
+        assert!(nobody.unwrap().is_err(), "half an approval does not count");
         let text = wire::AtticItem {
             approval: None,
             ..item("a", "file", two)

@@ -83,7 +83,8 @@ pub enum Act {
         checksum: Option<Root>,
         /// Whether the caller knows that no other good copy of the file is left.
         last_copies: bool,
-        /// What it was when it was asked for: that is destroyed, and nothing else. None before the request is taken.
+        /// The content that it had when it was asked for: that is destroyed, and nothing else. None before the request
+        /// is taken.
         item: Option<AtticItem>,
     },
     /// Takes a retired disk back into service.
@@ -117,7 +118,7 @@ pub struct AtticPlace {
     pub id: String,
 }
 
-/// What lies in an attic, as its node says.
+/// An item in an attic, as its node says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtticItem {
     /// The file that it belongs to; none where its reason cannot be read.

@@ -238,7 +238,7 @@ struct World<'a> {
 }
 
 impl Removal {
-    /// What is said of it, by whom, and that nobody else vouches for that.
+    /// Says what is told of it, by whom, and that nobody else vouches for that.
     pub(super) fn unproven(&self) -> String {
         let Self {
             node,

@@ -78,7 +78,7 @@ pub enum Event {
     Silent {
         /// The replica.
         replica: ReplicaId,
-        /// Who did not answer, and why.
+        /// The nodes that did not answer, and why.
         reason: String,
     },
     /// A copy that was completed is there no more: every non-retired volume has looked. It is to be brought back.

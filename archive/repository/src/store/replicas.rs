@@ -157,7 +157,7 @@ impl FileState {
         }
     }
 
-    /// Somebody in the replica did not answer. A replica that was never given the file holds it nowhere, whoever is
+    /// Somebody in the replica did not answer. A replica that was never given the file holds it nowhere, whatever is
     /// silent; of any other the copy may be where nobody could look.
     pub(super) fn silent(&mut self, id: &ReplicaId, reason: String, turn: &mut Turn<'_>) {
         if let Some(replica) = self.record.replicas.get_mut(id)

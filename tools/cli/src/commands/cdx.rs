@@ -83,7 +83,7 @@ impl Form {
     }
 }
 
-/// What was made.
+/// The index that was made.
 #[derive(Serialize)]
 struct Made<'a> {
     index: &'a Path,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// So many things may be expected of a name, and so many listed.
+/// The most things that may be expected of a name, and the most that may be listed.
 const EXPECTED: u32 = 6;
 const LISTED: u32 = 5;
 

@@ -26,9 +26,9 @@ pub(crate) struct Status {
 
 /// End a job that waits or runs
 ///
-/// What it wrote up to then is kept and can be fetched, and what was not read is counted and named; this waits for that.
-/// A job that has ended stays as it is. Researchers end their own
-/// jobs, operators any. The exit code is 0 if it is cancelled, and 1 if it had ended otherwise before.
+/// Its result up to then is kept and can be fetched, and the files that were not read are counted and named; this waits
+/// for that. A job that has ended stays as it is. Researchers end their own jobs, operators any. The exit code is 0 if
+/// it is cancelled, and 1 if it had ended otherwise before.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast batch cancel b-7f3a9c")]

@@ -40,7 +40,7 @@ struct Line<'a> {
     found: &'a str,
 }
 
-/// What a file came to.
+/// The verdict on a file.
 #[derive(Serialize)]
 struct Total<'a> {
     file: &'a str,
