@@ -13,10 +13,10 @@ use crate::admin::AdminError;
 const ROUND: usize = 256;
 
 /// How long a decision that nobody waits for may stay in memory, to be written with others.
-pub(super) const DEFERRED: Duration = Duration::from_millis(5);
+const DEFERRED: Duration = Duration::from_millis(5);
 
 /// Decisions that are not written yet, and until when they may wait.
-pub(super) type Deferral = Option<(Vec<Decided>, Instant)>;
+type Deferral = Option<(Vec<Decided>, Instant)>;
 
 impl Coordinator {
     /// Runs until every sender of letters is gone or `stopped` says so. Blocks: for a thread of its own.

@@ -10,7 +10,6 @@ use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFa
 use archive_proof::SigningKey;
 use archive_rpc::{Authority, CredentialPem, Credentials, Grant, Validity};
 
-use super::super::rounds::DEFERRED;
 use super::super::{CoordinatorError, Letter, Mail, Paging, Retries, Wake};
 use super::*;
 use crate::admin::{Admin, AdminRow};
@@ -291,31 +290,35 @@ fn unawaited_news_is_written_with_the_next() {
     let admin = Admin::init(directory.path()).unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
+    let now = hand.clock().now();
     let mut changes = admin.change();
     for name in ["a", "b"] {
-        let mut row = bound(name);
-        let started = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
-        row.record.replicas.insert(id("two"), started);
+        let row = bound(name);
         admin.put(&mut changes, &row).unwrap();
+        let (active, _) = Active::restore(row, now, &coordinator.limits);
+        coordinator
+            .files
+            .insert(FileName::new(name).unwrap(), active);
     }
     admin.commit(changes).unwrap();
+    let reason = StoreFailure::Unreachable("just now".to_owned());
     let news = |name: &str| {
         Wake::Letter(Letter::Happened {
             name: FileName::new(name).unwrap(),
-            event: Event::DataUploaded { replica: id("two") },
+            event: Event::Failed {
+                replica: id("two"),
+                reason: reason.clone(),
+            },
         })
     };
     let has = |name: &str| {
         let row = admin.file(&FileName::new(name).unwrap()).unwrap().unwrap();
-        row.record.replicas[&id("two")].state == ReplicaState::DataUploaded
+        row.record.replicas[&id("two")].state == ReplicaState::UploadFailed(reason.clone())
     };
-    let (later, now) = (DEFERRED * 1000, tokio::time::Instant::now());
+    let over = tokio::time::Instant::now();
+    let later = over + Duration::from_hours(1);
 
-    let deferred = coordinator.round(vec![news("a")], None).unwrap();
-    let (decided, until) = deferred.unwrap();
-    assert!(until <= now + later && !decided.is_empty());
-    assert!(!has("a"), "deferred");
-    let deferred = coordinator.round(Vec::new(), Some((decided, now + later)));
+    let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), later)));
     let deferred = deferred.unwrap();
     assert!(deferred.is_some() && !has("a"));
     let deferred = coordinator.round(vec![news("b")], deferred).unwrap();
@@ -326,6 +329,6 @@ fn unawaited_news_is_written_with_the_next() {
     is_settled.blocking_recv().unwrap();
     assert!(has("a") && has("b"), "written with what somebody waits for");
 
-    let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), now)));
+    let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), over)));
     assert!(deferred.unwrap().is_none(), "it was deferred long enough");
 }
