@@ -182,6 +182,9 @@ impl Dialler {
             .origin(origin)
             .initial_stream_window_size(self.limits.stream_window)
             .initial_connection_window_size(self.limits.connection_window)
+            // What still comes of streams that were given up is no attack of a part whose certificate was seen.
+            .http2_max_concurrent_reset_streams(self.limits.given_up)
+            .http2_max_local_error_reset_streams(None)
             .http2_keep_alive_interval(self.limits.keep_alive)
             .keep_alive_timeout(self.limits.keep_alive_timeout)
             .keep_alive_while_idle(true))

@@ -293,3 +293,36 @@ async fn calls_given_up_together_harm_no_other() {
         assert_eq!(who.expect("answered"), "reader/anna", "{moment}");
     }
 }
+
+/// Fails if a caller that lets many streams go at once takes what still comes of them for an attack, and closes the
+/// connection under all other calls.
+#[tokio::test]
+async fn streams_given_up_together_harm_no_other() {
+    let world = World::new("lab");
+    let server = world.server(Limits::default()).await;
+    let anna = world.credentials(&["reader/anna"]);
+    let limits = Limits::default().with_independent_streams();
+    let expected = Expected::role(Role::Repository);
+    let address = server.address.to_string();
+    let channel = connect(&address, &anna, &expected, &limits)
+        .await
+        .expect("connected");
+    // More in all than a caller notes down as given up, or forgives as mistakes, unless it is told to.
+    for round in 0..12 {
+        let mut streams = Vec::new();
+        for _ in 0..100 {
+            streams.push(give(&channel).await.expect("given"));
+        }
+        let mut readers = JoinSet::new();
+        for mut stream in streams {
+            readers.spawn(async move { while let Ok(Some(_)) = stream.message().await {} });
+        }
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        // Bytes of all of them are on their way.
+        drop(readers);
+        let who = in_time(call(&channel, "Who")).await;
+        assert_eq!(who.expect("answered"), "reader/anna", "{round}");
+    }
+}
