@@ -1,12 +1,13 @@
 //! HTTP/1 messages as records hold them.
 //!
 //! Owns the head ([`Head`]: any shape that servers send), the body ([`Body`]: chunks and content encodings undone, within
-//! limits), the media type, and both readings of payload digests. What is odd is read and noted; what is cut, broken or too
+//! limits), where a response ends on the wire ([`ResponseFramer`]), the media type, and both readings of payload digests. What is odd is read and noted; what is cut, broken or too
 //! large is an error behind the bytes that could be had. Does not speak HTTP to anyone.
 
 mod body;
 mod chunked;
 mod coding;
+mod framer;
 mod head;
 mod media;
 mod payload;
@@ -15,6 +16,7 @@ mod zstd;
 pub use body::{Body, Limits, Note};
 pub use chunked::Chunked;
 pub use coding::Coding;
+pub use framer::{Ending, Part, ResponseFramer};
 pub use head::{Head, HeadError, HeadNote, HeaderField, Start};
 pub use media::MediaType;
 pub(crate) use payload::Tee;

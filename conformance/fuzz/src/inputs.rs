@@ -17,6 +17,8 @@ mod names;
 pub(crate) mod proof;
 #[path = "inputs/records.rs"]
 mod records;
+#[path = "inputs/response.rs"]
+mod response;
 #[path = "inputs/words.rs"]
 pub(crate) mod words;
 
@@ -65,6 +67,7 @@ pub const LIGHT: &[Target] = &[
         proof::record_proof_seeds,
         proof::record_proof,
     ),
+    target("response", response::response_seeds, response::response),
     target("settings", files::settings_seeds, files::settings),
     target("sidecar", files::sidecar_seeds, files::sidecar),
     target("surt", index::surt_seeds, index::surt),

@@ -2,28 +2,11 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::BodyError;
 use super::body::{Note, Notes};
 
-/// The longest line of a chunk's size or of a trailer, and the most of all trailers.
-const MAX_LINE: u64 = 16 * 1024;
+mod scanner;
 
-/// Where in the framing the next byte stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Before the size of a chunk; the first one may show that there are no chunks.
-    Size { first: bool },
-    /// So many bytes of the chunk follow.
-    Data(u64),
-    /// Before the line end behind a chunk.
-    DataEnd,
-    /// No chunks after all: all is body.
-    Plain,
-    /// Behind the last chunk.
-    Done,
-    /// It failed, and fails again.
-    Failed(BodyError),
-}
+pub(super) use self::scanner::{ChunkEnd, ChunkPart, ChunkScanner};
 
 /// Undoes chunks.
 ///
@@ -31,11 +14,10 @@ enum State {
 #[derive(Debug)]
 pub struct Chunked<R> {
     input: R,
-    state: State,
-    at: u64,
+    scanner: ChunkScanner,
     /// A first line that was no size, to be given out as body.
     pending: io::Cursor<Vec<u8>>,
-    trailers: Vec<u8>,
+    ended: bool,
     notes: Notes,
 }
 
@@ -48,22 +30,21 @@ impl<R: BufRead> Chunked<R> {
     pub(super) fn with_notes(input: R, notes: Notes) -> Self {
         Self {
             input,
-            state: State::Size { first: true },
-            at: 0,
+            scanner: ChunkScanner::new(),
             pending: io::Cursor::default(),
-            trailers: Vec::new(),
+            ended: false,
             notes,
         }
     }
 
     /// The lines behind the last chunk as they were stored, without the empty one.
     pub fn trailers(&self) -> &[u8] {
-        &self.trailers
+        self.scanner.trailers()
     }
 
     /// Whether the end was reached in good order.
     pub fn is_complete(&self) -> bool {
-        matches!(self.state, State::Done | State::Plain)
+        self.ended || self.scanner.is_done() || self.scanner.is_unchunked()
     }
 
     /// What is left behind the body.
@@ -75,117 +56,56 @@ impl<R: BufRead> Chunked<R> {
         &mut self.input
     }
 
-    /// One line with its end, or less at the limit or the end of the input.
-    fn line(&mut self) -> io::Result<Vec<u8>> {
-        let mut line = Vec::new();
-        let read = self
-            .input
-            .by_ref()
-            .take(MAX_LINE)
-            .read_until(b'\n', &mut line)?;
-        self.at = self
-            .at
-            .saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-        Ok(line)
+    /// What was taken for the size of a chunk is body.
+    fn unchunk(&mut self) {
+        self.notes.add(Note::NotChunked);
+        self.pending = io::Cursor::new(self.scanner.line().to_vec());
     }
 
-    fn size(&mut self, first: bool) -> io::Result<State> {
-        let start = self.at;
-        let line = self.line()?;
-        let text = line.trim_ascii();
-        let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
-        let behind = text.get(digits..).unwrap_or_default().trim_ascii_start();
-        let number = text
-            .get(..digits)
-            .and_then(|d| str::from_utf8(d).ok())
-            .filter(|d| !d.is_empty());
-        let size = number.and_then(|d| u64::from_str_radix(d, 16).ok());
-        let whole = line.ends_with(b"\n");
-        let clean = behind.is_empty() || behind.first() == Some(&b';');
-        match size {
-            Some(0) if clean && (whole || !first) => {
-                if whole {
-                    self.read_trailers()?;
-                } else {
-                    self.notes.add(Note::NoEndOfTrailers);
-                }
-                Ok(State::Done)
-            }
-            Some(size) if clean && whole => Ok(State::Data(size)),
-            // A size that the end cuts off: at the very beginning it may as well be a short body.
-            _ if !first && (line.is_empty() || (clean && !whole)) => {
-                Err(BodyError::CutChunks { at: self.at }.into())
-            }
-            _ if first => {
-                self.notes.add(Note::NotChunked);
-                self.pending = io::Cursor::new(line);
-                Ok(State::Plain)
-            }
-            _ => Err(BodyError::BadChunk { at: start }.into()),
+    fn note_trailers(&self) {
+        if !self.scanner.trailers().is_empty() {
+            self.notes.add(Note::Trailers);
         }
     }
 
-    fn read_trailers(&mut self) -> io::Result<()> {
-        loop {
-            let line = self.line()?;
-            if line.is_empty() {
+    /// The input has no more bytes.
+    fn end(&mut self) -> io::Result<()> {
+        let unchunked = self.scanner.is_unchunked();
+        match self.scanner.end()? {
+            ChunkEnd::Unchunked if !unchunked => self.unchunk(),
+            ChunkEnd::NoEndOfTrailers => {
+                self.note_trailers();
                 self.notes.add(Note::NoEndOfTrailers);
-                return Ok(());
             }
-            if line.trim_ascii().is_empty() {
-                return Ok(());
-            }
-            let held = u64::try_from(self.trailers.len()).unwrap_or(u64::MAX);
-            if held < MAX_LINE {
-                self.notes.add(Note::Trailers);
-                self.trailers.extend_from_slice(&line);
-            }
+            ChunkEnd::Unchunked | ChunkEnd::Complete => {}
         }
+        self.ended = true;
+        Ok(())
     }
 
-    fn data_end(&mut self) -> io::Result<State> {
-        for expected in [b'\r', b'\n'] {
-            let next = self.input.fill_buf()?.first().copied();
-            match next {
-                None => return Err(BodyError::CutChunks { at: self.at }.into()),
-                Some(byte) if byte == expected => {
-                    self.input.consume(1);
-                    self.at = self.at.saturating_add(1);
-                }
-                // LF alone will do.
-                Some(b'\n') => {}
-                Some(_) => return Err(BodyError::BadChunk { at: self.at }.into()),
-            }
-        }
-        Ok(State::Size { first: false })
-    }
-
+    /// Takes some of the input: how many bytes of body came out, or none while there is only framing.
     fn step(&mut self, out: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.state {
-            State::Size { first } => self.state = self.size(first)?,
-            State::DataEnd => self.state = self.data_end()?,
-            State::Data(0) => self.state = State::DataEnd,
-            State::Data(left) => {
-                let room = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
-                let read = self.input.read(out.get_mut(..room).unwrap_or_default())?;
-                if read == 0 {
-                    return Err(BodyError::CutChunks { at: self.at }.into());
-                }
-                let count = u64::try_from(read).unwrap_or(u64::MAX);
-                self.at = self.at.saturating_add(count);
-                self.state = State::Data(left.saturating_sub(count));
-                return Ok(Some(read));
+        let buffer = self.input.fill_buf()?;
+        if buffer.is_empty() {
+            self.end()?;
+            return Ok(None);
+        }
+        let window = buffer.get(..out.len()).unwrap_or(buffer);
+        let (count, part) = self.scanner.scan(window)?;
+        if let (ChunkPart::Payload, Some(out), Some(bytes)) =
+            (part, out.get_mut(..count), window.get(..count))
+        {
+            out.copy_from_slice(bytes);
+        }
+        self.input.consume(count);
+        match part {
+            ChunkPart::Payload => return Ok(Some(count)),
+            ChunkPart::Unchunked => self.unchunk(),
+            ChunkPart::Framing if self.scanner.is_done() => {
+                self.note_trailers();
+                self.ended = true;
             }
-            State::Plain => {
-                let read = self.pending.read(out)?;
-                return if read > 0 {
-                    Ok(Some(read))
-                } else {
-                    self.input.read(out).map(Some)
-                };
-            }
-            State::Done => return Ok(Some(0)),
-            State::Failed(error) => return Err(error.into()),
+            ChunkPart::Framing => {}
         }
         Ok(None)
     }
@@ -197,15 +117,15 @@ impl<R: BufRead> Read for Chunked<R> {
             return Ok(0);
         }
         loop {
-            match self.step(out) {
-                Ok(Some(read)) => return Ok(read),
-                Ok(None) => {}
-                Err(error) => {
-                    if let Some(why) = BodyError::of(&error) {
-                        self.state = State::Failed(why);
-                    }
-                    return Err(error);
-                }
+            let pending = self.pending.read(out)?;
+            if pending > 0 {
+                return Ok(pending);
+            }
+            if self.ended {
+                return Ok(0);
+            }
+            if let Some(read) = self.step(out)? {
+                return Ok(read);
             }
         }
     }

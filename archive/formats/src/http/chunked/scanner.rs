@@ -1,0 +1,235 @@
+//! The grammar of the chunked transfer coding (RFC 9112 §7.1), decided while the bytes arrive.
+//!
+//! Owns where a chunk begins and ends. Takes LF for CR LF, blanks behind a size, and a body that is not chunked although its
+//! head says so. Holds one line at a time, of at most [`MAX_LINE`] bytes.
+
+use super::super::BodyError;
+
+/// The longest line of a chunk's size, and the most bytes of all trailers that are kept.
+const MAX_LINE: usize = 16 * 1024;
+
+/// How the next bytes of a chunked body are to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum ChunkPart {
+    /// Sizes, line ends and trailers.
+    Framing,
+    /// Bytes of the body.
+    Payload,
+    /// The first line is no size, so there are no chunks: [`ChunkScanner::line`] and all that follows are the body.
+    Unchunked,
+}
+
+/// Where in the framing the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In the line with the size of a chunk; the first one may show that there are no chunks.
+    Size { first: bool },
+    /// This number of bytes of the chunk follow.
+    Data(u64),
+    /// Before the line end behind a chunk, or within it.
+    DataEnd { after_cr: bool },
+    /// Behind the last chunk, before the empty line.
+    Trailers,
+    /// No chunks after all: everything is body.
+    Unchunked,
+    /// Behind the empty line that ends the body.
+    Done,
+    /// The framing is damaged, and stays so.
+    Failed(BodyError),
+}
+
+/// How a chunked body ends where its bytes end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum ChunkEnd {
+    /// As it should.
+    Complete,
+    /// Behind the last chunk, without the empty line.
+    NoEndOfTrailers,
+    /// The bytes so far were no size of a chunk: [`ChunkScanner::line`] is the whole body.
+    Unchunked,
+}
+
+/// Tells the framing of a chunked body from its bytes.
+#[derive(Debug)]
+pub(in crate::http) struct ChunkScanner {
+    state: State,
+    at: u64,
+    /// The line that is being read, or the first one if it turned out to be no size.
+    line: Vec<u8>,
+    line_at: u64,
+    trailers: Vec<u8>,
+}
+
+impl ChunkScanner {
+    pub(in crate::http) fn new() -> Self {
+        Self {
+            state: State::Size { first: true },
+            at: 0,
+            line: Vec::new(),
+            line_at: 0,
+            trailers: Vec::new(),
+        }
+    }
+
+    /// The lines behind the last chunk as they were stored, without the empty one.
+    pub(in crate::http) fn trailers(&self) -> &[u8] {
+        &self.trailers
+    }
+
+    /// The first line, where it is no size of a chunk.
+    pub(in crate::http) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Whether nothing more belongs to the body.
+    pub(in crate::http) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Whether there are no chunks.
+    pub(in crate::http) fn is_unchunked(&self) -> bool {
+        self.state == State::Unchunked
+    }
+
+    /// Takes a prefix of the next bytes: how many they are, and what. None are taken of no bytes, and behind the end.
+    ///
+    /// # Errors
+    ///
+    /// [`BodyError::BadChunk`] where the framing is damaged, now and from then on.
+    pub(in crate::http) fn scan(&mut self, bytes: &[u8]) -> Result<(usize, ChunkPart), BodyError> {
+        let mut taken = 0;
+        loop {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let step = match self.state {
+                State::Failed(error) if taken == 0 => return Err(error),
+                State::Unchunked | State::Data(_) | State::Done | State::Failed(_) if taken > 0 => {
+                    return Ok((taken, ChunkPart::Framing));
+                }
+                State::Unchunked => return Ok((self.advance(rest.len()), ChunkPart::Payload)),
+                State::Data(left) => {
+                    let room = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+                    let left = left.saturating_sub(u64::try_from(room).unwrap_or(u64::MAX));
+                    self.state = if left == 0 {
+                        State::DataEnd { after_cr: false }
+                    } else {
+                        State::Data(left)
+                    };
+                    return Ok((self.advance(room), ChunkPart::Payload));
+                }
+                State::Done | State::Failed(_) => return Ok((0, ChunkPart::Framing)),
+                _ if rest.is_empty() => return Ok((taken, ChunkPart::Framing)),
+                State::DataEnd { after_cr } => self.data_end(rest, after_cr),
+                State::Trailers => self.trailer(rest),
+                State::Size { first } => {
+                    let step = self.size_line(rest, first);
+                    if self.is_unchunked() {
+                        return Ok((taken + step, ChunkPart::Unchunked));
+                    }
+                    step
+                }
+            };
+            taken += step;
+        }
+    }
+
+    /// How the body ends if no byte follows.
+    ///
+    /// # Errors
+    ///
+    /// [`BodyError::CutChunks`] if a chunk or the last of them is missing, [`BodyError::BadChunk`] if the framing is damaged.
+    pub(in crate::http) fn end(&self) -> Result<ChunkEnd, BodyError> {
+        match self.state {
+            State::Done => Ok(ChunkEnd::Complete),
+            State::Unchunked | State::Size { first: true } => Ok(ChunkEnd::Unchunked),
+            State::Trailers => Ok(ChunkEnd::NoEndOfTrailers),
+            State::Failed(error) => Err(error),
+            State::Size { first: false } => match size(&self.line) {
+                Some(0) => Ok(ChunkEnd::NoEndOfTrailers),
+                None if !self.line.is_empty() => Err(BodyError::BadChunk { at: self.line_at }),
+                _ => Err(BodyError::CutChunks { at: self.at }),
+            },
+            State::Data(_) | State::DataEnd { .. } => Err(BodyError::CutChunks { at: self.at }),
+        }
+    }
+
+    fn advance(&mut self, count: usize) -> usize {
+        let bytes = u64::try_from(count).unwrap_or(u64::MAX);
+        self.at = self.at.saturating_add(bytes);
+        count
+    }
+
+    /// Takes bytes up to the end of the line that they belong to.
+    fn take_line(&mut self, rest: &[u8]) -> usize {
+        let room = match MAX_LINE.saturating_sub(self.line.len()) {
+            0 => rest.len(),
+            room => room,
+        };
+        let window = rest.get(..room).unwrap_or(rest);
+        let count = memchr::memchr(b'\n', window).map_or(window.len(), |at| at + 1);
+        if self.line.is_empty() {
+            self.line_at = self.at;
+        }
+        if self.line.len() < MAX_LINE {
+            self.line
+                .extend_from_slice(window.get(..count).unwrap_or_default());
+        }
+        self.advance(count)
+    }
+
+    fn size_line(&mut self, rest: &[u8], first: bool) -> usize {
+        let count = self.take_line(rest);
+        let whole = self.line.ends_with(b"\n");
+        if !whole && self.line.len() < MAX_LINE {
+            return count;
+        }
+        self.state = match size(&self.line).filter(|_| whole) {
+            Some(0) => State::Trailers,
+            Some(size) => State::Data(size),
+            None if first => State::Unchunked,
+            None => State::Failed(BodyError::BadChunk { at: self.line_at }),
+        };
+        if self.state != State::Unchunked {
+            self.line.clear();
+        }
+        count
+    }
+
+    fn data_end(&mut self, rest: &[u8], after_cr: bool) -> usize {
+        self.state = match rest.first() {
+            Some(b'\r') if !after_cr => State::DataEnd { after_cr: true },
+            // LF alone will do.
+            Some(b'\n') => State::Size { first: false },
+            _ => {
+                self.state = State::Failed(BodyError::BadChunk { at: self.at });
+                return 0;
+            }
+        };
+        self.advance(1)
+    }
+
+    fn trailer(&mut self, rest: &[u8]) -> usize {
+        let count = self.take_line(rest);
+        let taken = rest.get(..count).unwrap_or_default();
+        if taken.ends_with(b"\n") {
+            if self.line.trim_ascii().is_empty() {
+                self.state = State::Done;
+            } else if self.trailers.len() < MAX_LINE {
+                self.trailers.extend_from_slice(&self.line);
+            }
+            self.line.clear();
+        }
+        count
+    }
+}
+
+/// The size that a line of framing names: hexadecimal digits, then nothing or an extension.
+fn size(line: &[u8]) -> Option<u64> {
+    let text = line.trim_ascii();
+    let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+    let (number, behind) = text.split_at(digits);
+    let behind = behind.trim_ascii_start();
+    let number = str::from_utf8(number).ok().filter(|n| !n.is_empty())?;
+    (behind.is_empty() || behind.first() == Some(&b';'))
+        .then(|| u64::from_str_radix(number, 16).ok())
+        .flatten()
+}

@@ -1,0 +1,345 @@
+//! Where a response ends on the wire (RFC 9112 §6.3), decided while its bytes arrive.
+//!
+//! Owns the border between one message and the next, and which bytes of the body are payload: the body without its transfer
+//! coding. Takes whatever servers send: no status line at all (HTTP/0.9), `ICY`, lines that end with LF, wrong and
+//! contradicting lengths, a body that is not chunked although its head says so. Knows no socket and no clock; whoever reads
+//! the socket limits time and the length of the body. Bytes that follow the end are not taken.
+//!
+//! ```
+//! use archive_formats::http::{Ending, Part, ResponseFramer};
+//!
+//! let wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1";
+//! let (mut framer, mut at, mut payload) = (ResponseFramer::new(false, 1 << 16), 0, Vec::new());
+//! while !framer.is_done() {
+//!     let (count, part) = framer.push(&wire[at..]);
+//!     if part == Part::Payload {
+//!         payload.extend_from_slice(&wire[at..at + count]);
+//!     }
+//!     at += count;
+//! }
+//! assert_eq!((payload.as_slice(), &wire[at..]), (&b"hello"[..], &b"HTTP/1.1"[..]));
+//! assert_eq!((framer.ending(), framer.is_reusable()), (Ending::Complete, true));
+//! ```
+
+use super::chunked::{ChunkEnd, ChunkPart, ChunkScanner};
+use super::{BodyError, Head, HeadError, Start};
+
+/// The most interim responses before the final one: browsers and servers know of at most a few.
+const MOST_INTERIM: usize = 16;
+
+/// What the bytes of a response are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes of a head, which the framer keeps: [`ResponseFramer::head`], [`ResponseFramer::interim`].
+    Head,
+    /// Bytes of the body without its transfer coding.
+    Payload,
+    /// Sizes, line ends and trailers of chunks.
+    Framing,
+    /// There are no chunks after all: all bytes behind the head are payload, those that were called framing too.
+    /// [`ResponseFramer::unframed`] has them, and these bytes as the last of them.
+    Unframed,
+    /// Bytes of the body behind a damaged chunk: it is not known which of them are payload.
+    Damaged,
+}
+
+/// How a response ends, if no byte follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Where its framing says, or with the connection if nothing says where.
+    Complete,
+    /// Behind the last chunk, but before the empty line after it.
+    NoEndOfTrailers,
+    /// Before the end of what should be the size of the first chunk: all bytes behind the head are payload, and
+    /// [`ResponseFramer::unframed`] has them.
+    Unframed,
+    /// Before its first byte.
+    Nothing,
+    /// Within a head.
+    CutHead,
+    /// Within a head that is longer than was allowed, or after too many interim responses.
+    HeadTooLong,
+    /// Within the body, of whose announced bytes this number is missing.
+    CutBody {
+        /// How many bytes are missing.
+        missing: u64,
+    },
+    /// Within a chunk, or before the last one.
+    CutChunks,
+    /// With the connection, behind a damaged chunk.
+    BadChunk,
+}
+
+#[derive(Debug)]
+enum State {
+    /// In the head of an interim or of the final response.
+    Head,
+    /// This number of bytes of the body follow.
+    Length(u64),
+    /// The body goes on until the connection ends.
+    UntilClose,
+    /// The body is chunked.
+    Chunks(ChunkScanner),
+    /// The framing of the chunks is damaged.
+    Damaged,
+    /// Nothing more belongs to the response.
+    Done,
+    /// The head was longer than was allowed; nothing more is taken.
+    HeadTooLong,
+}
+
+/// Tells head, payload and end of one response from the bytes of a connection.
+#[derive(Debug)]
+pub struct ResponseFramer {
+    state: State,
+    answers_head: bool,
+    head_limit: usize,
+    /// The bytes of the head that is being read, or of the final one.
+    raw: Vec<u8>,
+    /// Whether enough of `raw` has come to see that it begins with a status line.
+    has_status_line: bool,
+    /// Where in `raw` the line begins that is being read.
+    line: usize,
+    interim: Vec<Vec<u8>>,
+    head: Option<Head>,
+}
+
+impl ResponseFramer {
+    /// Before the first byte of a response. `answers_head`: the request was a `HEAD`, so that no body follows whatever the
+    /// head says. `head_limit`: the most bytes of one head.
+    pub fn new(answers_head: bool, head_limit: usize) -> Self {
+        Self {
+            state: State::Head,
+            answers_head,
+            head_limit,
+            raw: Vec::new(),
+            has_status_line: false,
+            line: 0,
+            interim: Vec::new(),
+            head: None,
+        }
+    }
+
+    /// Takes a prefix of the next bytes of the connection: how many they are, and what. None are taken of no bytes, and once
+    /// the response [is done](Self::is_done).
+    pub fn push(&mut self, bytes: &[u8]) -> (usize, Part) {
+        let (count, part) = match &mut self.state {
+            State::Head => return self.push_head(bytes),
+            State::Length(left) => {
+                let count = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                *left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+                if *left == 0 {
+                    self.state = State::Done;
+                }
+                (count, Part::Payload)
+            }
+            State::UntilClose => (bytes.len(), Part::Payload),
+            State::Chunks(scanner) => match scanner.scan(bytes) {
+                Ok((count, ChunkPart::Framing)) => (count, Part::Framing),
+                Ok((count, ChunkPart::Payload)) => (count, Part::Payload),
+                Ok((count, ChunkPart::Unchunked)) => (count, Part::Unframed),
+                Err(_) => {
+                    self.state = State::Damaged;
+                    (bytes.len(), Part::Damaged)
+                }
+            },
+            State::Damaged => (bytes.len(), Part::Damaged),
+            State::Done | State::HeadTooLong => (0, Part::Framing),
+        };
+        if matches!(&self.state, State::Chunks(scanner) if scanner.is_done()) {
+            self.state = State::Done;
+        }
+        (count, part)
+    }
+
+    fn push_head(&mut self, bytes: &[u8]) -> (usize, Part) {
+        if !self.has_status_line {
+            match begins_with_status_line(&self.raw, bytes) {
+                Some(true) => self.has_status_line = true,
+                Some(false) => {
+                    self.raw.extend_from_slice(bytes);
+                    self.state = State::UntilClose;
+                    return (bytes.len(), Part::Unframed);
+                }
+                None => {
+                    self.raw.extend_from_slice(bytes);
+                    return (bytes.len(), Part::Head);
+                }
+            }
+        }
+        let before = self.raw.len();
+        let mut taken = 0;
+        while let Some(end) = memchr::memchr(b'\n', bytes.get(taken..).unwrap_or_default()) {
+            let next = taken + end + 1;
+            if before + next > self.head_limit {
+                break;
+            }
+            self.raw
+                .extend_from_slice(bytes.get(taken..next).unwrap_or_default());
+            taken = next;
+            let line = self.raw.get(self.line..).unwrap_or_default();
+            if matches!(line, b"\n" | b"\r\n") && self.line > 0 {
+                self.end_head();
+                return (taken, Part::Head);
+            }
+            self.line = self.raw.len();
+        }
+        let room = self.head_limit.saturating_sub(self.raw.len());
+        let rest = bytes.get(taken..).unwrap_or_default();
+        let kept = rest.get(..room).unwrap_or(rest);
+        self.raw.extend_from_slice(kept);
+        if kept.len() < rest.len() {
+            self.state = State::HeadTooLong;
+        }
+        (taken + kept.len(), Part::Head)
+    }
+
+    fn end_head(&mut self) {
+        self.line = 0;
+        self.has_status_line = false;
+        let head = match Head::read(&mut self.raw.as_slice(), self.head_limit) {
+            Ok(head) => head,
+            // Neither happens: the limit was kept, and memory does not fail.
+            Err(HeadError::TooLarge { .. } | HeadError::Io(_)) => {
+                self.state = State::HeadTooLong;
+                return;
+            }
+        };
+        let status = head.status();
+        if status.is_some_and(|code| (100..200).contains(&code) && code != 101) {
+            self.interim.push(std::mem::take(&mut self.raw));
+            if self.interim.len() > MOST_INTERIM {
+                self.state = State::HeadTooLong;
+            }
+            return;
+        }
+        self.state = if self.answers_head || matches!(status, Some(204 | 304)) {
+            State::Done
+        } else if head.is_chunked() {
+            State::Chunks(ChunkScanner::new())
+        } else if has_unknown_coding(&head) {
+            State::UntilClose
+        } else {
+            match agreed_length(&head) {
+                Some(0) => State::Done,
+                Some(length) => State::Length(length),
+                None => State::UntilClose,
+            }
+        };
+        self.head = Some(head);
+    }
+
+    /// Whether nothing more belongs to the response, or nothing more is taken.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done | State::HeadTooLong)
+    }
+
+    /// The head of the final response, once its empty line has come. `None` for good if the connection begins with no status
+    /// line (HTTP/0.9): everything is body.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// The bytes of the head as far as they have come: exactly those that were [`Part::Head`], without the interim ones.
+    pub fn raw_head(&self) -> &[u8] {
+        if self.is_headless() { &[] } else { &self.raw }
+    }
+
+    /// Whether it was seen that there is no status line.
+    fn is_headless(&self) -> bool {
+        matches!(self.state, State::UntilClose) && self.head.is_none()
+    }
+
+    /// The heads of interim responses (`103 Early Hints`), each as it came.
+    pub fn interim(&self) -> &[Vec<u8>] {
+        &self.interim
+    }
+
+    /// All bytes of the body up to the one where [`Part::Unframed`] or [`Ending::Unframed`] was said.
+    pub fn unframed(&self) -> &[u8] {
+        if self.is_headless() {
+            return &self.raw;
+        }
+        if let State::Chunks(scanner) = &self.state {
+            return scanner.line();
+        }
+        &[]
+    }
+
+    /// How the response ends if no byte follows.
+    pub fn ending(&self) -> Ending {
+        match &self.state {
+            State::Head if self.raw.is_empty() && self.interim.is_empty() => Ending::Nothing,
+            State::Head => Ending::CutHead,
+            State::HeadTooLong => Ending::HeadTooLong,
+            State::Length(missing) => Ending::CutBody { missing: *missing },
+            State::UntilClose | State::Done => Ending::Complete,
+            State::Damaged => Ending::BadChunk,
+            State::Chunks(scanner) => match scanner.end() {
+                Ok(ChunkEnd::Unchunked) if scanner.is_unchunked() => Ending::Complete,
+                Ok(ChunkEnd::Unchunked) if scanner.line().is_empty() => Ending::CutChunks,
+                Ok(ChunkEnd::Unchunked) => Ending::Unframed,
+                Ok(ChunkEnd::Complete) => Ending::Complete,
+                Ok(ChunkEnd::NoEndOfTrailers) => Ending::NoEndOfTrailers,
+                Err(BodyError::BadChunk { .. }) => Ending::BadChunk,
+                Err(_) => Ending::CutChunks,
+            },
+        }
+    }
+
+    /// Whether the connection may carry another request: the response has ended before the connection did, and neither its
+    /// version nor its `Connection` field says that the server closes.
+    pub fn is_reusable(&self) -> bool {
+        let (State::Done, Some(head)) = (&self.state, &self.head) else {
+            return false;
+        };
+        let Start::Status { version, .. } = head.start() else {
+            return false;
+        };
+        let says = |option: &[u8]| {
+            head.list("connection")
+                .any(|value| value.eq_ignore_ascii_case(option))
+        };
+        match version.as_slice() {
+            _ if head.status() == Some(101) || says(b"close") => false,
+            b"HTTP/1.1" => true,
+            _ => says(b"keep-alive"),
+        }
+    }
+}
+
+/// Whether bytes are the beginning of a status line; unknown while they are only a part of what tells.
+fn begins_with_status_line(raw: &[u8], bytes: &[u8]) -> Option<bool> {
+    const OPENINGS: [&[u8]; 3] = [b"HTTP/", b"HTTP ", b"ICY "];
+    let start = raw.iter().chain(bytes).map(u8::to_ascii_uppercase);
+    let start: Vec<u8> = start.take(5).collect();
+    if OPENINGS.iter().any(|opening| start.starts_with(opening)) {
+        return Some(true);
+    }
+    let open = OPENINGS.iter().any(|opening| opening.starts_with(&start));
+    (!open).then_some(false)
+}
+
+/// Whether the body has a transfer coding whose end is not known.
+fn has_unknown_coding(head: &Head) -> bool {
+    head.list("transfer-encoding")
+        .any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
+}
+
+/// The length of the body that the head announces; none if several values contradict each other or one is no number.
+fn agreed_length(head: &Head) -> Option<u64> {
+    let first = head.content_length()?;
+    let agrees = |value: &[u8]| {
+        let digits = value.iter().all(u8::is_ascii_digit);
+        let number = str::from_utf8(value)
+            .ok()
+            .and_then(|text| text.parse().ok());
+        digits && number == Some(first)
+    };
+    head.list("content-length").all(agrees).then_some(first)
+}
+
+#[cfg(test)]
+mod tests;

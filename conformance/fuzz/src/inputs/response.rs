@@ -1,0 +1,90 @@
+//! Responses as they arrive: where they end, however the connection cuts their bytes.
+
+use std::io::Read as _;
+
+use archive_formats::http::{Body, Ending, Head, Part, ResponseFramer};
+
+const HEAD_LIMIT: usize = 1 << 12;
+
+/// A response as the framer reads it.
+#[derive(Debug, PartialEq, Eq)]
+struct Framed {
+    /// The bytes of interim responses.
+    interim: usize,
+    head: Vec<u8>,
+    payload: Vec<u8>,
+    damaged: usize,
+    ending: Ending,
+    taken: usize,
+}
+
+/// Responses of every framing, good and as bad servers send them.
+pub(super) fn response_seeds() -> Vec<Vec<u8>> {
+    [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nT: v\r\n\r\nHTTP",
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.0 304 Not Modified\n\nHTTP",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunks",
+        "ICY 200 OK\r\nicy-name: x\r\n\r\nmusic",
+        "<html>no status line at all",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+/// The end does not hang on how the bytes are cut, and the payload is what a reader of the stored response finds.
+pub(super) fn response(input: &[u8]) {
+    // The last byte says how all of them are cut.
+    let size = usize::from(input.last().copied().unwrap_or(0) % 7) + 1;
+    let whole = framed(input, input.len().max(1));
+    assert_eq!(framed(input, size), whole, "pieces of {size} bytes");
+    assert!(whole.taken <= input.len());
+    if !matches!(
+        whole.ending,
+        Ending::Complete | Ending::NoEndOfTrailers | Ending::Unframed
+    ) {
+        return;
+    }
+    let stored = &input[whole.interim..whole.taken];
+    let mut rest = stored;
+    let head = Head::read(&mut rest, HEAD_LIMIT + 1).unwrap();
+    if whole.head.is_empty() || matches!(head.status(), Some(204 | 304)) {
+        return;
+    }
+    let mut payload = Vec::new();
+    Body::entity(&head, rest).read_to_end(&mut payload).unwrap();
+    assert_eq!(whole.payload, payload);
+}
+
+fn framed(input: &[u8], size: usize) -> Framed {
+    let mut framer = ResponseFramer::new(false, HEAD_LIMIT);
+    let (mut payload, mut damaged, mut taken) = (Vec::new(), 0, 0);
+    for piece in input.chunks(size) {
+        let mut rest = piece;
+        while !rest.is_empty() && !framer.is_done() {
+            let (count, part) = framer.push(rest);
+            let (bytes, behind) = rest.split_at(count);
+            assert!(count > 0 || framer.is_done(), "no progress");
+            match part {
+                Part::Payload => payload.extend_from_slice(bytes),
+                Part::Unframed => payload = framer.unframed().to_vec(),
+                Part::Damaged => damaged += count,
+                Part::Head | Part::Framing => {}
+            }
+            taken += count;
+            rest = behind;
+        }
+    }
+    if framer.ending() == Ending::Unframed {
+        payload = framer.unframed().to_vec();
+    }
+    Framed {
+        interim: framer.interim().iter().map(Vec::len).sum(),
+        head: framer.raw_head().to_vec(),
+        payload,
+        damaged,
+        ending: framer.ending(),
+        taken,
+    }
+}
