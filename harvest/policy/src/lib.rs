@@ -1,0 +1,6 @@
+//! What a crawl may fetch, when, and in which order.
+//!
+//! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen, so
+//! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
+
+pub mod robots;
