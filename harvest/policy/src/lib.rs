@@ -3,4 +3,8 @@
 //! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen, so
 //! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
 
+pub mod hops;
 pub mod robots;
+pub mod scope;
+pub mod surt;
+pub mod traps;

@@ -1,0 +1,302 @@
+//! Whether a URI belongs to a crawl (the decide rules of Heritrix, as NetarchiveSuite's templates order them).
+//!
+//! Owns the rules and their order. Each rule that has an opinion overrides those before it: the last one decides, and says so
+//! by its name in the log.
+//!
+//! ```
+//! use harvest_policy::hops::HopPath;
+//! use harvest_policy::scope::{Scope, ScopeRule};
+//! use url::Url;
+//!
+//! let mut scope = Scope::default();
+//! scope.accepted.add_host(&Url::parse("http://example.dk/")?);
+//! let decision = scope.decide(&Url::parse("https://example.dk/a")?, &"L".parse()?);
+//! assert!(decision.is_accepted());
+//! let decision = scope.decide(&Url::parse("https://example.dk/a/x/x/x/")?, &"L".parse()?);
+//! assert_eq!(decision.rule, ScopeRule::RepeatedSegment);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use url::Url;
+
+use crate::hops::{Hop, HopPath};
+use crate::surt::SurtPrefixes;
+use crate::traps::Traps;
+
+/// The schemes that are crawled at all.
+const SCHEMES: [&str; 6] = ["http", "https", "ftp", "sftp", "dns", "whois"];
+
+/// A rule of the scope. They are listed in the order in which they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScopeRule {
+    /// Nothing else has an opinion: rejects.
+    Outside,
+    /// An accepted prefix covers the URI: accepts.
+    AcceptedPrefix,
+    /// Too many hops from the seed: rejects.
+    TooManyHops,
+    /// A part of a page that is crawled, wherever it lies: accepts.
+    PartOfPage,
+    /// A rejected prefix covers the URI: rejects.
+    RejectedPrefix,
+    /// A crawler trap: rejects.
+    Trap,
+    /// The same segments of the path again and again: rejects.
+    RepeatedSegment,
+    /// Too many segments in the path: rejects.
+    DeepPath,
+    /// Something that another URI needs first: accepts.
+    Prerequisite,
+    /// A scheme that is not crawled: rejects.
+    Scheme,
+}
+
+/// The opinion of the scope about a URI, and the rule that decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScopeDecision {
+    /// The last rule with an opinion.
+    pub rule: ScopeRule,
+}
+
+impl ScopeDecision {
+    /// Whether the URI belongs to the crawl.
+    pub const fn is_accepted(self) -> bool {
+        match self.rule {
+            ScopeRule::AcceptedPrefix | ScopeRule::PartOfPage | ScopeRule::Prerequisite => true,
+            ScopeRule::Outside
+            | ScopeRule::TooManyHops
+            | ScopeRule::RejectedPrefix
+            | ScopeRule::Trap
+            | ScopeRule::RepeatedSegment
+            | ScopeRule::DeepPath
+            | ScopeRule::Scheme => false,
+        }
+    }
+}
+
+/// The scope of a crawl.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The prefixes of what is crawled: those of the seeds.
+    pub accepted: SurtPrefixes,
+    /// The prefixes of what is left out.
+    pub rejected: SurtPrefixes,
+    /// The crawler traps.
+    pub traps: Traps,
+    /// The most hops from a seed.
+    pub max_hops: usize,
+    /// The most hops from a page to its parts, redirects not counted.
+    pub max_hops_in_page: usize,
+    /// The most of these that may be guesses from scripts.
+    pub max_speculative_hops: usize,
+    /// The most segments of a path.
+    pub max_segments: usize,
+    /// The most times that the same segments may stand behind each other.
+    pub max_repeats: usize,
+}
+
+impl Default for Scope {
+    /// No prefixes, and the limits of Heritrix.
+    fn default() -> Self {
+        Self {
+            accepted: SurtPrefixes::default(),
+            rejected: SurtPrefixes::default(),
+            traps: Traps::default(),
+            max_hops: 20,
+            max_hops_in_page: 2,
+            max_speculative_hops: 1,
+            max_segments: 20,
+            max_repeats: 2,
+        }
+    }
+}
+
+impl Scope {
+    /// Decides about a URI that was reached by `hops`.
+    pub fn decide(&self, url: &Url, hops: &HopPath) -> ScopeDecision {
+        let opinions = [
+            (ScopeRule::Outside, true),
+            (ScopeRule::AcceptedPrefix, self.accepted.covers(url)),
+            (ScopeRule::TooManyHops, hops.len() > self.max_hops),
+            (ScopeRule::PartOfPage, self.is_part_of_page(hops)),
+            (ScopeRule::RejectedPrefix, self.rejected.covers(url)),
+            (ScopeRule::Trap, self.traps.catch(url.as_str())),
+            (
+                ScopeRule::RepeatedSegment,
+                repeats(url.path()) > self.max_repeats,
+            ),
+            (
+                ScopeRule::DeepPath,
+                segments(url.path()).count() > self.max_segments,
+            ),
+            (
+                ScopeRule::Prerequisite,
+                hops.last() == Some(Hop::Prerequisite),
+            ),
+            (ScopeRule::Scheme, !SCHEMES.contains(&url.scheme())),
+        ];
+        let held = opinions.into_iter().filter(|(_, holds)| *holds);
+        let rule = held.last().map_or(ScopeRule::Outside, |(rule, _)| rule);
+        ScopeDecision { rule }
+    }
+
+    /// Whether the hops behind the last page are few enough for the URI to be a part of it.
+    fn is_part_of_page(&self, hops: &HopPath) -> bool {
+        let within = hops.within_page();
+        let count = |counts: fn(&Hop) -> bool| within.iter().filter(|hop| counts(hop)).count();
+        !within.is_empty()
+            && count(|hop| *hop != Hop::Redirect) <= self.max_hops_in_page
+            && count(|hop| *hop == Hop::Speculative) <= self.max_speculative_hops
+    }
+}
+
+/// The segments of a path that say something: empty ones at its ends are left out.
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.trim_matches('/').split('/')
+}
+
+/// How often the same segments stand behind each other at most: 3 in `/a/x/y/x/y/x/y`. The last segment is a file and does
+/// not count, as in Heritrix' `.*?/(.*?/)\1{2,}.*`.
+fn repeats(path: &str) -> usize {
+    let Some((directories, _)) = path.rsplit_once('/') else {
+        return 0;
+    };
+    let parts: Vec<&str> = directories.split('/').skip(1).collect();
+    let mut most = usize::from(!parts.is_empty());
+    for period in 1..=parts.len() / 2 {
+        // A run of n equal neighbours at a distance of one period is n / period more of the same.
+        let mut run = 0;
+        for (first, second) in parts.iter().zip(parts.iter().skip(period)) {
+            run = if first == second { run + 1 } else { 0 };
+            most = most.max(run / period + 1);
+        }
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide(scope: &Scope, url: &str, hops: &str) -> ScopeRule {
+        scope
+            .decide(&Url::parse(url).unwrap(), &hops.parse().unwrap())
+            .rule
+    }
+
+    fn example() -> Scope {
+        let mut scope = Scope {
+            traps: Traps::parse(".*trap.*").unwrap(),
+            ..Scope::default()
+        };
+        scope
+            .accepted
+            .add_host(&Url::parse("http://a.dk/").unwrap());
+        scope.rejected.add("http://(dk,a,)/private");
+        scope
+    }
+
+    /// Fails if a rule has lost its opinion, or one before it decides.
+    #[test]
+    fn last_rule_with_an_opinion_decides() {
+        let scope = example();
+        for (url, hops, rule) in [
+            ("http://a.dk/x", "-", ScopeRule::AcceptedPrefix),
+            ("http://b.dk/x", "L", ScopeRule::Outside),
+            ("http://b.dk/x", "LE", ScopeRule::PartOfPage),
+            (
+                "http://a.dk/x",
+                "LLLLLLLLLLLLLLLLLLLL",
+                ScopeRule::AcceptedPrefix,
+            ),
+            (
+                "http://a.dk/x",
+                "LLLLLLLLLLLLLLLLLLLLL",
+                ScopeRule::TooManyHops,
+            ),
+            (
+                "http://a.dk/x",
+                "LLLLLLLLLLLLLLLLLLLLLE",
+                ScopeRule::PartOfPage,
+            ),
+            ("http://a.dk/private/x", "E", ScopeRule::RejectedPrefix),
+            ("http://a.dk/trap", "L", ScopeRule::Trap),
+            ("http://a.dk/x/x/x/y", "L", ScopeRule::RepeatedSegment),
+            ("http://a.dk/trap/x/x/x/y", "P", ScopeRule::Prerequisite),
+            ("mailto:a@a.dk", "P", ScopeRule::Scheme),
+            ("javascript:void(0)", "L", ScopeRule::Scheme),
+        ] {
+            assert_eq!(decide(&scope, url, hops), rule, "{url} by {hops}");
+        }
+        let deep = format!(
+            "http://a.dk/{}",
+            (0..21).map(|n| format!("{n}/")).collect::<String>()
+        );
+        assert_eq!(decide(&scope, &deep, "L"), ScopeRule::DeepPath);
+        assert_eq!(
+            decide(&scope, deep.trim_end_matches("20/"), "L"),
+            ScopeRule::AcceptedPrefix
+        );
+    }
+
+    /// Fails if redirects bring a part of a page out of the scope, or guesses lead on from guess to guess.
+    #[test]
+    fn parts_of_a_page_are_few_hops_away() {
+        let scope = example();
+        for (hops, part) in [
+            ("L", false),
+            ("E", true),
+            ("LEE", true),
+            ("LEEE", false),
+            ("LRERER", true),
+            ("LX", true),
+            ("LEX", true),
+            ("LXX", false),
+            ("LLR", true),
+        ] {
+            let expected = if part {
+                ScopeRule::PartOfPage
+            } else {
+                ScopeRule::Outside
+            };
+            assert_eq!(decide(&scope, "http://b.dk/", hops), expected, "{hops}");
+        }
+    }
+
+    /// Fails if the count differs from its definition on one of all short paths.
+    #[test]
+    fn repeats_are_counted_by_definition() {
+        for (path, expected) in [
+            ("/", 0),
+            ("/a", 0),
+            ("/a/", 1),
+            ("/a/a/", 2),
+            ("/a/a/a", 2),
+            ("/x/a/b/a/b/a/b/", 3),
+            ("/a/b/c/", 1),
+        ] {
+            assert_eq!(repeats(path), expected, "{path}");
+        }
+        for code in 0..3_usize.pow(8) {
+            let letters: Vec<&str> = (0..8)
+                .map(|place| ["a", "b", "c"][code / 3_usize.pow(place) % 3])
+                .collect();
+            let mut most = 1;
+            for begin in 0..letters.len() {
+                for period in 1..=letters.len() - begin {
+                    let pattern = &letters[begin..begin + period];
+                    let equal = letters[begin..]
+                        .chunks(period)
+                        .take_while(|chunk| *chunk == pattern)
+                        .count();
+                    most = most.max(equal);
+                }
+            }
+            assert_eq!(
+                repeats(&format!("/{}/", letters.join("/"))),
+                most,
+                "{letters:?}"
+            );
+        }
+    }
+}

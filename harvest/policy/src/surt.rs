@@ -1,0 +1,211 @@
+//! URIs turned round, so that a prefix covers a domain, a host or a directory (the SURT form of Heritrix).
+//!
+//! `http://www.example.dk/a?b` becomes `http://(dk,example,www,)/a?b`: `http://(dk,example,` covers the domain with all its
+//! hosts, `http://(dk,example,www,)` one host, `http://(dk,example,www,)/a` what lies under a path. `https` becomes `http`.
+//! Paths keep their case. This is the form for scopes; keys of indexes are `archive_formats::surt::UrlKey`.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use url::{Host, Url};
+
+/// The SURT form of a URI. `None` if it has no host.
+pub fn surt(url: &Url) -> Option<String> {
+    let mut surt = host_part(url)?;
+    surt.push(')');
+    surt.push_str(url.path());
+    if let Some(query) = url.query() {
+        surt.push('?');
+        surt.push_str(query);
+    }
+    Some(surt)
+}
+
+/// The SURT form up to the host and its port, without what ends it: `http://(dk,example,www,`.
+fn host_part(url: &Url) -> Option<String> {
+    let scheme = match url.scheme() {
+        "https" => "http",
+        scheme => scheme,
+    };
+    let mut surt = format!("{scheme}://(");
+    match url.host()? {
+        Host::Domain(name) => {
+            for label in name.trim_end_matches('.').rsplit('.') {
+                surt.push_str(label);
+                surt.push(',');
+            }
+        }
+        Host::Ipv4(address) => surt.push_str(&address.to_string()),
+        Host::Ipv6(address) => surt.push_str(&format!("[{address}]")),
+    }
+    if let Some(port) = url.port() {
+        surt.push_str(&format!(":{port}"));
+    }
+    Some(surt)
+}
+
+/// Prefixes of SURT forms: a URI is covered if one of them is a prefix of its SURT form.
+///
+/// ```
+/// use harvest_policy::surt::SurtPrefixes;
+/// use url::Url;
+///
+/// let mut prefixes = SurtPrefixes::default();
+/// prefixes.add_domain(&Url::parse("https://www.example.dk/")?);
+/// assert!(prefixes.covers(&Url::parse("http://images.www.example.dk/a.png")?));
+/// assert!(!prefixes.covers(&Url::parse("http://example.dk/")?));
+/// # Ok::<(), url::ParseError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SurtPrefixes {
+    /// No one of them begins with another, so that the one before a URI in their order is the only one that can cover it.
+    prefixes: BTreeSet<String>,
+}
+
+impl SurtPrefixes {
+    /// Adds a prefix in SURT form, as people write it into a list.
+    pub fn add(&mut self, prefix: &str) {
+        if self.covers_surt(prefix) {
+            return;
+        }
+        let covered = self.prefixes.range(prefix.to_owned()..);
+        let covered: Vec<String> = covered
+            .take_while(|longer| longer.starts_with(prefix))
+            .cloned()
+            .collect();
+        for longer in covered {
+            self.prefixes.remove(&longer);
+        }
+        self.prefixes.insert(prefix.to_owned());
+    }
+
+    /// Covers the host of a URI and all below it in the tree of names.
+    pub fn add_domain(&mut self, url: &Url) {
+        if let Some(prefix) = host_part(url) {
+            self.add(&prefix);
+        }
+    }
+
+    /// Covers the host and port of a URI.
+    pub fn add_host(&mut self, url: &Url) {
+        if let Some(prefix) = host_part(url) {
+            self.add(&format!("{prefix})"));
+        }
+    }
+
+    /// Covers the directory of a URI: everything on its host whose path begins as its own does up to its last slash.
+    pub fn add_directory(&mut self, url: &Url) {
+        if let Some(prefix) = host_part(url) {
+            let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);
+            self.add(&format!("{prefix}){directory}/"));
+        }
+    }
+
+    /// Whether it covers a URI.
+    pub fn covers(&self, url: &Url) -> bool {
+        surt(url).is_some_and(|surt| self.covers_surt(&surt))
+    }
+
+    fn covers_surt(&self, surt: &str) -> bool {
+        let up_to = (Bound::Unbounded, Bound::Included(surt));
+        let before = self.prefixes.range::<str, _>(up_to).next_back();
+        before.is_some_and(|prefix| surt.starts_with(prefix.as_str()))
+    }
+
+    /// The prefixes, sorted; without those that others cover.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.prefixes.iter().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    /// Fails if a URI and its SURT form do not name the same place.
+    #[test]
+    fn hosts_are_turned_round() {
+        for (text, expected) in [
+            (
+                "http://www.example.dk/a?b=C",
+                "http://(dk,example,www,)/a?b=C",
+            ),
+            ("https://Example.DK/A", "http://(dk,example,)/A"),
+            ("https://example.dk:8443/", "http://(dk,example,:8443)/"),
+            ("https://example.dk:443/", "http://(dk,example,)/"),
+            ("http://user:word@example.dk./", "http://(dk,example,)/"),
+            ("http://127.0.0.1:80/x", "http://(127.0.0.1)/x"),
+            ("http://[::1]/", "http://([::1])/"),
+            ("ftp://example.dk/", "ftp://(dk,example,)/"),
+            ("http://blåbær.dk/", "http://(dk,xn--blbr-roah,)/"),
+        ] {
+            assert_eq!(surt(&url(text)).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(surt(&url("mailto:a@example.dk")), None);
+    }
+
+    /// Fails if a prefix covers a namesake, or not what lies under it.
+    #[test]
+    fn prefixes_cover_domain_host_or_directory() {
+        type Add = fn(&mut SurtPrefixes, &Url);
+        let cases: [(Add, &[&str], &[&str]); 3] = [
+            (
+                SurtPrefixes::add_domain,
+                &["http://a.dk/", "https://w.a.dk/x", "http://a.dk:81/"],
+                &["http://ba.dk/", "http://dk/"],
+            ),
+            (
+                SurtPrefixes::add_host,
+                &["http://a.dk/", "https://a.dk/x/y?z"],
+                &["http://w.a.dk/", "http://a.dk:81/"],
+            ),
+            (
+                SurtPrefixes::add_directory,
+                &["http://a.dk/d/", "http://a.dk/d/e/f"],
+                &["http://a.dk/d", "http://a.dk/dd/", "http://a.dk/D/"],
+            ),
+        ];
+        for (add, covered, others) in cases {
+            let mut prefixes = SurtPrefixes::default();
+            add(&mut prefixes, &url("http://a.dk/d/page.html"));
+            for text in covered {
+                assert!(prefixes.covers(&url(text)), "{text} by {prefixes:?}");
+            }
+            for text in others {
+                assert!(!prefixes.covers(&url(text)), "{text} by {prefixes:?}");
+            }
+        }
+    }
+
+    /// Fails if of many prefixes another decides than one that is a prefix.
+    #[test]
+    fn every_set_of_short_prefixes_covers_by_definition() {
+        let words: Vec<String> = ["", "a", "b", "aa", "ab", "ba", "bb", "aab", "abb"]
+            .map(str::to_owned)
+            .into();
+        for first in &words {
+            for second in &words {
+                for third in &words {
+                    let mut prefixes = SurtPrefixes::default();
+                    for prefix in [first, second, third] {
+                        prefixes.add(prefix);
+                    }
+                    for word in &words {
+                        let expected = [first, second, third]
+                            .iter()
+                            .any(|prefix| word.starts_with(prefix.as_str()));
+                        assert_eq!(
+                            prefixes.covers_surt(word),
+                            expected,
+                            "{word} by {prefixes:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
