@@ -3,7 +3,9 @@
 //! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen, so
 //! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
 
+pub mod canonical;
 pub mod hops;
+pub mod politeness;
 pub mod robots;
 pub mod scope;
 pub mod surt;

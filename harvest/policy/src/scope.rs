@@ -135,8 +135,8 @@ impl Scope {
             ),
             (ScopeRule::Scheme, !SCHEMES.contains(&url.scheme())),
         ];
-        let held = opinions.into_iter().filter(|(_, holds)| *holds);
-        let rule = held.last().map_or(ScopeRule::Outside, |(rule, _)| rule);
+        let last = opinions.into_iter().rfind(|(_, holds)| *holds);
+        let rule = last.map_or(ScopeRule::Outside, |(rule, _)| rule);
         ScopeDecision { rule }
     }
 
@@ -228,13 +228,11 @@ mod tests {
         ] {
             assert_eq!(decide(&scope, url, hops), rule, "{url} by {hops}");
         }
-        let deep = format!(
-            "http://a.dk/{}",
-            (0..21).map(|n| format!("{n}/")).collect::<String>()
-        );
+        let numbers: Vec<String> = (0..21).map(|n| n.to_string()).collect();
+        let deep = format!("http://a.dk/{}", numbers.join("/"));
         assert_eq!(decide(&scope, &deep, "L"), ScopeRule::DeepPath);
         assert_eq!(
-            decide(&scope, deep.trim_end_matches("20/"), "L"),
+            decide(&scope, deep.trim_end_matches("/20"), "L"),
             ScopeRule::AcceptedPrefix
         );
     }

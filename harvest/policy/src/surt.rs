@@ -27,21 +27,18 @@ fn host_part(url: &Url) -> Option<String> {
         "https" => "http",
         scheme => scheme,
     };
-    let mut surt = format!("{scheme}://(");
-    match url.host()? {
+    let host = match url.host()? {
         Host::Domain(name) => {
-            for label in name.trim_end_matches('.').rsplit('.') {
-                surt.push_str(label);
-                surt.push(',');
-            }
+            let labels = name.trim_end_matches('.').rsplit('.');
+            labels.flat_map(|label| [label, ","]).collect()
         }
-        Host::Ipv4(address) => surt.push_str(&address.to_string()),
-        Host::Ipv6(address) => surt.push_str(&format!("[{address}]")),
-    }
-    if let Some(port) = url.port() {
-        surt.push_str(&format!(":{port}"));
-    }
-    Some(surt)
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => format!("[{address}]"),
+    };
+    let port = url
+        .port()
+        .map_or_else(String::new, |port| format!(":{port}"));
+    Some(format!("{scheme}://({host}{port}"))
 }
 
 /// Prefixes of SURT forms: a URI is covered if one of them is a prefix of its SURT form.
