@@ -3,10 +3,12 @@
 //! Owns the decisions of the harvester that need no socket, no disk and no clock: they are functions of what was seen, so
 //! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
 
+pub mod account;
 pub mod canonical;
 pub mod hops;
 pub mod politeness;
 pub mod robots;
 pub mod scope;
+pub mod status;
 pub mod surt;
 pub mod traps;

@@ -1,0 +1,230 @@
+//! The account of a queue: what its URIs cost, and when it has to make way for others or may fetch nothing more.
+//!
+//! Owns the arithmetic of Heritrix' budgets and of NetarchiveSuite's quotas. A session budget decides how long a queue stays
+//! active while others wait; a total budget and the quotas retire it.
+
+use crate::status::FetchStatus;
+
+/// The limits of one queue. `None` is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// The cost that a queue may run up before another one has its turn.
+    pub session: u64,
+    /// The cost of a failure on top of that of a URI.
+    pub error_penalty: u64,
+    /// The most cost at all (Heritrix' `queueTotalBudget`: tries are counted).
+    pub total: Option<u64>,
+    /// The most URIs that were fetched (`groupMaxFetchSuccesses`).
+    pub successes: Option<u64>,
+    /// The most bytes that came in (`groupMaxAllKb`, of which a kilobyte has 1024 bytes).
+    pub bytes: Option<u64>,
+}
+
+impl Default for QueueLimits {
+    /// Heritrix' sessions of 3,000 with a penalty of 100, and no other limit.
+    fn default() -> Self {
+        Self {
+            session: 3000,
+            error_penalty: 100,
+            total: None,
+            successes: None,
+            bytes: None,
+        }
+    }
+}
+
+/// What a queue has spent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueAccount {
+    /// The cost since the queue became active.
+    pub session: u64,
+    /// The cost of all tries.
+    pub total: u64,
+    /// The URIs that were fetched.
+    pub successes: u64,
+    /// The bytes of all responses as they are recorded.
+    pub bytes: u64,
+    /// The tries that failed.
+    pub errors: u64,
+}
+
+/// A quota that is used up, by the name that crawl logs have for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quota {
+    /// The most fetched URIs.
+    Successes,
+    /// The most bytes.
+    Bytes,
+}
+
+impl Quota {
+    /// The annotation of a URI that it keeps out: the harvest report takes its stop reason from it.
+    pub const fn annotation(self) -> &'static str {
+        match self {
+            Self::Successes => "Q:groupMaxFetchSuccesses",
+            Self::Bytes => "Q:groupMaxAllKb",
+        }
+    }
+}
+
+/// Whether a queue may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueStanding {
+    /// Its next URI may be fetched.
+    Open,
+    /// Others have their turn first.
+    SessionSpent,
+    /// Its total budget is used up: it is retired.
+    BudgetSpent,
+    /// A quota is used up: it is retired, and its URIs are logged with the annotation.
+    QuotaReached(Quota),
+}
+
+impl QueueAccount {
+    /// Charges a finished try: a unit of cost, a penalty for a failure, and nothing for a URI that was left out or deferred.
+    /// `bytes`: the size of the response as it is recorded.
+    pub fn charge(&mut self, status: FetchStatus, bytes: u64, limits: &QueueLimits) {
+        let cost = if status.is_success() {
+            1
+        } else if status.is_failure() {
+            limits.error_penalty.saturating_add(1)
+        } else {
+            0
+        };
+        self.session = self.session.saturating_add(cost);
+        self.total = self.total.saturating_add(cost);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.successes += u64::from(status.is_success());
+        self.errors += u64::from(status.is_failure());
+    }
+
+    /// Begins a session: the queue has become active.
+    pub fn begin_session(&mut self) {
+        self.session = 0;
+    }
+
+    /// Whether the queue may go on. `in_flight` of its URIs are being fetched, and count as fetched, so that a quota is kept
+    /// within one object for each connection.
+    pub fn standing(&self, limits: &QueueLimits, in_flight: u64) -> QueueStanding {
+        let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
+        if reached(limits.successes, self.successes.saturating_add(in_flight)) {
+            QueueStanding::QuotaReached(Quota::Successes)
+        } else if reached(limits.bytes, self.bytes) {
+            QueueStanding::QuotaReached(Quota::Bytes)
+        } else if reached(limits.total, self.total.saturating_add(in_flight)) {
+            QueueStanding::BudgetSpent
+        } else if self.session >= limits.session {
+            QueueStanding::SessionSpent
+        } else {
+            QueueStanding::Open
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: FetchStatus = FetchStatus::from_http(200);
+
+    /// Fails if a try costs more or less than its kind.
+    #[test]
+    fn cost_follows_from_the_status() {
+        let limits = QueueLimits::default();
+        let cost = |status| {
+            let mut account = QueueAccount::default();
+            account.charge(status, 10, &limits);
+            (account.total, account.successes, account.errors)
+        };
+        assert_eq!(cost(GOOD), (1, 1, 0));
+        assert_eq!(cost(FetchStatus::from_http(404)), (1, 1, 0));
+        assert_eq!(cost(FetchStatus::TIMEOUT), (101, 0, 1));
+        assert_eq!(cost(FetchStatus::DEFERRED), (0, 0, 0));
+        assert_eq!(cost(FetchStatus::ROBOTS_PRECLUDED), (0, 0, 0));
+    }
+
+    /// Fails if a limit is passed, or a queue stops before it.
+    #[test]
+    fn each_limit_ends_the_queue_in_time() {
+        let open = QueueLimits::default();
+        for (limits, expected, after) in [
+            (
+                QueueLimits {
+                    successes: Some(3),
+                    ..open
+                },
+                QueueStanding::QuotaReached(Quota::Successes),
+                3,
+            ),
+            (
+                QueueLimits {
+                    bytes: Some(25),
+                    ..open
+                },
+                QueueStanding::QuotaReached(Quota::Bytes),
+                3,
+            ),
+            (
+                QueueLimits {
+                    total: Some(3),
+                    ..open
+                },
+                QueueStanding::BudgetSpent,
+                3,
+            ),
+            (
+                QueueLimits { session: 3, ..open },
+                QueueStanding::SessionSpent,
+                3,
+            ),
+            (
+                QueueLimits {
+                    successes: Some(0),
+                    ..open
+                },
+                QueueStanding::QuotaReached(Quota::Successes),
+                0,
+            ),
+        ] {
+            let mut account = QueueAccount::default();
+            for _ in 0..after {
+                assert_eq!(account.standing(&limits, 0), QueueStanding::Open);
+                account.charge(GOOD, 10, &limits);
+            }
+            assert_eq!(account.standing(&limits, 0), expected);
+        }
+    }
+
+    /// Fails if several connections of a queue pass its quota together.
+    #[test]
+    fn fetches_in_flight_count_as_fetched() {
+        let limits = QueueLimits {
+            successes: Some(3),
+            ..QueueLimits::default()
+        };
+        let mut account = QueueAccount::default();
+        account.charge(GOOD, 10, &limits);
+        assert_eq!(account.standing(&limits, 1), QueueStanding::Open);
+        assert_eq!(
+            account.standing(&limits, 2),
+            QueueStanding::QuotaReached(Quota::Successes)
+        );
+    }
+
+    /// Fails if a new session does not give a queue its turn, or forgives what it has spent at all.
+    #[test]
+    fn new_session_opens_the_queue_again() {
+        let limits = QueueLimits {
+            session: 1,
+            ..QueueLimits::default()
+        };
+        let mut account = QueueAccount::default();
+        account.charge(GOOD, 10, &limits);
+        assert_eq!(account.standing(&limits, 0), QueueStanding::SessionSpent);
+        account.begin_session();
+        assert_eq!(
+            (account.standing(&limits, 0), account.total),
+            (QueueStanding::Open, 1)
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! The result of a try to fetch a URI, as a number of the crawl log (Heritrix' fetch status codes).
+//!
+//! Owns the numbers, and what follows from them: whether it was a success, and whether and when it is tried again.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A fetch status: the status of the HTTP response, 1 of a DNS answer, or one of the numbers below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FetchStatus(i32);
+
+impl FetchStatus {
+    /// The DNS server answered.
+    pub const DNS_SUCCESS: Self = Self(1);
+    /// The DNS server knows no address.
+    pub const DNS_FAILED: Self = Self(-1);
+    /// No connection could be made.
+    pub const CONNECT_FAILED: Self = Self(-2);
+    /// The connection broke before the end of the response.
+    pub const CONNECT_LOST: Self = Self(-3);
+    /// The response took too long.
+    pub const TIMEOUT: Self = Self(-4);
+    /// The crawler failed, not the host.
+    pub const RUNTIME_EXCEPTION: Self = Self(-5);
+    /// The address of the host could not be had before.
+    pub const DOMAIN_PREREQUISITE_FAILED: Self = Self(-6);
+    /// The URI cannot be fetched by any protocol that is known.
+    pub const UNFETCHABLE: Self = Self(-7);
+    /// All tries failed.
+    pub const TOO_MANY_RETRIES: Self = Self(-8);
+    /// Something else has to be fetched first.
+    pub const DEFERRED: Self = Self(-50);
+    /// robots.txt could not be had before.
+    pub const ROBOTS_PREREQUISITE_FAILED: Self = Self(-61);
+    /// Too many hops from the seed.
+    pub const TOO_MANY_LINK_HOPS: Self = Self(-4001);
+    /// Too many hops from the page.
+    pub const TOO_MANY_EMBED_HOPS: Self = Self(-4002);
+    /// Not in the scope.
+    pub const OUT_OF_SCOPE: Self = Self(-5000);
+    /// In the scope, and blocked by a person: a crawler trap.
+    pub const BLOCKED_BY_USER: Self = Self(-5001);
+    /// A quota is used up; the annotation says which.
+    pub const BLOCKED_BY_QUOTA: Self = Self(-5003);
+    /// The time of the crawl is over.
+    pub const BLOCKED_BY_RUNTIME_LIMIT: Self = Self(-5004);
+    /// A person took the URI out of the frontier.
+    pub const DELETED_BY_OPERATOR: Self = Self(-6000);
+    /// The rules of the host's robots.txt exclude it.
+    pub const ROBOTS_PRECLUDED: Self = Self(-9998);
+
+    /// The status of an HTTP response.
+    pub const fn from_http(status: u16) -> Self {
+        Self(status as i32)
+    }
+
+    /// The number in the crawl log.
+    pub const fn number(self) -> i32 {
+        self.0
+    }
+
+    /// Whether something was fetched: any response of the host, a 404 as well.
+    pub const fn is_success(self) -> bool {
+        self.0 > 0
+    }
+
+    /// Whether the URI was left out before a connection was thought of: out of scope, a quota, a trap, robots.txt.
+    pub const fn is_disregarded(self) -> bool {
+        matches!(
+            self,
+            Self::OUT_OF_SCOPE
+                | Self::BLOCKED_BY_USER
+                | Self::BLOCKED_BY_QUOTA
+                | Self::BLOCKED_BY_RUNTIME_LIMIT
+                | Self::DELETED_BY_OPERATOR
+                | Self::TOO_MANY_LINK_HOPS
+                | Self::TOO_MANY_EMBED_HOPS
+                | Self::ROBOTS_PRECLUDED
+        )
+    }
+
+    /// Whether it counts as a failure of the URI.
+    pub const fn is_failure(self) -> bool {
+        self.0 < 0 && !self.is_disregarded() && !matches!(self, Self::DEFERRED)
+    }
+}
+
+impl fmt::Display for FetchStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// When a URI is tried again after it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryRules {
+    /// The most tries of one URI, the first one included.
+    pub max_tries: u32,
+    /// The pause before the next try.
+    pub delay: Duration,
+    /// The longest time that a host may ask for by `Retry-After`.
+    pub max_retry_after: Duration,
+}
+
+impl Default for RetryRules {
+    /// 30 tries, 15 minutes apart, as in Heritrix; up to a day where the host says so itself.
+    fn default() -> Self {
+        Self {
+            max_tries: 30,
+            delay: Duration::from_mins(15),
+            max_retry_after: Duration::from_hours(24),
+        }
+    }
+}
+
+/// The way of a URI after a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterTry {
+    /// It is finished with this status.
+    Finished(FetchStatus),
+    /// It goes back to its queue at once, because something else has to be fetched first. That is no try.
+    Deferred,
+    /// It goes back to its queue, which rests for this time.
+    RetryAfter(Duration),
+}
+
+impl RetryRules {
+    /// Decides after the `tries`-th try, which ended with `status`. `retry_after`: the time that the host asks for with a
+    /// 429 or 503.
+    pub fn after_try(
+        &self,
+        status: FetchStatus,
+        tries: u32,
+        retry_after: Option<Duration>,
+    ) -> AfterTry {
+        let asked = retry_after.filter(|_| matches!(status.number(), 429 | 503));
+        let delay = match status {
+            FetchStatus::DEFERRED => return AfterTry::Deferred,
+            FetchStatus::DNS_FAILED
+            | FetchStatus::CONNECT_FAILED
+            | FetchStatus::CONNECT_LOST
+            | FetchStatus::ROBOTS_PREREQUISITE_FAILED => self.delay,
+            _ => match asked {
+                Some(asked) => asked.min(self.max_retry_after),
+                None => return AfterTry::Finished(status),
+            },
+        };
+        if tries < self.max_tries {
+            AfterTry::RetryAfter(delay)
+        } else if status.is_success() {
+            // The host has answered: its last word is what is archived.
+            AfterTry::Finished(status)
+        } else {
+            AfterTry::Finished(FetchStatus::TOO_MANY_RETRIES)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a passing trouble ends a URI, or a lasting one keeps it in its queue.
+    #[test]
+    fn passing_failures_are_tried_again() {
+        let rules = RetryRules {
+            max_tries: 3,
+            ..RetryRules::default()
+        };
+        let minute = Duration::from_mins(1);
+        let http = FetchStatus::from_http;
+        for (status, tries, retry_after, expected) in [
+            (
+                FetchStatus::CONNECT_FAILED,
+                1,
+                None,
+                AfterTry::RetryAfter(rules.delay),
+            ),
+            (
+                FetchStatus::DNS_FAILED,
+                2,
+                None,
+                AfterTry::RetryAfter(rules.delay),
+            ),
+            (
+                FetchStatus::DNS_FAILED,
+                3,
+                None,
+                AfterTry::Finished(FetchStatus::TOO_MANY_RETRIES),
+            ),
+            (FetchStatus::DEFERRED, 99, None, AfterTry::Deferred),
+            (
+                FetchStatus::TIMEOUT,
+                1,
+                None,
+                AfterTry::Finished(FetchStatus::TIMEOUT),
+            ),
+            (
+                FetchStatus::ROBOTS_PRECLUDED,
+                1,
+                None,
+                AfterTry::Finished(FetchStatus::ROBOTS_PRECLUDED),
+            ),
+            (http(200), 1, Some(minute), AfterTry::Finished(http(200))),
+            (http(503), 1, None, AfterTry::Finished(http(503))),
+            (http(503), 1, Some(minute), AfterTry::RetryAfter(minute)),
+            (
+                http(429),
+                1,
+                Some(minute * 10_000),
+                AfterTry::RetryAfter(rules.max_retry_after),
+            ),
+            (http(429), 3, Some(minute), AfterTry::Finished(http(429))),
+        ] {
+            assert_eq!(
+                rules.after_try(status, tries, retry_after),
+                expected,
+                "{status} after {tries}"
+            );
+        }
+    }
+
+    /// Fails if a status is two of success, failure and left out, or an answer of the host is a failure.
+    #[test]
+    fn every_status_is_of_one_kind() {
+        for number in (-10_000..1000).filter(|number| *number != 0) {
+            let status = FetchStatus(number);
+            let kinds = [
+                status.is_success(),
+                status.is_failure(),
+                status.is_disregarded(),
+                status == FetchStatus::DEFERRED,
+            ];
+            assert_eq!(
+                kinds.into_iter().filter(|kind| *kind).count(),
+                1,
+                "{number}"
+            );
+        }
+    }
+}
