@@ -1,4 +1,4 @@
-//! Bytes and records: WARC, ARC, HTTP, CDX and SURT, read and written over `std::io`.
+//! Bytes and records: WARC, ARC, HTTP, CDX, SURT and crawl logs, read and written over `std::io`.
 //!
 //! Owns what the formats of web archives mean. Knows no network, no async and no archive.
 //!
@@ -26,6 +26,7 @@
 
 pub mod arc;
 pub mod cdx;
+pub mod crawl_log;
 pub mod date;
 pub mod defect;
 pub mod digest;
