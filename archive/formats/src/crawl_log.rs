@@ -210,8 +210,8 @@ impl FromStr for CrawlLogLine {
         };
         let (begun, milliseconds) = match begun.split_once('+') {
             _ if *begun == "-" => (None, 0),
-            Some((begin, took)) => {
-                let start = begin.parse().ok();
+            Some((first, took)) => {
+                let start = first.parse().ok();
                 let duration = took.parse().ok();
                 start.zip(duration).map(|(start, took)| (Some(start), took))
             }
