@@ -75,6 +75,26 @@ impl Batch {
     /// After an error the changes may be there or not after the next opening, but never some of them. See
     /// [`crate::Database::broken`]: after most errors nothing can be committed any more.
     pub fn commit(self) -> Result<u64, DbError> {
+        self.write_logged(true)
+    }
+
+    /// Writes the changes and does not sync them: they survive the end of the process, and a power cut once
+    /// [`crate::Database::sync`] has returned. Gives [`crate::Database::sequence`] as it is then.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; else as
+    /// [`Batch::commit`].
+    pub fn write(self) -> Result<u64, DbError> {
+        if !self.inner.syncs_later() {
+            return Err(DbError::SyncedOnly {
+                path: self.inner.path().to_owned(),
+            });
+        }
+        self.write_logged(false)
+    }
+
+    fn write_logged(self, sync: bool) -> Result<u64, DbError> {
         if !self.writes.is_empty() {
             #[cfg(feature = "faults")]
             if crate::fault::is_failing(self.inner.path()) {
@@ -84,7 +104,7 @@ impl Batch {
                 }));
             }
             let mut options = WriteOptions::default();
-            options.set_sync(true);
+            options.set_sync(sync);
             self.inner
                 .db
                 .write_opt(self.writes, &options)

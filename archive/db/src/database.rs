@@ -26,6 +26,7 @@ pub(crate) struct Inner {
     pub(crate) db: DB,
     path: PathBuf,
     identity: String,
+    syncs_later: bool,
     /// All of them, those that this build does not name included.
     tables: Vec<String>,
     /// The first write that failed so that no other can succeed.
@@ -87,6 +88,7 @@ impl Database {
         }
         let rocksdb = options.to_rocksdb(env);
         let mut inner = Inner::open(path, &rocksdb, is_new)?;
+        inner.syncs_later = options.syncs_later;
         if let Some(wanted) = options
             .identity
             .as_ref()
@@ -145,6 +147,16 @@ impl Database {
     /// Begins a bulk load: many rows, fast, durable only when it is finished.
     pub fn load(&self) -> Result<Load, DbError> {
         Load::begin(self)
+    }
+
+    /// Makes durable what was written without a sync ([`Batch::write`]).
+    ///
+    /// # Errors
+    ///
+    /// [`DbError::Io`] if the log cannot be synced: what it has since the last sync may be lost at a power cut.
+    pub fn sync(&self) -> Result<(), DbError> {
+        let synced = self.inner.db.flush_wal(true);
+        synced.map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
     }
 
     /// The sequence number of the last committed change: never falls while the database is whole.
@@ -216,6 +228,7 @@ impl Inner {
             db,
             identity: String::from_utf8_lossy(&identity).into_owned(),
             path: path.to_path_buf(),
+            syncs_later: false,
             tables,
             broken: OnceLock::new(),
         })
@@ -235,6 +248,11 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Whether batches may be written without a sync.
+    pub(crate) const fn syncs_later(&self) -> bool {
+        self.syncs_later
     }
 
     /// Whether this build or another one made a table of this name.

@@ -87,6 +87,12 @@ pub enum DbError {
         /// The table.
         table: String,
     },
+    /// A batch was to be written without a sync where every change is synced. Nothing was written.
+    #[error("database {} takes synced changes only; commit the batch", path.display())]
+    SyncedOnly {
+        /// The directory of the database.
+        path: PathBuf,
+    },
     /// The operating system refused: no space, no permission, a failing disk. The database itself may be well.
     #[error("database {}: {what}", path.display())]
     Io {
@@ -170,7 +176,8 @@ impl DbError {
             | Self::Format { .. }
             | Self::Unreadable { .. }
             | Self::Unwritable { .. }
-            | Self::NoTable { .. } => false,
+            | Self::NoTable { .. }
+            | Self::SyncedOnly { .. } => false,
         }
     }
 

@@ -5,7 +5,8 @@
 //! database is a cache or a record, is its user's business.
 //!
 //! Promised:
-//! - a [`Batch`] that was committed is synced, in all its tables or in none;
+//! - a [`Batch`] that was committed is synced, in all its tables or in none; one that was only written ([`Batch::write`], where
+//!   [`Options::syncs_later`] allows it) is lost with all behind it or not at all;
 //! - no read is silently short: damage is an `Err`, as the last item of an iteration if need be;
 //! - a database of another name or version, or whose bulk [`Load`] was cut off, is refused at [`Database::open`];
 //! - memory stays within [`Options::memory`] and what a caller holds in batches, at any number of rows.

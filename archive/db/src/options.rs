@@ -26,6 +26,7 @@ pub struct Options {
     pub(crate) at_least: u64,
     pub(crate) identity: Option<String>,
     pub(crate) cut: Option<Cut>,
+    pub(crate) syncs_later: bool,
     memory: usize,
 }
 
@@ -40,6 +41,7 @@ impl Options {
             at_least: 0,
             identity: None,
             cut: None,
+            syncs_later: false,
             memory: 128 << 20,
         }
     }
@@ -73,6 +75,15 @@ impl Options {
     #[must_use]
     pub const fn torn_tail(mut self, cut: Cut) -> Self {
         self.cut = Some(cut);
+        self
+    }
+
+    /// Lets batches be written without a sync, by [`crate::Batch::write`], and made durable together by
+    /// [`Database::sync`]. A power cut takes the last of them; what is left is a prefix of what was written, in all tables.
+    /// For users who know what to do again.
+    #[must_use]
+    pub const fn syncs_later(mut self) -> Self {
+        self.syncs_later = true;
         self
     }
 
@@ -121,7 +132,13 @@ impl Options {
         options.set_paranoid_checks(true);
         // The strictest mode that opens after a kill: `AbsoluteConsistency` refuses every torn tail. Damage before the
         // tail is refused; that a log vanished, no mode notices: see [`Options::at_least`].
-        options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+        options.set_wal_recovery_mode(if self.syncs_later {
+            // Pages of a log that nobody synced reach the disk in any order: everything behind the first hole is left out.
+            // No table is ahead of that: RocksDB syncs the logs before it flushes one of several tables.
+            DBRecoveryMode::PointInTime
+        } else {
+            DBRecoveryMode::TolerateCorruptedTailRecords
+        });
         // The tail of a log that was closed is not tolerated: its size is in the manifest.
         options.set_track_and_verify_wals_in_manifest(true);
         options.set_block_based_table_factory(&blocks);

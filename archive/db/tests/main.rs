@@ -5,3 +5,4 @@
 mod damage;
 mod files;
 mod opening;
+mod unsynced;
