@@ -1,6 +1,7 @@
 //! Uploads that were cut, and senders that can go on in some places only.
 
 use archive_model::GROUP_SIZE;
+use testing::{PATIENCE, eventually_blocking};
 
 use super::*;
 
@@ -111,20 +112,26 @@ fn cut_upload_reserves_nothing() {
 fn volume_is_chosen_and_reserved_at_once() {
     let machine = Machine::new();
     let (node, _) = machine.start();
+    // A directory where its outboard belongs: the upload makes its file and fails then, still where the room is reserved.
+    let file = machine.path("disk/incoming/u");
+    std::fs::create_dir(file.with_extension("bao")).unwrap();
     let placing = node.upkeep.placing.lock().unwrap();
-    let (sender, begun) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let begun = scope.spawn(|| {
             let id = UploadId::new("u").unwrap();
-            let receiving = node.begin(&id, &name("a"), 1).unwrap();
-            sender.send(receiving.received()).unwrap();
+            node.begin(&id, &name("a"), 1).map(drop)
         });
-        while node.receiving(&name("a")).is_none() {
-            std::thread::yield_now();
-        }
-        assert!(begun.try_recv().is_err(), "another one chooses");
-        assert_eq!(machine.incoming(), 0);
+        // As long as the names are held here, an upload that fails cannot give back its name, and goes no further.
+        let names = eventually_blocking("the upload has its name", PATIENCE, || {
+            let names = node.receiving.lock().unwrap();
+            let is_begun = names.contains_key(&name("a")) || begun.is_finished();
+            is_begun.then_some(names)
+        });
         drop(placing);
-        assert_eq!(begun.recv().unwrap(), 0);
+        eventually_blocking("its file is made", PATIENCE, || file.is_file());
+        let is_alone = node.upkeep.placing.try_lock().is_err();
+        drop(names);
+        assert!(begun.join().unwrap().is_err(), "it fails, as prepared");
+        assert!(is_alone, "another one could choose a volume meanwhile");
     });
 }
