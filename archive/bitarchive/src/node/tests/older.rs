@@ -1,11 +1,14 @@
 //! An older copy of the catalog, put back: it is noticed, and built again. An older copy of a volume is offline.
 
+use archive_daemon::clock::ManualClock;
+use archive_daemon::{Period, Worker};
 use archive_durable::VolumeProblem;
 use archive_durable::volume::identify;
 
 use super::attic::{cause, root};
 use super::broken::verify;
 use super::*;
+use crate::heartbeat::Look;
 
 fn copy(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp")
@@ -127,6 +130,11 @@ fn catalog_with_cut_manifest_is_built_again() {
     }
 }
 
+/// The generation in the label of the disk.
+fn generation(machine: &Machine) -> u64 {
+    identify(&machine.path("disk")).unwrap().generation
+}
+
 fn disk(node: &Node) -> Option<VolumeProblem> {
     let volume = VolumeId::new("v1").unwrap();
     node.volume_set().find(&volume).unwrap().problem
@@ -175,10 +183,9 @@ fn copy_made_before_the_last_store_is_offline() {
     let (node, _) = machine.start();
     machine.store(&node, "a", b"before").unwrap();
     node.volume_set().raise_changed().unwrap();
-    let generation = || identify(&machine.path("disk")).unwrap().generation;
-    let before = generation();
+    let before = generation(&machine);
     node.volume_set().raise_changed().unwrap();
-    assert_eq!(generation(), before, "nothing has changed");
+    assert_eq!(generation(&machine), before, "nothing has changed");
     let old = machine.path("old");
     copy(&machine.path("disk"), &old);
     machine.store(&node, "b", b"after").unwrap();
@@ -190,6 +197,40 @@ fn copy_made_before_the_last_store_is_offline() {
     assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
 }
 
+/// Fails if a removal is no change of its volume: a copy made before it would bring the file back.
+#[test]
+fn removal_raises_generation() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"bytes").unwrap();
+    node.volume_set().raise_changed().unwrap();
+    let before = generation(&machine);
+    let volume = VolumeId::new("v1").unwrap();
+    node.put_aside(&name("a"), &volume, root(b"bytes"), &cause(), now())
+        .unwrap();
+    node.volume_set().raise_changed().unwrap();
+    assert_eq!(generation(&machine), before + 1);
+}
+
+/// Fails if the worker that looks at the disks raises no generation, or that of a volume that has not changed.
+#[tokio::test]
+async fn look_raises_generation_of_changed_volume() {
+    let machine = Machine::new();
+    let node = Arc::new(machine.start().0);
+    let mut look = Look {
+        node: Arc::clone(&node),
+        clock: ManualClock::new(now()).clock(),
+        every: Period::from_secs(5),
+        keep_uploads: Period::from_secs(5),
+    };
+    let before = generation(&machine);
+    look.step().await.unwrap();
+    assert_eq!(generation(&machine), before, "nothing has changed");
+    machine.store(&node, "a", b"bytes").unwrap();
+    look.step().await.unwrap();
+    assert_eq!(generation(&machine), before + 1);
+}
+
 /// Fails if `volumes.json` is written before the label: the disk itself would pass for an older copy.
 #[test]
 fn crash_between_label_and_memory_is_no_fault() {
@@ -197,12 +238,11 @@ fn crash_between_label_and_memory_is_no_fault() {
     drop(machine.start());
     let memory = machine.path("data/volumes.json");
     let before = std::fs::read(&memory).unwrap();
-    let generation = || identify(&machine.path("disk")).unwrap().generation;
     for _ in 0..3 {
-        let seen = generation();
+        let seen = generation(&machine);
         let (node, _) = machine.start();
         assert_eq!(disk(&node), None);
-        assert_eq!(generation(), seen + 1);
+        assert_eq!(generation(&machine), seen + 1);
         drop(node);
         std::fs::write(&memory, &before).unwrap();
     }
