@@ -1,20 +1,43 @@
 //! Tests of the record and of the line that a removed row leaves.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::{Clock, Tasks};
 use archive_db::{Database, Table, Text};
 use archive_durable::AppendFile;
 use archive_model::{FileName, Root};
 use archive_proof::TrustFile;
+use archive_rpc::Kind;
 use jiff::Timestamp;
+use proto_archive::wire;
+use proto_archive::wire::replica_server::Replica;
+use testing::in_time;
+use tokio_stream::StreamExt;
+use tonic::Request;
 
 use super::put_aside::{append, is_torn};
 use super::record::{Record, RecordError, Recorded};
 use super::{ChecksumReplica, Options, PutAsideError, Removed, record, removed_lines};
 use crate::error::NodeError;
+use crate::rpc::checksum::Door;
 
 fn record(data: &std::path::Path) -> Record {
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
     Record::init(data, &node, &replica).unwrap();
     Record::open(data, &node, &replica).unwrap()
+}
+
+fn replica(data: &std::path::Path) -> ChecksumReplica {
+    ChecksumReplica::open(Options {
+        node: "n-1".parse().unwrap(),
+        replica: "n".parse().unwrap(),
+        data: data.to_owned(),
+        reserve: 0,
+        removals_per_hour: 2,
+        trust: TrustFile::new(Vec::new()).unwrap(),
+    })
+    .unwrap()
 }
 
 fn recorded(byte: u8) -> Recorded {
@@ -209,28 +232,19 @@ fn a_table_of_a_later_release_is_refused_and_left_alone() {
     assert_eq!(admissions.get(&Text(name)).unwrap(), Some("one".to_owned()));
 }
 
-/// Fails if only the rows that a listing shows are read with their checksums.
-#[test]
-fn damage_in_table_of_admissions_is_found() {
-    let directory = crate::testing::directory();
-    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
-    let open = || Record::open(directory.path(), &node, &replica).unwrap();
-    let first = record(directory.path());
+/// Makes a record of 500 rows.
+fn fill(data: &std::path::Path) {
+    let record = record(data);
     for number in 0..500_u32 {
         let name = FileName::new(&format!("f{number:04}")).unwrap();
         let noise = blake3::hash(&number.to_le_bytes()).to_hex();
-        first.add(&name, recorded(1), &noise.repeat(8)).unwrap();
+        record.add(&name, recorded(1), &noise.repeat(8)).unwrap();
     }
-    drop(first);
-    let mut rows = 0;
-    let mut count = |more| {
-        rows += more;
-        std::ops::ControlFlow::Continue(())
-    };
-    open().verify_admissions(&mut count).unwrap();
-    assert_eq!(rows, 500);
+}
 
-    let tables = std::fs::read_dir(directory.path().join("table")).unwrap();
+/// Damages what a record that was opened again has of admissions, and nothing that a listing reads.
+fn damage_admissions(data: &std::path::Path) {
+    let tables = std::fs::read_dir(data.join("table")).unwrap();
     let tables = tables.map(|entry| entry.unwrap().path());
     let tables = tables.filter(|path| path.extension().is_some_and(|kind| kind == "sst"));
     let largest = tables.max_by_key(|path| path.metadata().unwrap().len());
@@ -241,6 +255,24 @@ fn damage_in_table_of_admissions_is_found() {
         *byte ^= 0x55;
     }
     std::fs::write(&largest, bytes).unwrap();
+}
+
+/// Fails if only the rows that a listing shows are read with their checksums.
+#[test]
+fn damage_in_table_of_admissions_is_found() {
+    let directory = crate::testing::directory();
+    let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
+    let open = || Record::open(directory.path(), &node, &replica).unwrap();
+    fill(directory.path());
+    let mut rows = 0;
+    let mut count = |more| {
+        rows += more;
+        std::ops::ControlFlow::Continue(())
+    };
+    open().verify_admissions(&mut count).unwrap();
+    assert_eq!(rows, 500);
+
+    damage_admissions(directory.path());
     let record = open();
     assert_eq!(
         record.files(None).unwrap().count(),
@@ -252,6 +284,36 @@ fn damage_in_table_of_admissions_is_found() {
         matches!(error, Err(RecordError::Damaged { .. })),
         "{error:?}"
     );
+}
+
+/// Fails if a listing that is asked to look at the disk does not read the admissions.
+#[tokio::test]
+async fn listing_on_disk_finds_damaged_admissions() {
+    let directory = crate::testing::directory();
+    fill(directory.path());
+    drop(replica(directory.path()));
+    damage_admissions(directory.path());
+    let door = Door {
+        replica: Arc::new(replica(directory.path())),
+        clock: Clock::system(),
+        tasks: Tasks::new(),
+        idle: Duration::from_mins(1),
+        endpoint: String::new(),
+    };
+    for on_disk in [false, true] {
+        let request = wire::FilesRequest {
+            on_disk,
+            ..wire::FilesRequest::default()
+        };
+        let answers = door.listing(Request::new(request)).await.unwrap();
+        let answers: Vec<_> = in_time(answers.into_inner().collect()).await;
+        let refused = answers.last().unwrap().as_ref().err();
+        assert_eq!(
+            refused.map(Kind::of),
+            on_disk.then_some(Kind::Storage),
+            "{on_disk}"
+        );
+    }
 }
 
 #[test]
@@ -307,19 +369,8 @@ fn the_limit_on_removals_holds_over_a_restart() {
         first.add(&name(number), recorded(number), "one").unwrap();
     }
     drop(first);
-    let start = || {
-        ChecksumReplica::open(Options {
-            node: "n-1".parse().unwrap(),
-            replica: "n".parse().unwrap(),
-            data: data.to_owned(),
-            reserve: 0,
-            removals_per_hour: 2,
-            trust: TrustFile::new(Vec::new()).unwrap(),
-        })
-        .unwrap()
-    };
     let remove = |number: u8, minute: i64| {
-        let replica = start();
+        let replica = replica(data);
         let now = Timestamp::from_second(1_800_000_000 + minute * 60).unwrap();
         let root = recorded(number).root;
         let cause = crate::attic::Cause::new("officer/a", "why").unwrap();
