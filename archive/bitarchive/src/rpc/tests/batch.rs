@@ -20,6 +20,7 @@ use crate::settings::NodeBatchSettings;
 
 mod engine;
 mod hostile;
+mod unclean;
 
 /// What a caller says to a job, and what it hears.
 struct Caller {

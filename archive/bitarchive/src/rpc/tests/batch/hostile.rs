@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn component(size: u64) -> batch_run_request::Open {
+pub(super) fn component(size: u64) -> batch_run_request::Open {
     let mut open = open();
     let spec = open.spec.as_mut().unwrap();
     spec.job.clear();
