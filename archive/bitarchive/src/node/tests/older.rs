@@ -231,7 +231,28 @@ async fn look_raises_generation_of_changed_volume() {
     assert_eq!(generation(&machine), before + 1);
 }
 
-/// Fails if `volumes.json` is written before the label: the disk itself would pass for an older copy.
+/// Fails if `volumes.json` is written before the label: where only that was written, the disk itself would pass for an
+/// older copy.
+#[test]
+fn unwritten_label_leaves_remembered_generation() {
+    let machine = Machine::new();
+    let (node, _) = machine.start();
+    machine.store(&node, "a", b"bytes").unwrap();
+    let before = generation(&machine);
+    // The label is written by way of this directory.
+    let (incoming, away) = (machine.path("disk/incoming"), machine.path("away"));
+    std::fs::rename(&incoming, &away).unwrap();
+    node.volume_set().raise_changed().unwrap();
+    assert_eq!(generation(&machine), before, "it cannot be written");
+    std::fs::rename(&away, &incoming).unwrap();
+    node.refresh(now()).unwrap();
+    assert_eq!(disk(&node), None);
+    drop(node);
+    let (node, _) = machine.start();
+    assert_eq!(disk(&node), None);
+}
+
+/// Fails if a label that is newer than what `volumes.json` remembers takes the disk offline.
 #[test]
 fn crash_between_label_and_memory_is_no_fault() {
     let machine = Machine::new();
