@@ -373,6 +373,26 @@ mod tests {
         assert_eq!(node_status(&standing), expected);
     }
 
+    /// Fails if the room of a node's other volumes is lost between what it says and what is passed on.
+    #[test]
+    fn room_of_other_volumes_is_passed_on() {
+        let said = wire::NodeStatus {
+            usable_elsewhere: vec![5, 2],
+            ..status()
+        };
+        let read = report(said).unwrap();
+        assert_eq!(read.rooms(), [7, 5, 2]);
+        let node = node();
+        let standing = Standing {
+            node: &node,
+            life: Life::Alive,
+            last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
+            unreported: Vec::new(),
+        };
+        let written = node_status(&standing);
+        assert_eq!((written.usable, written.usable_elsewhere), (7, vec![5, 2]));
+    }
+
     #[test]
     fn a_path_without_a_volume_is_shown_and_takes_nothing() {
         let mut status = status();
