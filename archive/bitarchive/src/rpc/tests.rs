@@ -256,6 +256,19 @@ async fn a_node_says_what_its_volumes_are() {
     assert_eq!(Kind::of(&refused), Kind::NotFound);
 }
 
+/// Fails if a node says how much room its best volume has, and leaves out the others that take files.
+#[tokio::test]
+async fn report_names_room_of_other_volumes() {
+    let world = World::with_two().await;
+    let status = convert::report(&world.door.node);
+    assert!(status.usable > 0);
+    assert_eq!(status.usable_elsewhere.len(), 1);
+    assert!(status.usable_elsewhere[0] > 0);
+    let status = world.order(Order::ReadOnly, "v2", "").await.unwrap();
+    assert!(status.usable > 0);
+    assert!(status.usable_elsewhere.is_empty());
+}
+
 #[tokio::test]
 async fn the_attics_of_all_volumes_are_one_list_by_time() {
     let world = World::with_two().await;
