@@ -7,6 +7,8 @@
     reason = "helpers of tests; what ran is worth a line"
 )]
 
+mod names;
+
 use std::path::PathBuf;
 
 use archive_bitarchive::attic::{self, AtticId, Cause, Item};

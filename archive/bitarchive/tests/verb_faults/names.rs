@@ -1,0 +1,40 @@
+//! Names of single files that are met between two starts, and that nobody has made durable.
+
+use super::*;
+
+/// Fails if a file that is met under its name counts as stored before that name is durable: a crash may have come just
+/// before its sync.
+#[test]
+fn unsynced_name_is_not_taken_over() {
+    let _one = ONE_AT_A_TIME.lock();
+    let machine = Machine::new();
+    machine.store();
+    let target = machine.target();
+    let copies = [
+        (&target.file, machine.path("file")),
+        (&target.sidecar, machine.path("sidecar")),
+    ];
+    for (path, copy) in &copies {
+        std::fs::copy(path, copy).expect("a copy");
+    }
+    let node = machine.start();
+    put_aside(&node).expect("put aside");
+    for (path, copy) in &copies {
+        std::fs::rename(copy, path).expect("under its name again");
+    }
+    fault::arm(Some(Plan {
+        at: 0,
+        operation: Some("fsync directory"),
+        fault: Fault::Fail(Errno::IO),
+    }));
+    let refused = take_back(&node);
+    fault::arm(None);
+    let directory = target.file.parent().expect("a directory");
+    let is_unsynced = matches!(
+        &refused,
+        Err(NodeError::Disk(error)) if error.operation == "fsync directory" && error.path == directory
+    );
+    assert!(is_unsynced, "{refused:?}");
+    let entries = node.find(&name()).expect("entries");
+    assert!(entries.is_empty(), "{entries:?}");
+}
