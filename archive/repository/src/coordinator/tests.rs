@@ -1,4 +1,6 @@
-//! In whose name a file is admitted, on a coordinator that is driven by hand.
+//! In whose name a file is admitted, and when its depositor is answered, on a coordinator that is driven by hand.
+
+use std::path::Path;
 
 use archive_daemon::clock::ManualClock;
 use archive_model::{Digests, FileName, ReplicaId, ReplicaKind, Root};
@@ -6,6 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::paging::tests::coordinator;
 use super::*;
+use crate::admin::stamp::{STAMP, read};
+use crate::depositor::Reply;
 use crate::store::Content;
 
 const WHO: [&str; 2] = ["depositor/anna", "depositor/bert"];
@@ -31,6 +35,31 @@ fn bare() -> Claim {
     }
 }
 
+/// Somebody asks to store the file; where the answers come.
+fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<Reply>) {
+    let (replies, answers) = mpsc::channel(1);
+    let depositor = Depositor {
+        who: who.to_owned(),
+        source: None,
+        replies,
+        sent: false,
+        claim: claim.clone(),
+        received: None,
+        answered: CancellationToken::new(),
+    };
+    let letter = Letter::Ask {
+        name: name(),
+        claim,
+        depositor: Box::new(depositor),
+    };
+    (Wake::Letter(letter), answers)
+}
+
+fn happened(event: Event) -> Wake {
+    let name = name();
+    Wake::Letter(Letter::Happened { name, event })
+}
+
 impl Coordinator {
     fn happens(&mut self, wake: Wake) {
         let mut decided = Vec::new();
@@ -39,27 +68,20 @@ impl Coordinator {
 
     /// Somebody asks to store the file; who that is from then on.
     fn asks(&mut self, who: &str, claim: Claim) -> Requester {
-        let (replies, _) = mpsc::channel(1);
-        let depositor = Depositor {
-            who: who.to_owned(),
-            source: None,
-            replies,
-            sent: false,
-            claim: claim.clone(),
-            received: None,
-            answered: CancellationToken::new(),
-        };
-        self.happens(Wake::Letter(Letter::Ask {
-            name: name(),
-            claim,
-            depositor: Box::new(depositor),
-        }));
+        self.happens(ask(who, claim).0);
         Requester(self.last_requester)
     }
 
+    /// A whole round in which only this happens.
+    fn round_of(&mut self, wake: Wake) {
+        let round = self.round(vec![wake], None).unwrap();
+        if let Some((deferred, _)) = round {
+            self.act(deferred).unwrap();
+        }
+    }
+
     fn hears(&mut self, event: Event) {
-        let name = name();
-        self.happens(Wake::Letter(Letter::Happened { name, event }));
+        self.happens(happened(event));
     }
 
     fn is_received(&mut self, requester: Requester) {
@@ -79,7 +101,7 @@ impl Coordinator {
     }
 }
 
-fn on_a_coordinator(test: impl FnOnce(&mut Coordinator)) {
+fn on_a_coordinator(test: impl FnOnce(&mut Coordinator, &Path)) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
@@ -91,13 +113,13 @@ fn on_a_coordinator(test: impl FnOnce(&mut Coordinator)) {
         kind: ReplicaKind::Bitarchive,
         required: true,
     }];
-    test(&mut coordinator);
+    test(&mut coordinator, directory.path());
 }
 
 /// Fails if who goes on with an upload that another one left deposits in the other one's name.
 #[test]
 fn abandoned_upload_is_resumed_by_its_depositor_only() {
-    on_a_coordinator(|coordinator| {
+    on_a_coordinator(|coordinator, _| {
         let first = coordinator.asks(WHO[0], bare());
         let begun = coordinator.upload();
         coordinator.hears(Event::SourceGone { requester: first });
@@ -114,12 +136,41 @@ fn abandoned_upload_is_resumed_by_its_depositor_only() {
 /// Fails if the admission names who announced the bytes, and not who sent them.
 #[test]
 fn depositor_is_whose_bytes_are_admitted() {
-    on_a_coordinator(|coordinator| {
+    on_a_coordinator(|coordinator, _| {
         let first = coordinator.asks(WHO[0], Claim::from(&content()));
         let second = coordinator.asks(WHO[1], Claim::from(&content()));
         assert_eq!(coordinator.depositor(), WHO[0]);
         coordinator.hears(Event::SourceGone { requester: first });
         coordinator.is_received(second);
         assert_eq!(coordinator.depositor(), WHO[1]);
+    });
+}
+
+/// Fails if a depositor is told that its file is stored while a power cut may still take the row away unnoticed.
+#[test]
+fn depositor_is_answered_after_the_stamp() {
+    on_a_coordinator(|coordinator, data| {
+        let (wake, mut answers) = ask(WHO[0], Claim::from(&content()));
+        coordinator.round_of(wake);
+        let received = Event::Received {
+            requester: Requester(coordinator.last_requester),
+            content: content(),
+        };
+        coordinator.round_of(happened(received));
+        assert!(answers.try_recv().is_err(), "no replica has it yet");
+        coordinator.round_of(happened(Event::Completed {
+            replica: ReplicaId::new("one").unwrap(),
+            node: "one-1".parse().unwrap(),
+            volume: "v-1".parse().unwrap(),
+            root: content().root,
+            at: coordinator.clock.now(),
+            read_back: true,
+        }));
+        let stamp = || read(&data.join(STAMP)).unwrap();
+        let told = stamp();
+        coordinator.admin.stamp().unwrap();
+        assert_eq!(stamp(), told, "stamped before the depositor was told");
+        let answer = answers.blocking_recv();
+        assert!(matches!(answer, Some(Reply::Stored(_))), "{answer:?}");
     });
 }
