@@ -138,6 +138,53 @@ fn the_log_that_is_still_there_goes_on() {
     assert!(!world.path("other").join("admin").try_exists().unwrap());
 }
 
+/// Fails if admin data are restored over a log from whose end lines are gone, of which the stamp of the lost data knows.
+#[test]
+fn log_shorter_than_its_stamp_is_refused() {
+    let world = World::new();
+    let admin = Admin::init(&world.path("rows")).unwrap();
+    let lines = || (0..).zip(world.trail.iter().cloned());
+    let mut ends = vec![Position::start()];
+    for (number, line) in lines() {
+        let mut position = ends[ends.len() - 1];
+        position.chain.line(number, &line).unwrap();
+        ends.push(position);
+    }
+    let (count, foreign) = (world.trail.len(), "0".repeat(64));
+    for (data, has, stamped, head, is_good) in [
+        ("whole", count, count, None, true),
+        ("longer", count, count - 2, None, true),
+        ("shorter", count - 1, count, None, false),
+        ("other", count, count, Some(foreign), false),
+    ] {
+        let at = world.path(data).join("audit");
+        fs::create_dir(world.path(data)).unwrap();
+        let start = Some(Position::start());
+        let mut log = AuditLog::open(&at, start, &admin, u64::MAX, &|| false).unwrap();
+        log.append(&lines().take(has).collect::<Vec<_>>()).unwrap();
+        let chain = ends[stamped].chain;
+        let audit = stamp::LogEnd {
+            lines: chain.next(),
+            head: head.unwrap_or_else(|| chain.previous().to_string()),
+        };
+        let content = stamp::StampContent {
+            sequence: 7,
+            database: None,
+            audit: Some(audit),
+        };
+        let text = serde_json::to_vec(&content).unwrap();
+        archive_durable::Stamp::begin(&world.path(data).join(STAMP), &text).unwrap();
+        let restored = world.restore(data, &world.export, true);
+        if is_good {
+            assert!(restored.unwrap().written, "{data}");
+        } else {
+            let is_refused = matches!(restored, Err(RestoreError::Log(_)));
+            assert!(is_refused, "{data}: {restored:?}");
+            assert!(!world.path(data).join("admin").try_exists().unwrap());
+        }
+    }
+}
+
 #[test]
 fn a_damaged_export_is_not_restored_and_what_is_good_of_it_only_when_asked() {
     let world = World::new();
