@@ -172,6 +172,28 @@ fn every_table_comes_back_and_goes_on() {
     assert_eq!((standing.volumes.len(), standing.draining.len()), (1, 2));
 }
 
+/// Fails if a restored archive does not know its volumes: one that its node has forgotten would leave no gap.
+#[test]
+fn volumes_of_restored_copies_are_known() {
+    let world = World::new();
+    let report = world.restore("back", &world.export, false).unwrap();
+    assert!(report.written, "{report:?}");
+    let volumes = |data: &str| Admin::init(&world.path(data)).unwrap().volumes().unwrap();
+    let places = [
+        ("one", "one-1", "volume-one"),
+        ("two", "two-1", "volume-two"),
+    ];
+    let known = places.map(|(replica, node, volume)| VolumeKey {
+        replica: replica.parse().unwrap(),
+        node: node.parse().unwrap(),
+        volume: volume.parse().unwrap(),
+    });
+    assert_eq!(
+        (volumes("back"), volumes("old")),
+        (known.clone().into(), known.into())
+    );
+}
+
 /// Fails if a damaged row is passed over or takes others with it, or if an act is done because somebody wrote it into
 /// an export.
 #[test]
