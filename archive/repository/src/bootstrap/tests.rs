@@ -53,17 +53,18 @@ fn states() -> Vec<Option<ReplicaState>> {
     ]
 }
 
-/// Fails if a removed copy is brought back, a copy that counts is touched, one that does not count is forgotten, or a
-/// name is told that nobody has bound yet.
+/// Fails if a removed copy is brought back, a copy that counts is touched, such as one on another node's volume of the same
+/// id, one that does not count is forgotten, or a name is told that nobody has bound yet.
 #[test]
 fn what_a_file_is_told() {
-    let volume = |of: &str, text: &str| {
+    let volume_of = |of: &str, name: &str, text: &str| {
         Task::Volume(VolumeKey {
             replica: id(of),
-            node: node("n-1"),
+            node: node(name),
             volume: VolumeId::new(text).unwrap(),
         })
     };
+    let volume = |of: &str, text: &str| volume_of(of, "n-1", text);
     for phase in [Phase::Bound, Phase::Complete, Phase::Incomplete] {
         for (index, state) in states().into_iter().enumerate() {
             let file = record("a", phase, state);
@@ -87,6 +88,7 @@ fn what_a_file_is_told() {
             assert_eq!(told(&volume("two", "v-1"), true), given_up, "{index}");
             assert_eq!(told(&volume("one", "v-2"), true), None);
             assert_eq!(told(&volume("three", "v-1"), true), None);
+            assert_eq!(told(&volume_of("one", "n-2", "v-1"), true), None);
             let leaves = (1..5).contains(&index).then(|| two(true)).flatten();
             assert_eq!(told(&Task::Replica(id("two")), false), leaves, "{index}");
         }

@@ -49,8 +49,8 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
     }
 }
 
-/// Fails if a damaged copy counts as one that is left, files count that are not on the part, what is filed of one file
-/// is held against another, or an anomaly counts of a file that the admin data do not have.
+/// Fails if a damaged copy counts as one that is left, files count that are not on the part but on its namesake of another
+/// node, what is filed of one file is held against another, or an anomaly counts of a file that the admin data do not have.
 #[test]
 fn every_pair_of_copies_on_every_part() {
     let name = |one: usize, two: usize| FileName::new(&format!("f-{one}{two}")).unwrap();
@@ -76,19 +76,21 @@ fn every_pair_of_copies_on_every_part() {
             });
         }
     }
-    let volume = |of: &str, text: &str| {
+    let volume_of = |of: &str, node: &str, text: &str| {
         Part::Volume(VolumeKey {
             replica: id(of),
-            node: NodeId::new(text).unwrap(),
+            node: NodeId::new(node).unwrap(),
             volume: VolumeId::new(text).unwrap(),
         })
     };
+    let volume = |of: &str, text: &str| volume_of(of, text, text);
     let node = |of: &str, text: &str| Part::Node(id(of), NodeId::new(text).unwrap());
     // In "two", 0 and 3 are not good: so many of the copies in "one" are the only good ones, or damaged as well.
     for (part, expected) in [
         (volume("one", "one-a"), 2 * 2),
         (volume("one", "one-b"), 2),
         (volume("two", "one-a"), 0),
+        (volume_of("one", "one-b", "one-a"), 0),
         (node("one", "one-a"), 2 * 2),
         (node("two", "one-a"), 0),
         (volume("one", "nowhere"), 0),
