@@ -126,6 +126,30 @@ fn torn_tail_of_the_log_is_cut() {
     assert_eq!((names(&third).len(), third.torn()), (3, None));
 }
 
+/// Fails if the trail does not tell that a torn write was cut away, or tells it where none was.
+#[test]
+fn cut_tail_is_told_in_the_trail() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    store(&admin, "a");
+    let told = |admin: &Admin| {
+        let now = Timestamp::from_second(1_000_000_000).unwrap();
+        admin.report_torn_tail("kb", now).unwrap();
+        let lines = admin.audit_rows(0).unwrap();
+        let lines = lines.map(|row| row.unwrap().1).skip(1);
+        Vec::from_iter(lines.map(|line| (line.at, line.who, line.file, line.what)))
+    };
+    assert_eq!(told(&admin), []);
+    let image = image(directory.path());
+    tear(&newest_log(image.path()));
+    let told = told(&Admin::open(image.path()).unwrap());
+    let [(at, who, None, what)] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!((at.as_second(), &**who), (1_000_000_000, "repository/kb"));
+    assert!(what.contains("1007 bytes after byte"), "{what}");
+}
+
 /// Fails if admin data of version 1 do not open, if a tail is cut that an old stamp says nothing of, or if ours is not
 /// asked for from then on.
 #[test]
