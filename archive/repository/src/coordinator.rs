@@ -34,6 +34,8 @@ use crate::transfer::{FORGET, Seal, Transfers};
 use act::Decided;
 pub(crate) use mail::{Letter, Mail};
 pub(crate) use paging::Paging;
+#[cfg(test)]
+pub(crate) use paging::tests::coordinator as undriven;
 pub(crate) use retries::{Retries, Times};
 
 /// The coordinator.

@@ -6,6 +6,8 @@
 
 mod look;
 mod one_name;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

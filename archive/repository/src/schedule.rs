@@ -276,7 +276,33 @@ fn later(now: Timestamp, pause: SignedDuration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use archive_daemon::Period;
+    use archive_daemon::clock::ManualClock;
+
     use super::*;
+    use crate::preserver::testing::preserver;
+
+    /// Fails if the checks of files wait while one of checksums runs, or if two of checksums run at once.
+    #[tokio::test]
+    async fn check_of_files_runs_beside_checksums() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+        let period = Some(Period::from_secs(3600));
+        let settings = CheckSettings {
+            files: period,
+            checksums: period,
+        };
+        let mut schedule = Schedule::new(preserver(&admin, &hand), &settings).unwrap();
+        schedule.step().await.unwrap();
+        assert!(schedule.running.iter().all(Option::is_none), "not due yet");
+        let (still, running) = oneshot::channel();
+        schedule.running[1] = Some(running);
+        hand.advance(Duration::from_hours(1));
+        schedule.step().await.unwrap();
+        assert!(schedule.running[0].is_some(), "files are checked");
+        assert!(!still.is_closed(), "no other check of checksums began");
+    }
 
     /// Fails if a check that waits for its turn is called overdue, or one that misses a whole period is not.
     #[test]

@@ -76,7 +76,7 @@ fn credentials(now: Timestamp) -> Credentials {
 }
 
 /// A coordinator that nobody runs. Nothing that it wants done is done.
-pub(in crate::coordinator) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
+pub(crate) fn coordinator(admin: &Admin, hand: &ManualClock) -> Coordinator {
     let clock = hand.clock();
     let (mail, letters) = Mail::new();
     let stall = Duration::from_secs(30);
