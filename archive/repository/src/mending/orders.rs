@@ -150,3 +150,107 @@ impl Preserver {
 fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
     (&row.file, &row.replica, row.filed.slot())
 }
+
+#[cfg(test)]
+mod tests {
+    use archive_daemon::clock::ManualClock;
+    use archive_model::Groups;
+    use jiff::Timestamp;
+    use testing::in_time;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+    use crate::admin::Admin;
+    use crate::anomalies::{Eye, Filing, Finder, Look};
+    use crate::preserver::testing::preserver;
+
+    /// What comes to a reader who takes nothing before the walk has paused, which is after one row more than there is
+    /// `room` for.
+    async fn read(own: &Preserver, which: Which, room: usize) -> Vec<u64> {
+        let (rows, mut brought) = mpsc::channel::<AnomalyRow>(room);
+        let reading = async {
+            let mut ids = Vec::new();
+            loop {
+                // There is one thread that may block: it is free once the walk has paused, or is done.
+                spawn_blocking(|| ()).await.unwrap();
+                match brought.recv().await {
+                    Some(row) => ids.push(row.filed.id),
+                    None => return ids,
+                }
+                assert!(ids.len() < 20, "it never ends: {ids:?}");
+            }
+        };
+        let (walked, ids) = tokio::join!(own.bring_rows(which, rows), reading);
+        walked.unwrap();
+        ids
+    }
+
+    /// Fails if something is left out, or comes twice, where the repair did not take it at once.
+    #[test]
+    fn rows_go_on_after_each_pause() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+        let name = |text: &str| FileName::new(text).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(in_time(async {
+            let own = preserver(&admin, &hand);
+            let damage = vec![
+                AnomalyKind::Corrupt(Groups::all(1)),
+                AnomalyKind::Unreadable(Groups::all(1)),
+            ];
+            for (file, replica, found) in [
+                ("a", "one", damage.clone()),
+                ("a", "two", vec![AnomalyKind::Missing]),
+                ("b", "two", damage.clone()),
+                ("c", "one", vec![AnomalyKind::Missing]),
+                ("c", "two", damage),
+            ] {
+                let filing = Filing {
+                    file: &name(file),
+                    replica: &replica.parse().unwrap(),
+                    who: "repository/kb",
+                };
+                let look = Look {
+                    found,
+                    eye: Eye::Bytes,
+                    by: Finder::Scrub,
+                    is_second: true,
+                    size: 65536,
+                    place: Some(("n".parse().unwrap(), "v".parse().unwrap())),
+                };
+                own.anomalies.look(filing, &look).unwrap();
+            }
+            let rows: Vec<_> = own.anomalies.rows().unwrap().map(Result::unwrap).collect();
+            assert_eq!(rows.len(), 8, "{rows:?}");
+            let named = BTreeSet::from([name("a"), name("c")]);
+            for (which, is_wanted) in [
+                (Which::All, [true; 3]),
+                (Which::Names(named), [true, false, true]),
+            ] {
+                let is_wanted = |row: &&AnomalyRow| {
+                    let at = ["a", "b", "c"]
+                        .iter()
+                        .position(|file| row.file == name(file));
+                    is_wanted[at.unwrap()]
+                };
+                let expected: Vec<_> = rows
+                    .iter()
+                    .filter(is_wanted)
+                    .map(|row| row.filed.id)
+                    .collect();
+                for room in 1..expected.len() {
+                    assert_eq!(
+                        read(&own, which.clone(), room).await,
+                        expected,
+                        "{which:?}, {room}"
+                    );
+                }
+            }
+        }));
+    }
+}

@@ -97,6 +97,36 @@ fn what_is_filed_counted_and_closed_is_there_after_a_restart() {
     assert_eq!(trail.len(), 4 + 3 + 1, "filed, closed, accepted: {trail:?}");
 }
 
+/// Fails if a list of what is closed that goes on behind one of them has a gap, or says something twice.
+#[test]
+fn closed_rows_go_on_behind_any() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let one = ReplicaId::new("one").unwrap();
+    for found in [vec![AnomalyKind::Missing], vec![]] {
+        for name in ["a", "b", "c"] {
+            let filing = Filing {
+                file: &FileName::new(name).unwrap(),
+                replica: &one,
+                who: "x/y",
+            };
+            table
+                .look(filing, &look(found.clone(), Eye::Listing))
+                .unwrap();
+        }
+    }
+    let rows = |last: Option<&AnomalyRow>| {
+        let rows = table.closed_after(last).unwrap();
+        Vec::from_iter(rows.map(Result::unwrap))
+    };
+    let all = rows(None);
+    assert_eq!(all.len(), 3, "{all:?}");
+    for (number, row) in all.iter().enumerate() {
+        assert_eq!(rows(Some(row)), all[number + 1..], "{number}");
+    }
+}
+
 #[test]
 fn a_loss_that_is_found_again_is_closed_in_every_replica() {
     let directory = tempfile::tempdir().unwrap();

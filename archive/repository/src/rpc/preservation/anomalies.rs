@@ -8,7 +8,7 @@ use tonic::Status;
 
 use super::super::admin_failed;
 use super::{Answers, Door};
-use crate::anomalies::AnomalyRow;
+use crate::anomalies::{Anomalies, AnomalyRow};
 
 /// How many anomalies one message has.
 const ENTRIES: usize = 500;
@@ -38,13 +38,9 @@ impl Wanted {
         answers: &Answers<wire::AnomaliesResponse>,
     ) -> Result<(), Status> {
         let door = door.clone();
-        let mut walk = Walk {
-            wanted: self,
-            last: None,
-            page: Vec::new(),
-        };
+        let mut walk = Walk::new(self, ENTRIES);
         answer_from(answers, move |outlet| {
-            let sent = walk.send_on(&door, outlet);
+            let sent = walk.send_on(&door.preserver.anomalies, |row| state(&door, row), outlet);
             sent.map_err(|error| admin_failed(&error))
         })
         .await
@@ -62,16 +58,27 @@ struct Walk {
     /// The last one that was sent before the caller stopped reading.
     last: Option<AnomalyRow>,
     page: Vec<wire::AnomalyState>,
+    /// How many anomalies a page has.
+    entries: usize,
 }
 
 impl Walk {
+    const fn new(wanted: Wanted, entries: usize) -> Self {
+        Self {
+            wanted,
+            last: None,
+            page: Vec::new(),
+            entries,
+        }
+    }
+
     /// Sends what is left, for as long as it is taken.
     fn send_on(
         &mut self,
-        door: &Door,
+        anomalies: &Anomalies,
+        state: impl Fn(&AnomalyRow) -> Result<wire::AnomalyState, DbError>,
         outlet: &mut Outlet<Result<wire::AnomaliesResponse, Status>>,
     ) -> Result<Progress, DbError> {
-        let anomalies = &door.preserver.anomalies;
         let last = self.last.take();
         let closed_before = last.as_ref().filter(|row| row.closed.is_some());
         let open = match closed_before {
@@ -92,8 +99,8 @@ impl Walk {
             if !self.wanted.has(&row) {
                 continue;
             }
-            self.page.push(state(door, &row)?);
-            if self.page.len() >= ENTRIES && !outlet.send(Ok(self.take_page())) {
+            self.page.push(state(&row)?);
+            if self.page.len() >= self.entries && !outlet.send(Ok(self.take_page())) {
                 self.last = Some(row);
                 return Ok(Progress::Paused);
             }
@@ -157,4 +164,96 @@ pub(super) fn state(
         held: door.preserver.held(row, &door.volumes)?,
         size: filed.size,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use archive_daemon::Clock;
+    use testing::in_time;
+    use tokio::sync::mpsc;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+    use crate::admin::Admin;
+    use crate::anomalies::{Eye, Filing, Finder, Look};
+
+    /// What comes to a caller who reads nothing before the walk has paused, which is after one page more than there is
+    /// `room` for.
+    async fn read(anomalies: &Arc<Anomalies>, room: usize) -> Vec<String> {
+        let (answers, mut pages) = mpsc::channel(room);
+        let wanted = Wanted {
+            all: true,
+            file: None,
+        };
+        let (mut walk, of) = (Walk::new(wanted, 2), Arc::clone(anomalies));
+        let sending = async move {
+            let state = |row: &AnomalyRow| {
+                Ok(wire::AnomalyState {
+                    id: format!("a{}", row.filed.id),
+                    ..wire::AnomalyState::default()
+                })
+            };
+            let sent = answer_from(&answers, move |outlet| {
+                walk.send_on(&of, state, outlet)
+                    .map_err(|error| admin_failed(&error))
+            });
+            sent.await.unwrap();
+        };
+        let reading = async {
+            let mut ids = Vec::new();
+            loop {
+                // There is one thread that may block: it is free once the walk has paused, or is done.
+                spawn_blocking(|| ()).await.unwrap();
+                let Some(page) = pages.recv().await else {
+                    return ids;
+                };
+                ids.extend(page.unwrap().anomalies.into_iter().map(|state| state.id));
+                assert!(ids.len() < 50, "it never ends: {ids:?}");
+            }
+        };
+        tokio::join!(sending, reading).1
+    }
+
+    /// Fails if the list lacks something, or says it twice, where its reader did not take it at once.
+    #[test]
+    fn list_goes_on_after_each_pause() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+        let missing = vec![AnomalyKind::Missing];
+        let each = (0..14).map(|number| (number, missing.clone()));
+        let closed = (0..7).map(|number| (number, Vec::new()));
+        for (number, found) in each.chain(closed) {
+            let filing = Filing {
+                file: &FileName::new(&format!("f-{number:02}")).unwrap(),
+                replica: &"one".parse().unwrap(),
+                who: "repository/kb",
+            };
+            let look = Look {
+                found,
+                eye: Eye::Listing,
+                by: Finder::Check,
+                is_second: false,
+                size: 1,
+                place: None,
+            };
+            anomalies.look(filing, &look).unwrap();
+        }
+        // Open ones first.
+        let expected = (8..=14).chain(1..=7).map(|id| format!("a{id}"));
+        let expected: Vec<_> = expected.collect();
+        let anomalies = Arc::new(anomalies);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(in_time(async {
+            for room in 1..7 {
+                assert_eq!(read(&anomalies, room).await, expected, "{room}");
+            }
+        }));
+    }
 }
