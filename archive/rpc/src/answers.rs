@@ -322,10 +322,10 @@ mod tests {
         answers.try_send(Ok(1)).unwrap();
         let short = Duration::from_millis(20);
         let last = Err(Status::internal("the last word"));
-        let late = deliver(&answers, last, short).await.unwrap_err();
-        assert_eq!(Kind::of(&late), Kind::TimedOut);
-        let fed = feed_within(&answers, short, count_to(1)).await.unwrap();
-        assert_eq!(fed, Fed::Unread);
+        let late = timeout(PATIENCE, deliver(&answers, last, short)).await;
+        assert_eq!(Kind::of(&late.unwrap().unwrap_err()), Kind::TimedOut);
+        let fed = timeout(PATIENCE, feed_within(&answers, short, count_to(1))).await;
+        assert_eq!(fed.unwrap().unwrap(), Fed::Unread);
     }
 
     /// Fails if work goes on for a caller that is gone.
