@@ -54,3 +54,32 @@ impl RpcSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(calls: &str) -> Result<RpcSettings, serde_json::Error> {
+        serde_json::from_str(&format!(
+            r#"{{"listen": "h:1", "certificate": "c", "key": "k", "authorities": "a"{calls}}}"#
+        ))
+    }
+
+    /// Fails if a server does not limit its callers as it is set, or not at all where nothing is set.
+    #[test]
+    fn calls_per_caller_reach_the_limits() {
+        let drain = Duration::from_secs(7);
+        for (text, calls_per_caller) in [
+            ("", CALLS_PER_CALLER.get()),
+            (r#", "calls_per_caller": 3"#, 3),
+        ] {
+            let expected = Limits {
+                drain,
+                calls_per_caller,
+                ..Limits::default()
+            };
+            assert_eq!(settings(text).unwrap().limits(drain), expected, "{text}");
+        }
+        assert!(settings(r#", "calls_per_caller": 0"#).is_err());
+    }
+}
