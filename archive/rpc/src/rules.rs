@@ -219,6 +219,26 @@ mod tests {
         );
     }
 
+    /// Fails if a refusal writes the words of a verb as one, or parts them at another place.
+    #[test]
+    fn verb_of_several_words_is_split() {
+        for (path, expected) in [
+            (
+                "/holdfast.archive.v1.Preservation/NotifyTest",
+                "notify test",
+            ),
+            ("/a.B/SetNodeMode", "set node mode"),
+            ("/a.B/Get", "get"),
+        ] {
+            let rules = Rules::new().allow(path, &[Role::Operator]);
+            let refused = rules.check(path, &identity(&["reader/ben"]));
+            assert_eq!(
+                refused.unwrap_err().to_string(),
+                format!("`{expected}` is for operator; this certificate is reader/ben")
+            );
+        }
+    }
+
     #[test]
     fn the_walk_finds_every_rpc_without_a_rule() {
         let paths = rpc_paths(tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
