@@ -205,6 +205,33 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, hole: &Hole) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::restore::testing::row;
+
+    /// Fails if a range that cannot be is told without the offset that is wrong, or by a field that nobody typed.
+    #[test]
+    fn impossible_range_names_the_wrong_offset() {
+        let behind =
+            "field `start`: 201 is behind the end of the file, which has 200 bytes".to_owned();
+        let before = "field `end`: 5 is before 9, where to begin".to_owned();
+        for (start, end, expected) in [
+            (201, 0, Err(behind.clone())),
+            (201, 300, Err(behind)),
+            (9, 5, Err(before)),
+            (200, 0, Ok(200..200)),
+            (9, 300, Ok(9..200)),
+        ] {
+            let request = wire::GetRequest {
+                name: "a".to_owned(),
+                start,
+                end,
+                ..wire::GetRequest::default()
+            };
+            let answer = Job::new(&row("a", 200), &request);
+            let asked = answer.map(|job| job.asked);
+            let told = asked.map_err(|status| status.message().to_owned());
+            assert_eq!(told, expected, "{start}..{end}");
+        }
+    }
 
     /// Fails if damage in the one replica that was read is told as damage everywhere.
     #[test]
