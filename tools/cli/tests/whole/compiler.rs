@@ -1,6 +1,8 @@
 //! Components are compiled in a process of their own: this executable once more, which may fail, grow and hang.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,9 +43,8 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], leb(content.len()), content.to_vec()].concat()
 }
 
-/// A component of long functions, over which a compiler sits for many seconds.
-fn long() -> Vec<u8> {
-    const FUNCTIONS: usize = 40;
+/// A module of long functions, as a section of a component.
+fn long_functions(functions: usize) -> Vec<u8> {
     let mut body = vec![0, 0x20, 0];
     for _ in 0..300_000 {
         // Times itself.
@@ -54,25 +55,59 @@ fn long() -> Vec<u8> {
     let module = [
         b"\0asm\x01\0\0\0".to_vec(),
         section(1, &[1, 0x60, 1, 0x7f, 1, 0x7f]),
-        section(3, &[leb(FUNCTIONS), vec![0; FUNCTIONS]].concat()),
-        section(10, &[leb(FUNCTIONS), code.repeat(FUNCTIONS)].concat()),
+        section(3, &[leb(functions), vec![0; functions]].concat()),
+        section(10, &[leb(functions), code.repeat(functions)].concat()),
     ]
     .concat();
-    [b"\0asm\x0d\0\x01\0".to_vec(), section(1, &module)].concat()
+    section(1, &module)
 }
 
-/// Fails if nothing comes back from the process that compiles.
+/// A component over which a compiler sits for many seconds.
+fn long() -> Vec<u8> {
+    [b"\0asm\x0d\0\x01\0".to_vec(), long_functions(40)].concat()
+}
+
+/// A component that is taken, and for which a compiler needs more than 400 MiB.
+fn hungry() -> Vec<u8> {
+    [count(), long_functions(1)].concat()
+}
+
+/// A compiler that lists in `left`, beside the cache, which files are there when it ends.
+fn listing_compiler(cache: &Path) -> Compiler {
+    const SCRIPT: &str = r#"#!/bin/sh
+"${0%/*}/holdfast" "$@"
+code=$?
+(cd "$2" && find . -type f) >"${0%/*}/left"
+exit $code
+"#;
+    let program = cache.join("compiler");
+    symlink(env!("CARGO_BIN_EXE_holdfast"), cache.join("holdfast")).expect("a link");
+    // Written by another process: what this one has open for writing, no child of another thread may run.
+    let mut writing = Command::new("sh");
+    writing.args(["-c", r#"printf %s "$0" >"$1" && chmod +x "$1""#, SCRIPT]);
+    assert!(writing.arg(&program).status().expect("run").success());
+    Compiler::new(program)
+}
+
+/// Fails if nothing comes back from the other process, or if none is asked and this one compiles.
 #[test]
 fn component_is_compiled_by_another_process() {
     let cache = tempfile::tempdir().expect("a directory");
-    let components = components(compiler(), cache.path());
+    let components = components(listing_compiler(cache.path()), cache.path());
     let component = components.compile(&count(), &Control::default());
     assert!(component.expect("compiled").about().reduces);
-    let sums = std::fs::read_to_string(cache.path().join("sums")).expect("sums");
-    assert_eq!(sums.lines().count(), 1, "compiled once: {sums}");
+    let read = |name| std::fs::read_to_string(cache.path().join(name)).expect(name);
+    let (sums, left) = (read("sums"), read("left"));
+    let [sum] = sums.lines().collect::<Vec<_>>()[..] else {
+        panic!("compiled once: {sums}")
+    };
+    let (_, name) = sum.split_once("  ").expect("a sum and a name");
+    let name = format!("./{name}");
+    assert!(left.lines().any(|file| file == name), "{name} in {left}");
 }
 
-/// Fails if a component that compiles for long, or in much memory, is not refused, or harms the one who asked.
+/// Fails if a component that compiles for long, or in much memory, is not refused, or harms the one who asked. The one
+/// that is refused for want of memory is a good one: it is compiled where there is enough.
 #[test]
 fn compiler_at_its_limits_refuses_the_component() {
     let cache = tempfile::tempdir().expect("a directory");
@@ -85,15 +120,15 @@ fn compiler_at_its_limits_refuses_the_component() {
         ..compiler()
     };
     let broken = Compiler::new(PathBuf::from("/bin/false"));
-    for (compiler, words) in [
-        (slow, "longer than 1 s"),
-        (small, ""),
-        (broken, "the compiler ended"),
+    for (compiler, component, words) in [
+        (slow, long(), "longer than 1 s"),
+        (small, hungry(), "more than 200 MiB of memory"),
+        (broken, long(), "the compiler ended"),
     ] {
         let components = components(compiler, cache.path());
         let began = Instant::now();
         let refused = components
-            .compile(&long(), &Control::default())
+            .compile(&component, &Control::default())
             .unwrap_err();
         println!("{refused} ({:?})", began.elapsed());
         assert!(matches!(refused, CompileError::Refused(_)), "{refused:?}");
@@ -107,7 +142,7 @@ fn compiler_at_its_limits_refuses_the_component() {
         "{untried:?}"
     );
     let good = components(compiler(), cache.path());
-    assert!(good.compile(&count(), &Control::default()).is_ok());
+    assert!(good.compile(&hungry(), &Control::default()).is_ok());
 }
 
 /// Fails if cancelling a job waits for the compiler.
