@@ -188,7 +188,57 @@ async fn watch(
 
 #[cfg(test)]
 mod tests {
+    use archive_daemon::{Chance, Clock, Metrics, Tasks, Workers};
+
+    use super::super::prepare::prepare;
     use super::*;
+
+    fn daemon() -> Daemon {
+        let (clock, tasks) = (Clock::system(), Tasks::new());
+        Daemon {
+            chance: Chance::system(),
+            workers: Workers::new(clock.clone(), tasks.clone()),
+            metrics: Metrics::new(),
+            executable: None,
+            clock,
+            tasks,
+        }
+    }
+
+    /// Fails if a second `up` begins a part that runs, or one beside it, or loses its id or what people wrote.
+    #[tokio::test]
+    async fn second_up_over_running_part_is_refused() {
+        let data = tempfile::tempdir().unwrap();
+        let now = Clock::system().now();
+        let first = prepare(data.path(), now).unwrap();
+        let client = first.client_file();
+        replace(&client, b"# people's own\n").unwrap();
+        // The part that is begun last: those before it are not begun either.
+        let running = Command::new("sh")
+            .args(["-c", "read end"])
+            .arg(first.settings("repository"))
+            .stdin(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let id = running.id().unwrap();
+        let pid = first.run().join("repository.pid");
+        directory::make(&first.run()).unwrap();
+        replace(&pid, format!("{id}\n").as_bytes()).unwrap();
+
+        let second = prepare(data.path(), now).unwrap();
+        let started = Processes::start(&second, &BTreeMap::new(), &daemon());
+        let refused = started.err().unwrap();
+        assert!(
+            refused.contains(&format!("repository runs already, as process {id};")),
+            "{refused}"
+        );
+        let begun = directory::list(&second.run()).unwrap();
+        assert_eq!(begun.len(), 1, "{begun:?}");
+        let kept = |path: &Path| String::from_utf8(read_state(path).unwrap().unwrap()).unwrap();
+        assert_eq!(kept(&pid), format!("{id}\n"));
+        assert_eq!(kept(&client), "# people's own\n");
+    }
 
     /// Fails if a part that runs is taken for one that ended, or another process for a part.
     #[test]
