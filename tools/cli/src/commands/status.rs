@@ -324,7 +324,7 @@ mod tests {
     }
 
     /// Fails if nobody is told that all required copies burn together, or if that is said of an archive whose sites are
-    /// not known, or of copies that are not required.
+    /// not known, or of copies that are not required or in no service any more.
     #[test]
     fn one_site_of_all_required_copies_is_said() {
         let status = |sites: &[(&str, bool, bool)]| ArchiveStatus {
@@ -365,5 +365,8 @@ mod tests {
             assert_eq!(said.is_some(), is_said, "{sites:?}");
             assert!(said.is_none_or(|said| said.contains("aarhus")));
         }
+        let mut retired = status(&[("aarhus", true, true), ("odense", true, true)]);
+        retired.replicas[1].retired = true;
+        assert!(only_site(&retired).is_some(), "a retired copy counts");
     }
 }

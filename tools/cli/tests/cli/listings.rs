@@ -309,3 +309,26 @@ async fn the_status_says_what_to_look_at() {
         "EIO"
     );
 }
+
+/// Fails if `status` keeps to itself that all required copies stand at one site, or makes a failure of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_site_is_said_and_no_failure() {
+    let place = Place::new().await;
+    let replica = |id: &str, site: &str| ReplicaState {
+        replica: id.into(),
+        kind: ReplicaKind::Bitarchive.into(),
+        required: true,
+        site: site.into(),
+        ..ReplicaState::default()
+    };
+    for (other, is_said) in [("aarhus", true), ("odense", false)] {
+        place.world.archive.state().status = StatusResponse {
+            version: "0.1.0".into(),
+            replicas: vec![replica("one", "aarhus"), replica("two", other)],
+            ..StatusResponse::default()
+        };
+        let ran = place.holdfast(&["status", "--as", "reader"]).expect(0);
+        let said = "every required copy stands at one site (aarhus)";
+        assert_eq!(ran.err.contains(said), is_said, "{other}: {ran:?}");
+    }
+}
