@@ -18,6 +18,7 @@ mod files;
 mod help;
 mod holdfast;
 mod index_judges;
+mod jobs;
 #[path = "../../../../archive/client/tests/client/keeping.rs"]
 mod keeping;
 mod listings;
