@@ -260,6 +260,8 @@ fn split_mix(state: &AtomicU64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use testing::in_time;
+
     use super::*;
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -289,14 +291,14 @@ mod tests {
     async fn running_clock_goes_on_and_is_moved() {
         let hand = ManualClock::running(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
-        clock.sleep(Duration::from_millis(5)).await;
+        in_time(clock.sleep(Duration::from_millis(5))).await;
         let before = clock.now();
         assert!(before > Timestamp::UNIX_EPOCH && before < Timestamp::UNIX_EPOCH + HOUR);
         let mover = async {
             hand.advance_sleepers(1, HOUR).await;
             hand.advance_sleepers(1, HOUR).await;
         };
-        tokio::join!(clock.sleep(2 * HOUR), mover);
+        in_time(async { tokio::join!(clock.sleep(2 * HOUR), mover) }).await;
         assert!(clock.now() >= before + 2 * HOUR && clock.now() < before + 3 * HOUR);
     }
 

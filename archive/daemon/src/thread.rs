@@ -114,6 +114,7 @@ fn start(name: &'static str) -> Result<Sender<Job>, ThreadError> {
 
 #[cfg(test)]
 mod tests {
+    use testing::in_time;
     use tokio::task::spawn_blocking;
 
     use super::*;
@@ -122,6 +123,7 @@ mod tests {
     #[test]
     fn own_thread_runs_while_all_others_are_taken() {
         let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
             .max_blocking_threads(1)
             .build()
             .unwrap();
@@ -129,8 +131,8 @@ mod tests {
             let (release, hold) = channel::<()>();
             let taken = spawn_blocking(move || hold.recv());
             let thread = OwnThread::new("vital");
-            assert_eq!(thread.run(|| 7).await.unwrap(), 7);
-            assert_eq!(thread.run(|| 8).await.unwrap(), 8);
+            assert_eq!(in_time(thread.run(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(thread.run(|| 8)).await.unwrap(), 8);
             drop(release);
             assert!(taken.await.unwrap().is_err());
         });
@@ -148,7 +150,7 @@ mod tests {
         });
         let others = async {
             begins.await.unwrap();
-            let refused = thread.run(|| ()).await.unwrap_err();
+            let refused = in_time(thread.run(|| ())).await.unwrap_err();
             assert!(refused.to_string().contains("`vital`"), "{refused}");
             drop(release);
         };
