@@ -74,8 +74,8 @@ mod tests {
             (r#", "calls_per_caller": 3"#, 3),
         ] {
             let expected = Limits {
-                drain,
                 calls_per_caller,
+                drain,
                 ..Limits::default()
             };
             assert_eq!(settings(text).unwrap().limits(drain), expected, "{text}");

@@ -137,7 +137,8 @@ fn cut_tail_is_told_in_the_trail() {
         admin.report_torn_tail("kb", now).unwrap();
         let lines = admin.audit_rows(0).unwrap();
         let lines = lines.map(|row| row.unwrap().1).skip(1);
-        Vec::from_iter(lines.map(|line| (line.at, line.who, line.file, line.what)))
+        let told = lines.map(|line| (line.at, line.who, line.file, line.what));
+        told.collect::<Vec<_>>()
     };
     assert_eq!(told(&admin), []);
     let image = image(directory.path());

@@ -118,7 +118,7 @@ fn closed_rows_go_on_behind_any() {
     }
     let rows = |last: Option<&AnomalyRow>| {
         let rows = table.closed_after(last).unwrap();
-        Vec::from_iter(rows.map(Result::unwrap))
+        rows.map(Result::unwrap).collect::<Vec<_>>()
     };
     let all = rows(None);
     assert_eq!(all.len(), 3, "{all:?}");
