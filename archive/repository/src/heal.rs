@@ -196,3 +196,6 @@ pub(crate) async fn pour(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

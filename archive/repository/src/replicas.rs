@@ -12,6 +12,8 @@ mod modes;
 mod nodes;
 mod people;
 mod removals;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod upload;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,35 @@
+//! What a probe tells of what a replica answers.
+
+use super::*;
+use crate::coordinator::Letter;
+use crate::replicas::scripted::{ScriptedReplicas, good, id, silent};
+
+/// Fails if a file passes for absent where a volume that may hold it is silent, passes for perhaps there where every
+/// volume answered, or silence elsewhere hides a good copy.
+#[tokio::test]
+async fn silent_volume_answers_probe_with_silence() {
+    let scripted = ScriptedReplicas::start().await;
+    let (transfers, mut letters) = scripted.transfers();
+    let healer = Healer::new(transfers, scripted.assembler());
+    let copy = good("one", "v-1", 7);
+    let gap = silent("one", "v-2");
+    for (entries, gaps, expected) in [
+        (vec![], vec![], "Absent"),
+        (vec![], vec![gap.clone()], "Silent"),
+        (vec![copy.clone()], vec![], "Completed"),
+        (vec![copy], vec![gap], "Completed"),
+    ] {
+        scripted.lists("one", entries);
+        if let Some(found) = scripted.script().found.get_mut("one") {
+            found.gaps = gaps;
+        }
+        let name = FileName::new("a").unwrap();
+        healer.probe(name, id("one"), SignedDuration::from_mins(5));
+        let letter = testing::in_time(letters.recv());
+        let Some(Letter::Happened { event, .. }) = letter.await else {
+            panic!("the probe ended without an answer")
+        };
+        let told = format!("{event:?}");
+        assert!(told.starts_with(expected), "{told} instead of {expected}");
+    }
+}
