@@ -332,3 +332,45 @@ fn unawaited_news_is_written_with_the_next() {
     let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), over)));
     assert!(deferred.unwrap().is_none(), "it was deferred long enough");
 }
+
+/// Fails if nobody who asks is told when a failed copy is tried again, or is still told of a retry after the copy was
+/// stored.
+#[test]
+fn failed_copy_shows_retry_until_stored() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
+    let mut coordinator = coordinator(&admin, &hand);
+    let (row, now) = (bound("a"), hand.clock().now());
+    let name = row.record.name.clone();
+    let content = row.record.content.clone().unwrap();
+    let mut changes = admin.change();
+    admin.put(&mut changes, &row).unwrap();
+    admin.commit(changes).unwrap();
+    let (active, _) = Active::restore(row, now, &coordinator.limits);
+    coordinator.files.insert(name.clone(), active);
+    let mut hears = |event| {
+        let name = name.clone();
+        let letter = Wake::Letter(Letter::Happened { name, event });
+        let over = Some((Vec::new(), tokio::time::Instant::now()));
+        assert!(coordinator.round(vec![letter], over).unwrap().is_none());
+        coordinator.retries.of(&FileName::new("a").unwrap())
+    };
+    let times = hears(Event::Failed {
+        replica: id("two"),
+        reason: StoreFailure::Unreachable("just now".to_owned()),
+    });
+    assert!(times.keys().eq([&id("two")]), "{times:?}");
+    assert!(times[&id("two")] > now, "{times:?}");
+    let times = hears(Event::Completed {
+        replica: id("two"),
+        node: "two-1".parse().unwrap(),
+        volume: "v".parse().unwrap(),
+        root: content.root,
+        at: now,
+        read_back: true,
+    });
+    assert!(times.is_empty(), "{times:?}");
+}
