@@ -8,6 +8,8 @@ mod look;
 mod one_name;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

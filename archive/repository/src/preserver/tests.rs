@@ -1,0 +1,192 @@
+//! What is filed of a file whose copies are looked at, over replicas that answer by a script.
+
+use archive_model::{AnomalyKind, Digests, Root};
+
+use super::*;
+use crate::admin::AdminRow;
+use crate::coordinator::Letter;
+use crate::replicas::scripted::{ScriptedReplicas, damaged, good, id};
+use crate::restore::testing::row;
+use crate::settings::RepairSettings;
+use crate::store::Content;
+
+/// Looks, checks and repairs over two replicas that a test scripts.
+pub(crate) struct PreserverFixture {
+    pub(crate) own: Preserver,
+    pub(crate) scripted: ScriptedReplicas,
+    /// Nobody reads what the coordinator is told.
+    _letters: mpsc::Receiver<Letter>,
+    _directory: tempfile::TempDir,
+}
+
+impl PreserverFixture {
+    /// Both replicas have the files, as far as is recorded.
+    pub(crate) async fn start(names: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        for name in names {
+            put(&admin, &row(name, 7));
+        }
+        let scripted = ScriptedReplicas::start().await;
+        let (transfers, letters) = scripted.transfers();
+        let clock = transfers.clock.clone();
+        let metrics = archive_daemon::Metrics::new();
+        let own = Preserver {
+            anomalies: Arc::new(Anomalies::open(&admin, clock.clone()).unwrap()),
+            admin,
+            replicas: Arc::clone(&scripted.replicas),
+            assembler: scripted.assembler(),
+            specs: Arc::new(scripted.specs.clone()),
+            standing: View::default(),
+            mail: transfers.mail,
+            tasks: transfers.tasks,
+            clock,
+            chance: Chance::system(),
+            instruments: Instruments::new(&metrics).unwrap(),
+            policy: Arc::new(RepairSettings::default().policy()),
+            stall: transfers.stall,
+            own: "repository/kb".into(),
+            repairing: Names::default(),
+            suspected: Names::default(),
+        };
+        Self {
+            own,
+            scripted,
+            _letters: letters,
+            _directory: directory,
+        }
+    }
+
+    /// Both copies are damaged in the same group, and that of replica `one` is filed.
+    async fn damages(&self, name: &FileName) {
+        for replica in ["one", "two"] {
+            let volume = format!("volume-{replica}");
+            self.scripted
+                .lists(replica, vec![damaged(replica, &volume, 7)]);
+        }
+        let look = Look {
+            found: vec![AnomalyKind::Corrupt(Groups::all(7))],
+            eye: Eye::Bytes,
+            by: Finder::Scrub,
+            is_second: false,
+            size: 7,
+            place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
+        };
+        let (replica, errand) = (id("one"), errand());
+        let filing = self.own.file(&replica, name, look, &errand);
+        filing.await.unwrap();
+    }
+
+    async fn looks(&self, replica: &str, name: &FileName) {
+        let (replica, errand) = (id(replica), errand());
+        let looking = self.own.look_and_file(&replica, name, &errand);
+        looking.await.unwrap();
+    }
+
+    /// The kinds that are filed of a file, by replica.
+    pub(crate) async fn filed(&self, name: &FileName) -> Vec<String> {
+        let rows = self.own.filed(name).await.unwrap().into_iter();
+        rows.map(|row| format!("{}: {}", row.replica, row.filed.kind.word()))
+            .collect()
+    }
+
+    /// Has the row of a file changed while a replica is asked.
+    fn changes_meanwhile(&self, changed: AdminRow) {
+        let admin = self.own.admin.clone();
+        self.scripted.script().at_locate = Some(Box::new(move || put(&admin, &changed)));
+    }
+}
+
+fn put(admin: &Admin, row: &AdminRow) {
+    let mut changes = admin.change();
+    admin.put(&mut changes, row).unwrap();
+    admin.commit(changes).unwrap();
+}
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+pub(crate) fn errand() -> Errand {
+    Errand {
+        who: "officer/olga".into(),
+        finder: Finder::Check,
+        is_second: false,
+    }
+}
+
+const LOST: [&str; 4] = ["one: corrupt", "one: lost", "two: corrupt", "two: lost"];
+
+/// Fails if nobody is told that bytes are good nowhere before a repair is tried: by a look at the last copy.
+#[tokio::test]
+async fn look_at_last_bad_copy_files_loss() {
+    let fixture = PreserverFixture::start(&["a"]).await;
+    let file = name("a");
+    fixture.damages(&file).await;
+    assert_eq!(fixture.filed(&file).await, ["one: corrupt"]);
+    fixture.looks("two", &file).await;
+    assert_eq!(fixture.filed(&file).await, LOST);
+}
+
+/// Fails if nobody is told that bytes are good nowhere before a repair is tried: by a read of the last copy.
+#[tokio::test]
+async fn read_of_last_bad_copy_files_loss() {
+    let fixture = PreserverFixture::start(&["a"]).await;
+    let file = name("a");
+    fixture.damages(&file).await;
+    let (replica, node) = (id("two"), "two-1".parse().unwrap());
+    let volume = "volume-two".parse().unwrap();
+    let place = (&replica, &node, Some(&volume));
+    let copy = fixture.own.verify(place, &file, 7, |_| {}).await.unwrap();
+    let errand = errand();
+    let filing = fixture.own.file_verified(&replica, &file, &copy, &errand);
+    filing.await.unwrap();
+    assert_eq!(fixture.filed(&file).await, LOST);
+}
+
+/// Fails if what the other copies lost is filed although a copy was stored while they were asked.
+#[tokio::test]
+async fn copy_stored_meanwhile_files_no_loss() {
+    for is_stored in [false, true] {
+        let fixture = PreserverFixture::start(&["a"]).await;
+        let file = name("a");
+        fixture.damages(&file).await;
+        if is_stored {
+            let mut stored = row("a", 7);
+            let copy = stored.record.replicas.get_mut(&id("two")).unwrap();
+            copy.since = "2026-01-02T00:00:00Z".parse().unwrap();
+            fixture.changes_meanwhile(stored);
+        }
+        fixture.looks("two", &file).await;
+        let is_lost = fixture.filed(&file).await.contains(&LOST[1].to_owned());
+        assert_eq!(is_lost, !is_stored);
+    }
+}
+
+/// Fails if a look is filed by what was recorded before it, although the record has changed meanwhile.
+#[tokio::test]
+async fn look_at_record_changed_meanwhile_is_repeated() {
+    for is_admitted in [false, true] {
+        let fixture = PreserverFixture::start(&["a"]).await;
+        let file = name("a");
+        fixture
+            .scripted
+            .lists("one", vec![good("one", "volume-one", 9)]);
+        fixture
+            .scripted
+            .lists("two", vec![good("two", "volume-two", 7)]);
+        if is_admitted {
+            // People admit what lies there, after the look and before it is filed.
+            let mut admitted = row("a", 7);
+            admitted.record.content = Some(Content {
+                root: Root::from_bytes([9; 32]),
+                size: 9,
+                digests: Digests::default(),
+            });
+            fixture.changes_meanwhile(admitted);
+        }
+        fixture.looks("one", &file).await;
+        let filed = fixture.filed(&file).await;
+        assert_eq!(filed.is_empty(), is_admitted, "{filed:?}");
+    }
+}
