@@ -12,6 +12,8 @@ mod loss;
 mod orders;
 mod sidecar;
 mod surplus;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

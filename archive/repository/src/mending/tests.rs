@@ -1,0 +1,40 @@
+//! Which repair an anomaly gets, over replicas that answer by a script.
+
+use archive_model::FileName;
+
+use super::*;
+use crate::anomalies::{Eye, Finder, Look};
+use crate::preserver::tests::{PreserverFixture, errand};
+use crate::replicas::scripted::{good, id};
+
+/// Fails if a repair leaves a second good copy where it is, puts the recorded one aside, or leaves the anomaly open.
+#[tokio::test]
+async fn repaired_duplicate_keeps_the_recorded_copy() {
+    let fixture = PreserverFixture::start(&["a"]).await;
+    let copies = ["volume-one", "volume-2"].map(|volume| good("one", volume, 7));
+    fixture.scripted.lists("one", copies.to_vec());
+    let (own, file) = (&fixture.own, FileName::new("a").unwrap());
+    let look = Look {
+        found: vec![AnomalyKind::Duplicate(vec!["one-1".parse().unwrap()])],
+        eye: Eye::Listing,
+        by: Finder::Check,
+        is_second: false,
+        size: 7,
+        place: None,
+    };
+    let found = own.file(&id("one"), &file, look, &errand()).await.unwrap();
+    for (is_dry, outcome, acts) in [
+        (true, Outcome::Planned, &[][..]),
+        (false, Outcome::Repaired, &["one: put aside from volume-2"]),
+    ] {
+        let mandate = Mandate {
+            who: "officer/olga".into(),
+            why: "after a drain".to_owned(),
+            is_dry,
+        };
+        let done = own.repair(&found.open[0], &mandate, &|_| {}).await.unwrap();
+        assert_eq!(done.outcome, outcome, "{}", done.what);
+        assert_eq!(fixture.scripted.script().acts, acts);
+    }
+    assert_eq!(fixture.filed(&file).await, Vec::<String>::new());
+}
