@@ -1,4 +1,5 @@
-//! In whose name a file is admitted, and when its depositor is answered, on a coordinator that is driven by hand.
+//! In whose name a file is admitted, when its depositor is answered, and what an abandoned upload leaves, on a coordinator that is
+//! driven by hand.
 
 use std::path::Path;
 
@@ -172,5 +173,25 @@ fn depositor_is_answered_after_the_stamp() {
         assert_eq!(stamp(), told, "stamped before the depositor was told");
         let answer = answers.blocking_recv();
         assert!(matches!(answer, Some(Reply::Stored(_))), "{answer:?}");
+    });
+}
+
+/// Fails if the states of an abandoned upload stay in memory when another depositor begins anew, or if its own depositor
+/// loses them.
+#[test]
+fn upload_begun_anew_drops_the_abandoned_states() {
+    on_a_coordinator(|coordinator, _| {
+        let left = coordinator.transfers.left.clone();
+        let first = coordinator.asks(WHO[0], bare());
+        let begun = coordinator.upload();
+        coordinator.hears(Event::SourceGone { requester: first });
+        left.put_some(&begun);
+        let again = coordinator.asks(WHO[0], bare());
+        assert!(left.had(&begun), "its depositor goes on with them");
+        coordinator.hears(Event::SourceGone { requester: again });
+        left.put_some(&begun);
+        coordinator.asks(WHO[1], bare());
+        assert_ne!(coordinator.upload(), begun);
+        assert!(!left.had(&begun), "nobody goes on with them");
     });
 }

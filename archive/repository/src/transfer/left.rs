@@ -57,6 +57,27 @@ impl Left {
         drop(self.shelf().take(upload));
     }
 
+    /// Leaves the first bytes of a stream, as one that broke off does.
+    #[cfg(test)]
+    pub(crate) fn put_some(&self, upload: &UploadId) {
+        let (replies, _) = tokio::sync::mpsc::channel(1);
+        let claim = Claim {
+            size: 1 << 40,
+            root: None,
+            digests: archive_model::Digests::default(),
+        };
+        let source = Source::new(tokio_stream::empty(), replies, claim);
+        let mut hash = Hash::new(false);
+        hash.update(&vec![0; 1 << 20]).unwrap();
+        self.put(upload, &source, hash);
+    }
+
+    /// Whether streams of an upload left anything; that is taken.
+    #[cfg(test)]
+    pub(crate) fn had(&self, upload: &UploadId) -> bool {
+        self.shelf().take(upload).is_some()
+    }
+
     fn shelf(&self) -> MutexGuard<'_, Shelf<Begun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
