@@ -107,9 +107,19 @@ fn decide(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use archive_daemon::Chance;
     use archive_model::FileName;
 
     use super::*;
+    use crate::admin::Admin;
+    use crate::anomalies::Anomalies;
+    use crate::replicas::scripted::{ScriptedReplicas, attic_file, id};
+    use crate::requests::table::Requests;
+    use crate::requests::{Act, Request, State};
+    use crate::standing::Standing;
+    use crate::store::ReplicaSpec;
 
     fn item(name: Option<&str>, kind: &str) -> AtticItem {
         AtticItem {
@@ -149,5 +159,82 @@ mod tests {
         }
         let unreadable = item(None, "leftover");
         assert_eq!(decide(&unreadable, None, true, None), Err("--checksum"));
+    }
+
+    fn people(scripted: &ScriptedReplicas, admin: &Admin) -> People {
+        let (transfers, _) = scripted.transfers();
+        let specs = scripted.specs.iter().map(|spec| ReplicaSpec {
+            id: spec.id.clone(),
+            kind: spec.kind,
+            required: spec.required,
+        });
+        People {
+            requests: Requests::new(admin.clone()).unwrap(),
+            standing: Arc::new(Standing::open(admin.clone()).unwrap()),
+            anomalies: Arc::new(Anomalies::open(admin, transfers.clock.clone()).unwrap()),
+            admin: admin.clone(),
+            transfers,
+            chance: Chance::system(),
+            specs: specs.collect(),
+            spool: "none".into(),
+            acting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Fails if something is destroyed that lies where another item lay when two persons decided, or by a request that
+    /// does not name what it means.
+    #[tokio::test]
+    async fn only_the_named_attic_item_is_destroyed() {
+        let directory = tempfile::tempdir().unwrap();
+        let admin = Admin::init(directory.path()).unwrap();
+        let scripted = ScriptedReplicas::start().await;
+        scripted.script().attic = vec![attic_file("v", "x1", "a")];
+        let people = people(&scripted, &admin);
+        let place = AtticPlace {
+            replica: id("one"),
+            node: "one-1".parse().unwrap(),
+            volume: "v".parse().unwrap(),
+            id: "x1".to_owned(),
+        };
+        let destroy = |item| Act::Destroy {
+            place: place.clone(),
+            checksum: Some(Root::from_bytes([1; 32])),
+            last_copies: true,
+            item,
+        };
+        let (right, other) = (item(Some("a"), "file"), item(Some("b"), "file"));
+        let purge = Act::Purge {
+            replica: id("one"),
+            node: "one-1".parse().unwrap(),
+            volume: "v".parse().unwrap(),
+            id: "x1".to_owned(),
+        };
+        for (act, why) in [
+            (destroy(Some(other)), "it is not what was asked for"),
+            (destroy(None), "does not name what it would destroy"),
+            (purge, "does not name what it would destroy"),
+            (destroy(Some(right)), ""),
+        ] {
+            let now = people.now();
+            let request = Request {
+                number: 1,
+                act,
+                reason: "space".to_owned(),
+                asked_by: "custodian/otto".to_owned(),
+                asked: now,
+                expires: now,
+                state: State::Approved {
+                    by: "custodian/carl".to_owned(),
+                    at: now,
+                },
+            };
+            let told = people.perform(&request).await.map_err(|status| {
+                assert!(status.message().contains(why), "{status}");
+            });
+            let is_destroyed = why.is_empty();
+            assert_eq!(told.is_ok(), is_destroyed, "{why}");
+            let acts = scripted.script().acts.clone();
+            assert_eq!(acts.len(), usize::from(is_destroyed), "{acts:?}");
+        }
     }
 }
