@@ -77,33 +77,34 @@ async fn export_cut_by_crash_is_stored_again() {
     let record = world.begin();
     for is_stored in [false, true] {
         let ExportFixture { daily, letters, .. } = &mut world;
-        let answering = async {
-            let letter = letters.recv().await.unwrap();
-            let Letter::Ask {
-                name,
-                claim,
-                depositor,
-            } = letter
-            else {
-                panic!("the archive is asked to store it")
-            };
-            assert_eq!(name.as_str(), NAME);
-            let root: [u8; 32] = blake3::hash(b"rows").into();
-            assert_eq!(claim.root.map(|root| *root.as_bytes()), Some(root));
-            assert_eq!(depositor.who, "repository/kb");
-            let reply = if is_stored {
-                Reply::Stored(Box::new(Custody {
-                    receipt: String::new(),
-                    already: false,
-                    record: record.clone(),
-                }))
-            } else {
-                Reply::Failed(archive_model::ArchiveError::Busy(name))
-            };
-            depositor.replies.send(reply).await.unwrap();
+        let mut step = Box::pin(daily.step());
+        let letter = tokio::select! {
+            letter = letters.recv() => letter.unwrap(),
+            done = &mut step => panic!("nothing was stored: {done:?}"),
         };
-        let (step, ()) = tokio::join!(daily.step(), answering);
-        step.unwrap();
+        let Letter::Ask {
+            name,
+            claim,
+            depositor,
+        } = letter
+        else {
+            panic!("the archive is asked to store it")
+        };
+        assert_eq!(name.as_str(), NAME);
+        let root: [u8; 32] = blake3::hash(b"rows").into();
+        assert_eq!(claim.root.map(|root| *root.as_bytes()), Some(root));
+        assert_eq!(depositor.who, "repository/kb");
+        let reply = if is_stored {
+            Reply::Stored(Box::new(Custody {
+                receipt: String::new(),
+                already: false,
+                record: record.clone(),
+            }))
+        } else {
+            Reply::Failed(archive_model::ArchiveError::Busy(name))
+        };
+        depositor.replies.send(reply).await.unwrap();
+        step.await.unwrap();
         assert_eq!(path.try_exists().unwrap(), !is_stored);
     }
     let (_, last) = world.daily.book().last().unwrap().unwrap();
