@@ -54,6 +54,14 @@ fn sets() -> Vec<Vec<AnomalyKind>> {
     sets
 }
 
+const EYES: [Eye; 5] = [
+    Eye::Listing,
+    Eye::Glimpse,
+    Eye::Bytes,
+    Eye::Absent,
+    Eye::Nothing,
+];
+
 fn filed(id: u64, kind: &AnomalyKind, by: Finder, is_accepted: bool) -> Filed {
     Filed {
         id,
@@ -109,7 +117,7 @@ fn every_small_filing_under_every_small_look() {
                     .map(|(kind, id)| filed(id, kind, was_by, accepted))
                     .collect();
                 for found in sets() {
-                    for eye in [Eye::Listing, Eye::Glimpse, Eye::Bytes, Eye::Nothing] {
+                    for eye in EYES {
                         for by in finders {
                             let look = Look {
                                 found: found.clone(),
@@ -314,5 +322,32 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
             .map(|filed| (filed.node.as_ref().unwrap().as_str(), &filed.kind))
             .collect();
         assert_eq!(filed, expected, "after {node} {found:?}");
+    }
+}
+
+/// Fails if damage of a copy that is gone stays open, or if anything else is closed with it.
+#[test]
+fn absent_copy_closes_its_own_damage_only() {
+    let at_node = |kind: &AnomalyKind, node: &str| Filed {
+        node: Some(NodeId::new(node).unwrap()),
+        volume: Some(VolumeId::new("v").unwrap()),
+        ..filed(1, kind, Finder::Scrub, false)
+    };
+    let look = Look {
+        found: Vec::new(),
+        eye: Eye::Absent,
+        by: Finder::Check,
+        is_second: false,
+        size: 65536,
+        place: Some((NodeId::new("n").unwrap(), VolumeId::new("v").unwrap())),
+    };
+    for kind in kinds() {
+        let is_damaged = matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_));
+        let closes = |node| {
+            let changes = compare(&[at_node(&kind, node)], &look, at(9), 100);
+            matches!(&changes[..], [Change::Close(..)])
+        };
+        assert_eq!(closes("n"), is_damaged, "{kind}");
+        assert!(!closes("m"), "{kind} of another copy");
     }
 }
