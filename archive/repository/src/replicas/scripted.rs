@@ -106,7 +106,7 @@ impl ScriptedReplicas {
             mail,
             tasks: self.tasks.clone(),
             clock: Clock::system(),
-            stall: Duration::from_secs(60),
+            stall: Duration::from_mins(1),
             md5: false,
             left: Left::default(),
             stores: crate::metrics::Stores::new(&archive_daemon::Metrics::new()).unwrap(),
@@ -118,7 +118,7 @@ impl ScriptedReplicas {
         Assembler {
             replicas: Arc::clone(&self.replicas),
             clock: Clock::system(),
-            stall: Duration::from_secs(60),
+            stall: Duration::from_mins(1),
             load: DonorLoad::default(),
         }
     }
