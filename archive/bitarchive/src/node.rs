@@ -177,7 +177,8 @@ impl Node {
         }
     }
 
-    /// Holds one file against the catalog, as a start would, and gives its root.
+    /// Holds one file against the catalog, as a start would, and gives its root. A disk that fails meanwhile is taken offline:
+    /// a second sync of a name whose first one failed would pass, and say nothing.
     pub(crate) fn look_at(
         &self,
         id: &VolumeId,
@@ -186,7 +187,11 @@ impl Node {
         now: Timestamp,
     ) -> Result<Option<Root>, NodeError> {
         self.note_looked();
-        reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now)
+        let looked = reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now);
+        looked.map_err(|error| match error {
+            NodeError::Disk(error) => self.blame(id, error),
+            other => other,
+        })
     }
 
     /// Where a file is on this node, the best copy first. Several are for people to look at, unless a volume is being
