@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use archive_daemon::{Clock, DaemonSettings, NotifySettings, Period, Tasks};
+use archive_daemon::{Clock, Daemon, DaemonSettings, NotifySettings, Period, Tasks};
 use archive_durable::{directory, replace, replace_secret};
 use archive_model::ReplicaKind;
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
@@ -136,6 +136,23 @@ impl Lab {
     pub(crate) async fn end(self) {
         self.tasks.stop_all();
         self.tasks.join(Duration::from_secs(40)).await.unwrap();
+    }
+}
+
+/// A repository that was started. It is told to stop also where a test panics, which would else wait for its threads.
+pub(crate) struct Started(pub(crate) Daemon);
+
+impl Started {
+    pub(crate) async fn stop(self) {
+        self.0.tasks.stop_all();
+        let limit = Duration::from_secs(40);
+        self.0.tasks.join(limit).await.unwrap();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.0.tasks.stop_all();
     }
 }
 

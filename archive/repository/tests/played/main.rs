@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod batch;
+mod checks;
 mod lab;
 mod sidecars;
