@@ -5,3 +5,4 @@ mod batch;
 mod checks;
 mod lab;
 mod sidecars;
+mod starts;
