@@ -188,9 +188,12 @@ impl Node {
     ) -> Result<Option<Root>, NodeError> {
         self.note_looked();
         let looked = reconcile::file(&self.catalog, &self.options.trust, id, layout, name, now);
-        looked.map_err(|error| match error {
-            NodeError::Disk(error) => self.blame(id, error),
-            other => other,
+        looked.map_err(|error| {
+            if let NodeError::Disk(error) = error {
+                self.blame(id, error)
+            } else {
+                error
+            }
         })
     }
 

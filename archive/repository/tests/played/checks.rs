@@ -91,8 +91,8 @@ impl Replica for Monitor {
         _request: Request<FindRequest>,
     ) -> Result<Response<FindResponse>, Status> {
         let script = self.script();
-        let last = script.places.len() - 1;
-        let place = script.places[script.read.len().min(last)];
+        let asked = script.places.get(script.read.len());
+        let place = *asked.or(script.places.last()).unwrap();
         Ok(Response::new(FindResponse {
             entries: place.map(entry).into_iter().collect(),
             ..FindResponse::default()
