@@ -1,0 +1,6 @@
+//! One crawl: what is fetched, how, and how it is written down.
+//!
+//! Owns the exchange with hosts, byte for byte as it went over the wire. Decides nothing about what may be fetched, when or in
+//! which order: `harvest-policy` does. Knows no archive.
+
+pub mod exchange;
