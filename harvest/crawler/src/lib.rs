@@ -3,4 +3,5 @@
 //! Owns the exchange with hosts, byte for byte as it went over the wire. Decides nothing about what may be fetched, when or in
 //! which order: `harvest-policy` does. Knows no archive.
 
+pub mod capture;
 pub mod exchange;

@@ -1,0 +1,251 @@
+//! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own.
+//!
+//! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the exchange
+//! was, so that whoever owns the archive file only appends them. Knows no archive file and no clock.
+
+use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use archive_formats::date::{Precision, WarcDate};
+use archive_formats::digest::{Algorithm, digest};
+use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
+use jiff::Timestamp;
+use tempfile::SpooledTempFile;
+
+use crate::exchange::receive::Response;
+
+/// How hard records are deflated: zlib's own default.
+const LEVEL: u32 = 6;
+
+/// A larger group leaves memory.
+const IN_MEMORY: usize = 512 << 10;
+
+/// Why the records of an exchange cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// A field of a header cannot be written.
+    #[error("a record of {uri}: {source}")]
+    Header {
+        /// The URI that was captured.
+        uri: String,
+        /// The field and what is wrong with it.
+        source: BuildError,
+    },
+    /// The temporary files cannot be read or written.
+    #[error("cannot write the records of a capture: {0}; see to the disk of this machine")]
+    Storage(#[from] WriteError),
+}
+
+/// An earlier capture with the same payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierCapture {
+    /// Its URI.
+    pub uri: String,
+    /// When it was made.
+    pub time: Timestamp,
+    /// The id of its record, if it is known.
+    pub record_id: Option<String>,
+}
+
+/// The body of the response, compared with what was captured before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Novelty {
+    /// It was never captured: a `response` record.
+    New,
+    /// Its payload was captured before: a `revisit` record with the head of the response.
+    SamePayload(EarlierCapture),
+    /// The host says that nothing has changed (304): a `revisit` record with the response as it came.
+    NotModified(EarlierCapture),
+}
+
+/// What is written about one exchange.
+#[derive(Debug)]
+pub struct Capture<'a> {
+    /// The URI that was captured.
+    pub uri: &'a str,
+    /// When the request began to go out.
+    pub began: Timestamp,
+    /// The address of the host.
+    pub address: IpAddr,
+    /// The request as it was sent.
+    pub request: &'a [u8],
+    /// The response as it came in.
+    pub response: &'a mut Response,
+    /// Whether it is new.
+    pub novelty: Novelty,
+    /// The lines of the `metadata` record, as name and value.
+    pub metadata: &'a [(String, String)],
+    /// The id of the `warcinfo` record of the file.
+    pub warcinfo_id: &'a str,
+    /// Ids for the records: of the response or revisit, the request, the metadata.
+    pub record_ids: [String; 3],
+}
+
+/// Where a record lies among the members of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The first byte, from the begin of the group.
+    pub offset: u64,
+    /// The number of bytes.
+    pub length: u64,
+}
+
+/// The records of one exchange, ready to be appended to an archive file.
+#[derive(Debug)]
+pub struct RecordGroup {
+    /// The members, from the first byte.
+    pub bytes: SpooledTempFile,
+    /// Their length.
+    pub length: u64,
+    /// Where the response or revisit lies.
+    pub response: Member,
+}
+
+/// The id of a record, made of 16 random bytes: a UUID of version 4 (RFC 9562).
+pub fn record_id(mut random: [u8; 16]) -> String {
+    let [_, _, _, _, _, _, version, _, variant, ..] = &mut random;
+    *version = (*version & 0x0f) | 0x40;
+    *variant = (*variant & 0x3f) | 0x80;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32];
+    let groups = groups.map(|group| digits.get(group).unwrap_or_default());
+    format!("urn:uuid:{}", groups.join("-"))
+}
+
+impl Capture<'_> {
+    /// Makes the records. A large group goes to a temporary file in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Header`] if a field has control characters, [`CaptureError::Storage`] if the disk fails.
+    pub fn into_records(mut self, directory: PathBuf) -> Result<RecordGroup, CaptureError> {
+        let spool = tempfile::spooled_tempfile_in(IN_MEMORY, directory);
+        let mut writer = Writer::gzip(spool, LEVEL);
+        let response = self.write_response(&mut writer)?;
+        let [response_id, request_id, metadata_id] = self.record_ids.clone();
+        let request = self
+            .builder(Kind::Request, &request_id)
+            .concurrent_to(&response_id)
+            .content_type("application/http; msgtype=request");
+        self.write(&mut writer, request, self.request)?;
+        let lines = self.metadata.iter();
+        let lines = lines.map(|(name, value)| format!("{name}: {value}\r\n"));
+        let lines = lines.collect::<String>();
+        let metadata = self
+            .builder(Kind::Metadata, &metadata_id)
+            .concurrent_to(&response_id)
+            .content_type("application/warc-fields");
+        self.write(&mut writer, metadata, lines.as_bytes())?;
+        let length = writer.position();
+        let mut bytes = writer.into_inner();
+        bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+        Ok(RecordGroup {
+            bytes,
+            length,
+            response,
+        })
+    }
+
+    fn builder(&self, kind: Kind, id: &str) -> Builder {
+        self.described(Builder::new(kind, id, self.date().as_str()))
+    }
+
+    /// The fields that every record of the exchange has.
+    fn described(&self, builder: Builder) -> Builder {
+        builder
+            .target_uri(self.uri)
+            .field("WARC-IP-Address", &self.address.to_string())
+            .warcinfo_id(self.warcinfo_id)
+    }
+
+    fn date(&self) -> WarcDate {
+        WarcDate::from_time(self.began, Precision::Second)
+    }
+
+    fn write_response(
+        &mut self,
+        writer: &mut Writer<SpooledTempFile>,
+    ) -> Result<Member, CaptureError> {
+        let id = self.record_ids.first().cloned().unwrap_or_default();
+        let date = self.date();
+        let payload_digest = self.response.payload_digest.to_string();
+        let earlier = |builder: Builder, earlier: &EarlierCapture| {
+            let time = WarcDate::from_time(earlier.time, Precision::Second);
+            let builder = builder.refers_to_capture(&earlier.uri, time.as_str());
+            match &earlier.record_id {
+                Some(id) => builder.refers_to(id),
+                None => builder,
+            }
+        };
+        let mut builder = match &self.novelty {
+            Novelty::New => {
+                let builder = Builder::new(Kind::Response, &id, date.as_str());
+                builder.field("WARC-Payload-Digest", &payload_digest)
+            }
+            Novelty::SamePayload(capture) => earlier(
+                Builder::identical_payload(&id, date.as_str(), &payload_digest),
+                capture,
+            ),
+            Novelty::NotModified(capture) => {
+                earlier(Builder::not_modified(&id, date.as_str()), capture)
+            }
+        };
+        builder = self
+            .described(builder)
+            .content_type("application/http; msgtype=response");
+        if let Novelty::SamePayload(_) = self.novelty {
+            let head = self.response.head.as_ref();
+            let head = head.map(|head| head.raw().to_vec()).unwrap_or_default();
+            return self.write(writer, builder, &head);
+        }
+        if let Some(truncation) = self.response.truncation {
+            builder = builder.field("WARC-Truncated", truncation.as_str());
+        }
+        let builder = builder.field("WARC-Block-Digest", &self.response.block_digest.to_string());
+        let length = self.response.block_length;
+        let head = self.head(&builder, length)?;
+        self.response
+            .block
+            .seek(SeekFrom::Start(0))
+            .map_err(storage)?;
+        let written = writer.write(&head, length, &mut self.response.block)?;
+        Ok(Member {
+            offset: written.offset,
+            length: written.length,
+        })
+    }
+
+    fn head(&self, builder: &Builder, length: u64) -> Result<Vec<u8>, CaptureError> {
+        let head = builder.head(length);
+        head.map_err(|source| CaptureError::Header {
+            uri: self.uri.to_owned(),
+            source,
+        })
+    }
+
+    /// Writes a record whose block is at hand.
+    fn write(
+        &self,
+        writer: &mut Writer<SpooledTempFile>,
+        builder: Builder,
+        block: &[u8],
+    ) -> Result<Member, CaptureError> {
+        let block_digest = digest(Algorithm::Sha1, block);
+        let builder = builder.field("WARC-Block-Digest", &block_digest.to_string());
+        let length = u64::try_from(block.len()).unwrap_or(u64::MAX);
+        let head = self.head(&builder, length)?;
+        let written = writer.write(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
+        Ok(Member {
+            offset: written.offset,
+            length: written.length,
+        })
+    }
+}
+
+fn storage(error: io::Error) -> CaptureError {
+    CaptureError::Storage(WriteError::Io(error))
+}
+
+#[cfg(test)]
+mod tests;
