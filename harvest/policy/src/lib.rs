@@ -12,3 +12,4 @@ pub mod scope;
 pub mod status;
 pub mod surt;
 pub mod traps;
+pub mod turns;
