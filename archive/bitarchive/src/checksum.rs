@@ -22,7 +22,7 @@ mod serve;
 mod settings;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make and damage files")]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

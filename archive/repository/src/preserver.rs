@@ -230,13 +230,14 @@ impl Preserver {
         .await
     }
 
-    /// Files a look, if `is_so` of the file's record while it is filed. `None`: it has changed since; look again.
+    /// Files a look, if `is_so` of the file's record and of what is filed of the file while this is filed. `None`: it has
+    /// changed since; look again.
     pub(crate) async fn file_while(
         &self,
         (replica, name): (&ReplicaId, &FileName),
         look: Look,
         errand: &Errand,
-        is_so: impl FnOnce(Option<&FileRecord>) -> bool + Send + 'static,
+        is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool + Send + 'static,
     ) -> Result<Option<Found>, Status> {
         let (anomalies, who) = (Arc::clone(&self.anomalies), Arc::clone(&errand.who));
         let (replica, name) = (replica.clone(), name.clone());

@@ -1,6 +1,6 @@
 //! How long a queue rests after a fetch (the politeness rules of Heritrix).
 //!
-//! Owns the length of the pause. The pause itself is kept by whoever fetches, by host and by address.
+//! Owns the length of the pause. The pause itself is kept by the part that fetches, by host and by address.
 
 use std::time::Duration;
 

@@ -169,7 +169,7 @@ impl RobotsRules {
         self.crawl_delay
     }
 
-    /// The sitemaps that the file names for everybody, as they stand there.
+    /// The sitemaps that the file names for all crawlers, as they stand there.
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
     }

@@ -1,26 +1,15 @@
 //! Tests of the record and of the line that a removed row leaves.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use archive_daemon::{Clock, Tasks};
 use archive_db::{Database, Table, Text};
 use archive_durable::AppendFile;
 use archive_model::{FileName, Root};
 use archive_proof::TrustFile;
-use archive_rpc::Kind;
 use jiff::Timestamp;
-use proto_archive::wire;
-use proto_archive::wire::replica_server::Replica;
-use testing::in_time;
-use tokio_stream::StreamExt;
-use tonic::Request;
 
 use super::put_aside::{append, is_torn};
 use super::record::{Record, RecordError, Recorded};
 use super::{ChecksumReplica, Options, PutAsideError, Removed, record, removed_lines};
 use crate::error::NodeError;
-use crate::rpc::checksum::Door;
 
 fn record(data: &std::path::Path) -> Record {
     let (node, replica) = ("n-1".parse().unwrap(), "n".parse().unwrap());
@@ -28,7 +17,7 @@ fn record(data: &std::path::Path) -> Record {
     Record::open(data, &node, &replica).unwrap()
 }
 
-fn replica(data: &std::path::Path) -> ChecksumReplica {
+pub(crate) fn replica(data: &std::path::Path) -> ChecksumReplica {
     ChecksumReplica::open(Options {
         node: "n-1".parse().unwrap(),
         replica: "n".parse().unwrap(),
@@ -233,7 +222,7 @@ fn a_table_of_a_later_release_is_refused_and_left_alone() {
 }
 
 /// Makes a record of 500 rows.
-fn fill(data: &std::path::Path) {
+pub(crate) fn fill(data: &std::path::Path) {
     let record = record(data);
     for number in 0..500_u32 {
         let name = FileName::new(&format!("f{number:04}")).unwrap();
@@ -243,7 +232,7 @@ fn fill(data: &std::path::Path) {
 }
 
 /// Damages what a record that was opened again has of admissions, and nothing that a listing reads.
-fn damage_admissions(data: &std::path::Path) {
+pub(crate) fn damage_admissions(data: &std::path::Path) {
     let tables = std::fs::read_dir(data.join("table")).unwrap();
     let tables = tables.map(|entry| entry.unwrap().path());
     let tables = tables.filter(|path| path.extension().is_some_and(|kind| kind == "sst"));
@@ -284,36 +273,6 @@ fn damage_in_table_of_admissions_is_found() {
         matches!(error, Err(RecordError::Damaged { .. })),
         "{error:?}"
     );
-}
-
-/// Fails if a listing that is asked to look at the disk does not read the admissions.
-#[tokio::test]
-async fn listing_on_disk_finds_damaged_admissions() {
-    let directory = crate::testing::directory();
-    fill(directory.path());
-    drop(replica(directory.path()));
-    damage_admissions(directory.path());
-    let door = Door {
-        replica: Arc::new(replica(directory.path())),
-        clock: Clock::system(),
-        tasks: Tasks::new(),
-        idle: Duration::from_mins(1),
-        endpoint: String::new(),
-    };
-    for on_disk in [false, true] {
-        let request = wire::FilesRequest {
-            on_disk,
-            ..wire::FilesRequest::default()
-        };
-        let answers = door.listing(Request::new(request)).await.unwrap();
-        let answers: Vec<_> = in_time(answers.into_inner().collect()).await;
-        let refused = answers.last().unwrap().as_ref().err();
-        assert_eq!(
-            refused.map(Kind::of),
-            on_disk.then_some(Kind::Storage),
-            "{on_disk}"
-        );
-    }
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod node;
 mod replica;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -125,17 +125,18 @@ impl Anomalies {
         self.file(&mut self.running(), filing, look)
     }
 
-    /// The same, if `is_so` of the file's record. `None`: it is not, so what was looked at has changed since, and
-    /// nothing is filed. A copy that is recorded later closes what was filed before.
+    /// The same, if `is_so` of the file's record and of what is filed of the file in any replica. `None`: it is not, so what was
+    /// looked at has changed since, and nothing is filed. A copy that is recorded later closes what was filed before.
     pub fn look_while(
         &self,
         filing: Filing<'_>,
         look: &Look,
-        is_so: impl FnOnce(Option<&FileRecord>) -> bool,
+        is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool,
     ) -> Result<Option<Found>, DbError> {
         let mut running = self.running();
         let row = self.admin.file(filing.file)?;
-        if !is_so(row.as_ref().map(|row| &row.record)) {
+        let filed = self.rows_of(filing.file)?;
+        if !is_so(row.as_ref().map(|row| &row.record), &filed) {
             return Ok(None);
         }
         self.file(&mut running, filing, look).map(Some)

@@ -70,9 +70,7 @@ impl Preserver {
         let Some(content) = before.content.clone() else {
             return Ok(Vec::new());
         };
-        let bytes = self.in_service().into_iter();
-        let bytes = bytes.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
-        let bytes: Vec<ReplicaId> = bytes.map(|spec| spec.id).collect();
+        let bytes = self.byte_replicas();
         let filed = self.filed(name).await?;
         let wanted = Wanted {
             name: name.clone(),
@@ -97,7 +95,14 @@ impl Preserver {
         Ok(lost)
     }
 
-    /// `None`: a copy was stored since `before`, which may have what the others lost.
+    /// The replicas that keep bytes.
+    fn byte_replicas(&self) -> Vec<ReplicaId> {
+        let specs = self.in_service().into_iter();
+        let specs = specs.filter(|spec| spec.kind == ReplicaKind::Bitarchive);
+        specs.map(|spec| spec.id).collect()
+    }
+
+    /// `None`: a copy was stored since `before`, or was found good meanwhile, which may have what the others lost.
     async fn file_lost(
         &self,
         patient: &Patient,
@@ -114,7 +119,12 @@ impl Preserver {
             place: None,
         };
         let stored = completions(before);
-        let is_so = move |now: Option<&FileRecord>| completions(now) == stored;
+        let bytes = self.byte_replicas();
+        // Another copy may have been read again meanwhile, and be good.
+        let is_so = move |now: Option<&FileRecord>, filed: &[AnomalyRow]| {
+            let is_bad = |now| !all_bad(now, &bytes, filed).is_empty();
+            completions(now) == stored && now.is_none_or(is_bad)
+        };
         let filing = self.file_while((&patient.replica, &patient.file), look, errand, is_so);
         Ok(filing.await?.map(|found| found.open))
     }

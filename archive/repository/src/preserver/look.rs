@@ -8,7 +8,7 @@ use tonic::Status;
 
 use super::one_name::{compare, damage, expected, silent};
 use super::{Errand, Preserver};
-use crate::anomalies::{Eye, Found, Look, is_damage};
+use crate::anomalies::{AnomalyRow, Eye, Found, Look, is_damage};
 use crate::check::{AdminEntry, Expected, Place};
 use crate::replicas::{Copy, CopyCondition, Located};
 use crate::store::{Event, FileRecord};
@@ -184,7 +184,7 @@ impl Preserver {
         look.found
             .retain(|kind| *kind != AnomalyKind::Transient && !is_damage(kind));
         let (before, of) = (seen.entry.clone(), replica.clone());
-        let is_so = move |record: Option<&FileRecord>| {
+        let is_so = move |record: Option<&FileRecord>, _: &[AnomalyRow]| {
             is_same(entry(record, &of).as_ref(), before.as_ref())
         };
         let filing = self.file_while((replica, name), look, errand, is_so);

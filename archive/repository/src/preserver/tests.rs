@@ -64,16 +64,20 @@ impl PreserverFixture {
             self.scripted
                 .lists(replica, vec![damaged(replica, &volume, 7)]);
         }
-        let look = Look {
-            found: vec![AnomalyKind::Corrupt(Groups::all(7))],
-            eye: Eye::Bytes,
-            by: Finder::Scrub,
-            is_second: false,
-            size: 7,
-            place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
-        };
+        let look = look(&[AnomalyKind::Corrupt(Groups::all(7))]);
         let (replica, errand) = (id("one"), errand());
         let filing = self.own.file(&replica, name, look, &errand);
+        filing.await.unwrap();
+    }
+
+    /// Reads the copy in a replica again, and files how it is.
+    async fn reads(&self, replica: &str, name: &FileName) {
+        let node = format!("{replica}-1").parse().unwrap();
+        let volume = format!("volume-{replica}").parse().unwrap();
+        let (replica, errand) = (id(replica), errand());
+        let place = (&replica, &node, Some(&volume));
+        let copy = self.own.verify(place, name, 7, |_| {}).await.unwrap();
+        let filing = self.own.file_verified(&replica, name, &copy, &errand);
         filing.await.unwrap();
     }
 
@@ -94,6 +98,18 @@ impl PreserverFixture {
     fn changes_meanwhile(&self, changed: AdminRow) {
         let admin = self.own.admin.clone();
         self.scripted.script().at_locate = Some(Box::new(move || put(&admin, &changed)));
+    }
+}
+
+/// The copy in replica `one` was read again, and this was found.
+fn look(found: &[AnomalyKind]) -> Look {
+    Look {
+        found: found.to_vec(),
+        eye: Eye::Bytes,
+        by: Finder::Scrub,
+        is_second: false,
+        size: 7,
+        place: Some(("one-1".parse().unwrap(), "volume-one".parse().unwrap())),
     }
 }
 
@@ -134,13 +150,7 @@ async fn read_of_last_bad_copy_files_loss() {
     let fixture = PreserverFixture::start(&["a"]).await;
     let file = name("a");
     fixture.damages(&file).await;
-    let (replica, node) = (id("two"), "two-1".parse().unwrap());
-    let volume = "volume-two".parse().unwrap();
-    let place = (&replica, &node, Some(&volume));
-    let copy = fixture.own.verify(place, &file, 7, |_| {}).await.unwrap();
-    let errand = errand();
-    let filing = fixture.own.file_verified(&replica, &file, &copy, &errand);
-    filing.await.unwrap();
+    fixture.reads("two", &file).await;
     assert_eq!(fixture.filed(&file).await, LOST);
 }
 
@@ -160,6 +170,31 @@ async fn copy_stored_meanwhile_files_no_loss() {
         fixture.looks("two", &file).await;
         let is_lost = fixture.filed(&file).await.contains(&LOST[1].to_owned());
         assert_eq!(is_lost, !is_stored);
+    }
+}
+
+/// Fails if bytes are filed as lost although a copy of them was read again, and found good, while the others were asked.
+#[tokio::test]
+async fn copy_read_well_meanwhile_files_no_loss() {
+    for is_good in [false, true] {
+        let fixture = PreserverFixture::start(&["a"]).await;
+        let file = name("a");
+        fixture.damages(&file).await;
+        let anomalies = Arc::clone(&fixture.own.anomalies);
+        let (read, of) = (look(&[]), file.clone());
+        if is_good {
+            fixture.scripted.script().at_locate = Some(Box::new(move || {
+                let filing = Filing {
+                    file: &of,
+                    replica: &id("one"),
+                    who: "officer/olga",
+                };
+                anomalies.look(filing, &read).unwrap();
+            }));
+        }
+        fixture.reads("two", &file).await;
+        let expected: &[&str] = if is_good { &["two: corrupt"] } else { &LOST };
+        assert_eq!(fixture.filed(&file).await, expected);
     }
 }
 

@@ -27,7 +27,7 @@ fn group_of_the_product_is_obeyed() {
     assert!(!for_product("nobody").allow("/example/page.html"));
     assert!(for_product("foobot").allow("/example/allowed.gif"));
     assert!(!for_product("foobot").allow("/publications/"));
-    // A group without rules allows all, and hides the one for everybody.
+    // A group without rules allows all, and hides the one for all crawlers.
     assert!(for_product("quxbot").allow("/x.gif"));
 }
 
@@ -168,7 +168,7 @@ fn huge_file_is_read_to_the_limit() {
     check(&file, "/abcdefghij", false);
 }
 
-/// Fails if a pause is read wrongly, or a number that is none ends the reading.
+/// Fails if a pause is read wrongly, or nonsense in its place ends the reading.
 #[test]
 fn crawl_delay_is_read() {
     let delay = |value: &str| {

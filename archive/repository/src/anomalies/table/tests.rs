@@ -240,10 +240,10 @@ fn look_of_changed_record_files_nothing() {
         who: "repository/kb",
     };
     let lost = look(vec![AnomalyKind::Lost(vec![(0, 1)])], Eye::Nothing);
-    let filed = table.look_while(filing, &lost, |record| record.is_some());
+    let filed = table.look_while(filing, &lost, |record, _| record.is_some());
     assert_eq!(filed.unwrap(), None);
     assert_eq!(table.rows_of(&file).unwrap(), []);
-    let filed = table.look_while(filing, &lost, |record| record.is_none());
+    let filed = table.look_while(filing, &lost, |record, _| record.is_none());
     assert_eq!(filed.unwrap().unwrap().new, 1);
 }
 

@@ -1,0 +1,191 @@
+//! What nodes say, translated.
+
+use super::*;
+
+/// The field that is to be named, and how it is spoilt.
+type Spoilt<T> = (&'static str, fn(&mut T));
+
+fn node() -> NodeId {
+    NodeId::new("a").unwrap()
+}
+
+fn entry() -> wire::FileEntry {
+    wire::FileEntry {
+        name: "f.warc".to_owned(),
+        node: "a".to_owned(),
+        volume: "v1".to_owned(),
+        size: 5,
+        root: vec![7; 32].into(),
+        condition: wire::Condition::Present.into(),
+        ..wire::FileEntry::default()
+    }
+}
+
+#[test]
+fn a_bad_entry_names_its_field() {
+    assert!(listed(&node(), entry()).is_ok());
+    let spoilt: [Spoilt<wire::FileEntry>; 10] = [
+        ("name", |e| e.name = "../f".to_owned()),
+        ("name", |e| e.name.clear()),
+        ("volume", |e| e.volume.clear()),
+        ("node", |e| e.node = "b".to_owned()),
+        ("root", |e| e.root.truncate(31)),
+        ("condition", |e| e.condition = 0),
+        ("condition", |e| e.condition = 99),
+        ("corrupt", |e| {
+            e.corrupt = vec![wire::GroupRange { start: 4, end: 4 }];
+        }),
+        ("stored", |e| e.stored = "yesterday".to_owned()),
+        ("verified", |e| {
+            e.verified = "2026-02-30T00:00:00Z".to_owned();
+        }),
+    ];
+    for (field, spoil) in spoilt {
+        let mut entry = entry();
+        spoil(&mut entry);
+        assert_eq!(listed(&node(), entry).unwrap_err().field, field);
+    }
+}
+
+fn status() -> wire::NodeStatus {
+    let volume = wire::VolumeStatus {
+        volume: "v1".to_owned(),
+        mode: "read-write".to_owned(),
+        ..wire::VolumeStatus::default()
+    };
+    wire::NodeStatus {
+        endpoint: "h:1".to_owned(),
+        volumes: vec![volume],
+        usable: 7,
+        ..wire::NodeStatus::default()
+    }
+}
+
+#[test]
+fn a_bad_report_names_its_field() {
+    let good = report(status()).unwrap();
+    assert!(good.takes_files() && good.usable == 7);
+    let spoilt: [Spoilt<wire::NodeStatus>; 9] = [
+        ("endpoint", |s| s.endpoint.clear()),
+        ("mode", |s| s.mode = "rw".to_owned()),
+        ("oldest_verification", |s| {
+            s.oldest_verification = "once".to_owned();
+        }),
+        ("verify_by", |s| s.verify_by = "soon".to_owned()),
+        ("volume", |s| s.volumes[0].volume.clear()),
+        ("volume", |s| s.volumes[0].volume = "V 1".to_owned()),
+        ("mode", |s| s.volumes[0].mode = "rw".to_owned()),
+        ("volumes", |s| s.volumes.push(s.volumes[0].clone())),
+        ("status", |s| s.volumes[0].path = "x".repeat(LARGEST_STATUS)),
+    ];
+    for (field, spoil) in spoilt {
+        let mut status = status();
+        spoil(&mut status);
+        assert_eq!(report(status).unwrap_err().field, field);
+    }
+}
+
+#[test]
+fn what_a_node_found_is_passed_on() {
+    let said = wire::NodeStatus {
+        mode: "draining".to_owned(),
+        findings: 3,
+        findings_stamp: u64::MAX,
+        oldest_verification: "2026-01-02T03:04:05Z".to_owned(),
+        verify_by: "2026-02-01T03:04:05Z".to_owned(),
+        ..status()
+    };
+    let read = report(said.clone()).unwrap();
+    assert!(!read.takes_files());
+    let node = node();
+    let standing = Standing {
+        node: &node,
+        life: Life::Alive,
+        last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
+        unreported: Vec::new(),
+    };
+    let expected = wire::NodeStatus {
+        node: "a".to_owned(),
+        seen: "1970-01-01T00:00:00Z".to_owned(),
+        alive: true,
+        ..said
+    };
+    assert_eq!(node_status(&standing), expected);
+}
+
+/// Fails if the room of a node's other volumes is lost between what it says and what is passed on.
+#[test]
+fn room_of_other_volumes_is_passed_on() {
+    let said = wire::NodeStatus {
+        usable_elsewhere: vec![5, 2],
+        ..status()
+    };
+    let read = report(said).unwrap();
+    assert_eq!(read.rooms(), [7, 5, 2]);
+    let node = node();
+    let standing = Standing {
+        node: &node,
+        life: Life::Alive,
+        last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
+        unreported: Vec::new(),
+    };
+    let written = node_status(&standing);
+    assert_eq!((written.usable, written.usable_elsewhere), (7, vec![5, 2]));
+}
+
+#[test]
+fn a_path_without_a_volume_is_shown_and_takes_nothing() {
+    let mut status = status();
+    let stray = &mut status.volumes[0];
+    stray.volume.clear();
+    stray.mode.clear();
+    stray.problem = "empty".to_owned();
+    let report = report(status).unwrap();
+    assert!(!report.takes_files());
+    let (node, forgotten) = (node(), VolumeId::new("v9").unwrap());
+    let standing = Standing {
+        node: &node,
+        life: Life::Silent,
+        last: Some((jiff::Timestamp::UNIX_EPOCH, &report)),
+        unreported: vec![&forgotten],
+    };
+    let written = node_status(&standing);
+    assert_eq!(
+        (written.volumes[0].problem.as_str(), written.alive),
+        ("empty", false)
+    );
+    assert_eq!(written.seen, "1970-01-01T00:00:00Z");
+    let last = written.volumes.last().unwrap();
+    assert_eq!(
+        (last.volume.as_str(), last.problem.as_str()),
+        ("v9", UNREPORTED)
+    );
+}
+
+#[test]
+fn a_node_speaks_of_its_own_gaps_only() {
+    let theirs = wire::Gap {
+        replica: "two".to_owned(),
+        node: "b".to_owned(),
+        volume: "v1".to_owned(),
+        reason: "gone".to_owned(),
+    };
+    let read = gap(&node(), &theirs);
+    assert_eq!(read.to_string(), "node a, volume v1: gone");
+    let written = gaps(&ReplicaId::new("one").unwrap(), &[read]);
+    assert_eq!(
+        (written[0].replica.as_str(), written[0].node.as_str()),
+        ("one", "a")
+    );
+    let odd = wire::Gap {
+        volume: "V 1".to_owned(),
+        ..theirs
+    };
+    assert_eq!(gap(&node(), &odd).volume, None);
+}
+
+#[test]
+fn a_bad_node_id_in_a_list_names_the_list() {
+    let error = node_ids("avoid", &["a".to_owned(), "B".to_owned()]).unwrap_err();
+    assert_eq!(error.field, "avoid");
+}

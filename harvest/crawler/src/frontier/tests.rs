@@ -1,0 +1,244 @@
+//! Frontiers on a disk, closed and opened again at any moment.
+
+use std::collections::BTreeSet;
+
+use archive_daemon::clock::Chance;
+
+use super::*;
+
+fn open(directory: &Path, limits: QueueLimits) -> Frontier {
+    Frontier::open(directory, limits, 1, [7; 32]).unwrap()
+}
+
+fn uri(text: &str, urgency: Urgency) -> FrontierUri {
+    FrontierUri {
+        uri: text.to_owned(),
+        hops: "L".to_owned(),
+        via: Some("http://a.dk/".to_owned()),
+        source: None,
+        urgency,
+        tries: 0,
+    }
+}
+
+/// Schedules normal URIs of the queue `a.dk`; how many are new.
+fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
+    let mut changes = frontier.changes();
+    let mut new = 0;
+    for text in uris {
+        let uri = uri(text, Urgency::Normal);
+        new += usize::from(frontier.schedule(&mut changes, "a.dk", &uri, 1).unwrap());
+    }
+    frontier.commit(changes).unwrap();
+    new
+}
+
+fn lease(frontier: &mut Frontier) -> Option<Lease> {
+    match frontier.next(Moment::from_secs(1_000_000)).unwrap() {
+        NextUri::Fetch(lease) => Some(*lease),
+        NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
+    }
+}
+
+fn outcome(goes_back: bool) -> Outcome {
+    Outcome {
+        status: FetchStatus::from_http(200),
+        bytes: 1000,
+        goes_back,
+        rests_until: Moment::ZERO,
+    }
+}
+
+fn finish(frontier: &mut Frontier, lease: Lease, goes_back: bool) {
+    let mut changes = frontier.changes();
+    frontier
+        .finish(&mut changes, lease, outcome(goes_back))
+        .unwrap();
+    frontier.commit(changes).unwrap();
+}
+
+/// Fails if a URI is fetched twice, in the same batch or in another, or another spelling of it.
+#[test]
+fn seen_uri_is_not_queued_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    assert_eq!(
+        schedule(
+            &mut frontier,
+            &["http://a.dk/x", "http://www.a.dk/x", "http://a.dk/X"]
+        ),
+        2
+    );
+    drop(frontier);
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    assert_eq!(
+        schedule(&mut frontier, &["http://a.dk/x?", "http://a.dk/y"]),
+        1
+    );
+    assert_eq!(frontier.waiting(), 3);
+}
+
+/// Fails if the urgent waits for the usual, or a URI is not taken in the order in which it came.
+#[test]
+fn urgency_decides_then_cost_then_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    let mut changes = frontier.changes();
+    for (text, urgency, cost) in [
+        ("http://a.dk/5", Urgency::Normal, 2),
+        ("http://a.dk/3", Urgency::Normal, 1),
+        ("http://a.dk/4", Urgency::Normal, 1),
+        ("http://a.dk/2", Urgency::Medium, 9),
+        ("dns:a.dk", Urgency::Prerequisite, 1),
+    ] {
+        assert!(
+            frontier
+                .schedule(&mut changes, "a.dk", &uri(text, urgency), cost)
+                .unwrap()
+        );
+    }
+    frontier.commit(changes).unwrap();
+    let mut order = Vec::new();
+    while let Some(lease) = lease(&mut frontier) {
+        order.push(lease.uri.uri.clone());
+        finish(&mut frontier, lease, false);
+    }
+    assert_eq!(
+        order,
+        [
+            "dns:a.dk",
+            "http://a.dk/2",
+            "http://a.dk/3",
+            "http://a.dk/4",
+            "http://a.dk/5"
+        ]
+    );
+}
+
+/// Fails if a URI under way is lost with its process, or one that is finished comes again.
+#[test]
+fn uri_under_way_comes_again_after_a_crash() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    schedule(
+        &mut frontier,
+        &["http://a.dk/1", "http://a.dk/2", "http://a.dk/3"],
+    );
+    let first = lease(&mut frontier).unwrap();
+    finish(&mut frontier, first, false);
+    let second = lease(&mut frontier).unwrap();
+    assert_eq!(frontier.next(Moment::ZERO).unwrap(), NextUri::Waiting);
+    // The end of the process: what was committed is there, what was not is not.
+    drop(frontier);
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    assert_eq!(frontier.waiting(), 2);
+    let again = lease(&mut frontier).unwrap();
+    assert_eq!(again.uri, second.uri);
+    finish(&mut frontier, again, true);
+    assert_eq!(lease(&mut frontier).unwrap().uri.uri, "http://a.dk/3");
+}
+
+/// Fails if a URI that goes back is lost, or forgets its tries.
+#[test]
+fn retried_uri_goes_to_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    schedule(&mut frontier, &["http://a.dk/1", "http://a.dk/2"]);
+    let first = lease(&mut frontier).unwrap();
+    finish(&mut frontier, first, true);
+    let second = lease(&mut frontier).unwrap();
+    assert_eq!(
+        (second.uri.uri.as_str(), second.uri.tries),
+        ("http://a.dk/2", 0)
+    );
+    finish(&mut frontier, second, false);
+    let again = lease(&mut frontier).unwrap();
+    assert_eq!(
+        (again.uri.uri.as_str(), again.uri.tries),
+        ("http://a.dk/1", 1)
+    );
+    finish(&mut frontier, again, false);
+    assert_eq!(frontier.next(Moment::ZERO).unwrap(), NextUri::Over);
+}
+
+/// Fails if a quota is passed, or forgotten at a restart.
+#[test]
+fn quota_ends_a_queue_for_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let limits = QueueLimits {
+        successes: Some(2),
+        ..QueueLimits::default()
+    };
+    let mut frontier = open(directory.path(), limits);
+    schedule(
+        &mut frontier,
+        &["http://a.dk/1", "http://a.dk/2", "http://a.dk/3"],
+    );
+    for _ in 0..2 {
+        let lease = lease(&mut frontier).unwrap();
+        finish(&mut frontier, lease, false);
+    }
+    for _ in 0..2 {
+        assert_eq!(frontier.next(Moment::ZERO).unwrap(), NextUri::Over);
+        assert_eq!(frontier.waiting(), 1);
+        drop(frontier);
+        frontier = open(directory.path(), limits);
+    }
+}
+
+/// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was committed.
+#[test]
+fn random_crawls_fetch_every_uri_once() {
+    for seed in 0..20 {
+        let chance = Chance::seeded(seed);
+        let below = |limit: u64| u64::from_be_bytes(chance.bytes::<8>().unwrap()) % limit;
+        let directory = tempfile::tempdir().unwrap();
+        let mut frontier = open(directory.path(), QueueLimits::default());
+        let (mut scheduled, mut fetched) = (BTreeSet::new(), BTreeSet::new());
+        let mut under_way = Vec::new();
+        for _ in 0..300 {
+            match below(20) {
+                0 => {
+                    under_way.clear();
+                    drop(frontier);
+                    frontier = open(directory.path(), QueueLimits::default());
+                }
+                1..8 => {
+                    let mut changes = frontier.changes();
+                    for _ in 0..below(4) {
+                        let (host, page) = (below(5), below(60));
+                        let urgency =
+                            [Urgency::Normal, Urgency::Medium][usize::from(page % 7 == 0)];
+                        let uri = uri(&format!("http://h{host}.dk/{page}"), urgency);
+                        let queue = format!("h{host}.dk");
+                        let new = frontier.schedule(&mut changes, &queue, &uri, 1).unwrap();
+                        assert_eq!(new, scheduled.insert(uri.uri));
+                    }
+                    frontier.commit(changes).unwrap();
+                }
+                8..14 => under_way.extend(lease(&mut frontier)),
+                _ if under_way.is_empty() => {}
+                _ => {
+                    let at = usize::try_from(below(under_way.len() as u64)).unwrap();
+                    let lease: Lease = under_way.swap_remove(at);
+                    let goes_back = below(4) == 0;
+                    if !goes_back {
+                        assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");
+                    }
+                    finish(&mut frontier, lease, goes_back);
+                }
+            }
+            let waits = scheduled.len() - fetched.len() - under_way.len();
+            assert_eq!(frontier.waiting(), waits as u64);
+        }
+        for lease in under_way {
+            assert!(fetched.insert(lease.uri.uri.clone()));
+            finish(&mut frontier, lease, false);
+        }
+        while let Some(lease) = lease(&mut frontier) {
+            assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");
+            finish(&mut frontier, lease, false);
+        }
+        assert_eq!(fetched, scheduled, "seed {seed}");
+    }
+}
