@@ -107,7 +107,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
     let [_, _, _, _, _, _, version, _, variant, ..] = &mut random;
     *version = (*version & 0x0f) | 0x40;
     *variant = (*variant & 0x3f) | 0x80;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex::encode(random);
     let groups = [0..8, 8..12, 12..16, 16..20, 20..32];
     let groups = groups.map(|group| digits.get(group).unwrap_or_default());
     format!("urn:uuid:{}", groups.join("-"))

@@ -258,4 +258,8 @@ fn remaining(limits: &ExchangeLimits, start: Instant, clock: &Clock) -> Duration
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "hosts of tests are nobody's tasks"
+)]
 mod tests;

@@ -127,15 +127,12 @@ impl Frontier {
         let state: Table<String, StateRow> = database.table("state")?;
         let name = "seen key".to_owned();
         let stored = state.get(&name)?.and_then(|row| row.0.try_into().ok());
-        let seen_key = match stored {
-            Some(key) => key,
-            None => {
-                let mut batch = database.batch();
-                batch.put(&state, &name, &StateRow(fresh_key.to_vec()))?;
-                batch.commit()?;
-                fresh_key
-            }
-        };
+        let seen_key = stored.unwrap_or(fresh_key);
+        if stored.is_none() {
+            let mut batch = database.batch();
+            batch.put(&state, &name, &StateRow(fresh_key.to_vec()))?;
+            batch.commit()?;
+        }
         let mut frontier = Self {
             uris: database.table("queue")?,
             rows: database.table("queues")?,

@@ -117,7 +117,7 @@ impl TlsClient {
             verdict: self.verdict(chain, name, now),
             version: version.map_or_else(String::new, |version| format!("{version:?}")),
             cipher: cipher.map_or_else(String::new, |cipher| format!("{:?}", cipher.suite())),
-            fingerprint: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            fingerprint: hex::encode(digest),
         }
     }
 
@@ -127,6 +127,7 @@ impl TlsClient {
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> CertificateVerdict {
+        use CertificateError as E;
         let (Some(judge), Some((own, others))) = (&self.judge, chain.split_first()) else {
             return CertificateVerdict::UnknownIssuer;
         };
@@ -136,18 +137,16 @@ impl TlsClient {
         let Error::InvalidCertificate(why) = &error else {
             return CertificateVerdict::Invalid(error.to_string());
         };
-        match why {
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                CertificateVerdict::Expired
-            }
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                CertificateVerdict::NotYetValid
-            }
-            CertificateError::UnknownIssuer => CertificateVerdict::UnknownIssuer,
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                CertificateVerdict::WrongName
-            }
-            other => CertificateVerdict::Invalid(other.to_string()),
+        if matches!(why, E::Expired | E::ExpiredContext { .. }) {
+            CertificateVerdict::Expired
+        } else if matches!(why, E::NotValidYet | E::NotValidYetContext { .. }) {
+            CertificateVerdict::NotYetValid
+        } else if matches!(why, E::NotValidForName | E::NotValidForNameContext { .. }) {
+            CertificateVerdict::WrongName
+        } else if *why == E::UnknownIssuer {
+            CertificateVerdict::UnknownIssuer
+        } else {
+            CertificateVerdict::Invalid(why.to_string())
         }
     }
 }

@@ -131,9 +131,9 @@ fn every_short_sequence_serves_every_uri() {
         // Per queue: URIs that wait, fetches under way, and until when it rests.
         let (mut waiting, mut fetching) = ([0_u32; 2], [0_u32; 2]);
         let (mut rests, mut now) = ([at(0); 2], at(0));
-        for step in 0..7 {
+        for step in 0_u32..7 {
             let queue = step % 2;
-            let number = QueueNumber(u32::try_from(queue).unwrap());
+            let number = QueueNumber(queue);
             match code / EVENTS.pow(step) % EVENTS {
                 event @ (0 | 1) => {
                     let queue = event;
