@@ -16,7 +16,7 @@ use archive_model::{FileName, FileOutcome, JobId, NamePattern, NodeId, VolumeId}
 use bytes::Bytes;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::instruments::BatchInstruments;
@@ -133,6 +133,8 @@ pub(crate) struct Running {
     permit: Option<Pin<Box<dyn Future<Output = Permit> + Send>>>,
     /// Whether the first of the files was begun.
     is_begun: bool,
+    /// Whether it was said how far the job is.
+    has_progressed: bool,
     ticks: Interval,
     most_output: u64,
     output: u64,
@@ -189,7 +191,7 @@ impl Running {
             count(&counted, after);
             Ok::<(), Infallible>(())
         });
-        let mut ticks = interval(EVERY);
+        let mut ticks = interval_at(Instant::now() + EVERY, EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             shared,
@@ -202,6 +204,7 @@ impl Running {
             most_ahead: order.ahead.get(),
             permit: None,
             is_begun: false,
+            has_progressed: false,
             ticks,
             most_output: order.output,
             output: 0,
@@ -241,6 +244,11 @@ impl Running {
             if !self.is_begun {
                 self.is_begun = true;
                 return Ok(Step::Begin(first.clone()));
+            }
+            if !self.has_progressed {
+                // However short the job is.
+                self.has_progressed = true;
+                return Ok(Step::Progress(self.progress()));
             }
             match self.wait().await {
                 Event::Tick => return Ok(Step::Progress(self.progress())),
