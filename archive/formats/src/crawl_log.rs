@@ -78,7 +78,7 @@ pub enum InvalidCrawlLogLine {
         number: usize,
         /// The field.
         text: String,
-        /// What it has to be.
+        /// The form that it has to have.
         expected: &'static str,
     },
 }

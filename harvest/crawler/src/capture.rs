@@ -59,7 +59,7 @@ pub enum Novelty {
     NotModified(EarlierCapture),
 }
 
-/// What is written about one exchange.
+/// The contents of the records of one exchange.
 #[derive(Debug)]
 pub struct Capture<'a> {
     /// The URI that was captured.

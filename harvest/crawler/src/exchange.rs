@@ -83,7 +83,7 @@ pub enum ExchangeError {
         /// How long was waited.
         limit: Duration,
     },
-    /// What came in cannot be kept: the disk of this machine is full, or fails.
+    /// The response cannot be kept: the disk of this machine is full, or fails.
     #[error("cannot keep a response: {0}; see to the disk of this machine")]
     Storage(io::Error),
 }
@@ -119,7 +119,7 @@ pub struct Exchange {
     pub duration: Duration,
     /// The address that was connected to.
     pub address: SocketAddr,
-    /// What came in.
+    /// The response as it came in.
     pub response: Response,
 }
 
@@ -167,7 +167,7 @@ impl Connection {
         })
     }
 
-    /// What was agreed on by TLS; `None` without it.
+    /// The terms of the TLS session; `None` without TLS.
     pub fn tls(&self) -> Option<&TlsSession> {
         self.tls.as_ref()
     }

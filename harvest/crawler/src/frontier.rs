@@ -70,7 +70,7 @@ pub struct Outcome {
     pub rests_until: Moment,
 }
 
-/// What the frontier keeps in memory of a queue.
+/// The part of a queue that the frontier keeps in memory.
 #[derive(Debug, Default)]
 struct Queue {
     name: String,

@@ -33,7 +33,7 @@ impl Default for QueueLimits {
     }
 }
 
-/// What a queue has spent and received.
+/// The sums that a queue has spent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueAccount {
     /// The cost since the queue became active.

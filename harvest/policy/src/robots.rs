@@ -21,7 +21,7 @@ pub const MAX_BYTES: usize = 512 * 1024;
 /// The longest pause between two requests that a file may ask for; a longer one counts as this.
 const MAX_DELAY: Duration = Duration::from_hours(24);
 
-/// What a host answers to the request for its robots.txt, after redirects.
+/// The answer of a host to the request for its robots.txt, after redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
     /// The file: its rules hold (RFC 9309 §2.3.1.1).

@@ -1,4 +1,4 @@
-//! Whose turn it is: which of many queues may send the next request.
+//! Turns of queues: which of many may send the next request.
 //!
 //! Owns the states of queues: ready, in process, snoozed, inactive, retired, exhausted (those of Heritrix' frontier). Active queues
 //! rest between requests; one that has spent its session makes way for those that wait; a lower precedence waits until no
@@ -103,7 +103,7 @@ impl Turns {
         }
     }
 
-    /// Whose turn it is.
+    /// Gives the queue whose turn it is.
     pub fn next(&mut self, now: Moment) -> Turn {
         self.wake(now);
         if self.ready.is_empty() {

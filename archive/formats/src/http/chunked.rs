@@ -47,7 +47,7 @@ impl<R: BufRead> Chunked<R> {
         self.ended || self.scanner.is_done() || self.scanner.is_unchunked()
     }
 
-    /// What is left behind the body.
+    /// The input behind the body.
     pub fn into_inner(self) -> R {
         self.input
     }
@@ -56,7 +56,7 @@ impl<R: BufRead> Chunked<R> {
         &mut self.input
     }
 
-    /// What was taken for the size of a chunk is body.
+    /// Gives the line that was taken for the size of a chunk out as body.
     fn unchunk(&mut self) {
         self.notes.add(Note::NotChunked);
         self.pending = io::Cursor::new(self.scanner.line().to_vec());

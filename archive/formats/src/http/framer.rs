@@ -27,7 +27,7 @@ use super::{BodyError, Head, HeadError, Start};
 /// The most interim responses before the final one: browsers and servers know of at most a few.
 const MOST_INTERIM: usize = 16;
 
-/// What the bytes of a response are.
+/// The role of bytes in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Bytes of a head, which the framer keeps: [`ResponseFramer::head`], [`ResponseFramer::interim`].

@@ -16,7 +16,7 @@ use super::receive::Truncation;
 use super::tls::CertificateVerdict;
 use super::*;
 
-/// What the host does with a connection after it has read a request.
+/// The act of a host after it has answered the last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Close,

@@ -50,7 +50,7 @@ impl CertificateVerdict {
     }
 }
 
-/// What was agreed on with a host.
+/// The terms of a TLS session with a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSession {
     /// The worth of its certificate.

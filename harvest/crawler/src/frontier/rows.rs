@@ -46,7 +46,7 @@ pub(super) struct QueueRow {
 
 impl Value for QueueRow {}
 
-/// What a queue has spent, as it is stored.
+/// The account of a queue, as it is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AccountRow {
     session: u64,
