@@ -1,0 +1,1 @@
+//! The life of one harvest job, from its order to its receipts.

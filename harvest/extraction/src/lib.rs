@@ -1,0 +1,1 @@
+//! The links of captured documents: bytes in, URIs out.

@@ -1,0 +1,1 @@
+//! The nouns of harvesting: what a job and its order say.
