@@ -42,7 +42,13 @@ impl Charset {
             Kind::Xml => "XML",
             Kind::Script | Kind::Json | Kind::UrlList | Kind::Pdf | Kind::Other => "",
         };
-        let own = declared(kind, start.get(..PRESCAN).unwrap_or(start));
+        let start_text = String::from_utf8_lossy(start.get(..PRESCAN).unwrap_or(start));
+        let label = declared_label(kind, &start_text);
+        let own = label.and_then(own_encoding);
+        if let (Some(label), None) = (label, own) {
+            let name = format!("unsatisfiableCharsetIn{place}");
+            annotations.push(annotation(&name, label.as_bytes()));
+        }
         let mark = Encoding::for_bom(start).map(|(encoding, _)| encoding);
         let mut note = |name: &str, encoding: &'static Encoding| {
             annotations.push(annotation(name, encoding.name().as_bytes()));
@@ -74,20 +80,22 @@ fn named(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label.trim().as_bytes())
 }
 
-/// The charset that a document says it is in.
-fn declared(kind: Kind, start: &[u8]) -> Option<&'static Encoding> {
-    let start = String::from_utf8_lossy(start);
-    let label = match kind {
-        Kind::Css => start
-            .strip_prefix("@charset \"")
-            .and_then(|rest| rest.split_once("\";"))
-            .map(|(label, _)| label),
-        Kind::Html => xml_label(&start).or_else(|| meta_label(&start)),
-        Kind::Xml => xml_label(&start),
+/// The label of the charset that a document says it is in.
+fn declared_label(kind: Kind, start: &str) -> Option<&str> {
+    match kind {
+        Kind::Css => {
+            let rest = start.strip_prefix("@charset \"")?;
+            rest.split_once("\";").map(|(label, _)| label)
+        }
+        Kind::Html => xml_label(start).or_else(|| meta_label(start)),
+        Kind::Xml => xml_label(start),
         Kind::Script | Kind::Json | Kind::UrlList | Kind::Pdf | Kind::Other => None,
-    };
-    let found = named(label?)?;
-    // A document whose declaration can be read in ASCII is not in UTF-16.
+    }
+}
+
+/// The encoding of a label within a document. One whose label can be read in ASCII is not in UTF-16.
+fn own_encoding(label: &str) -> Option<&'static Encoding> {
+    let found = named(label)?;
     Some(if found == UTF_16BE || found == UTF_16LE {
         UTF_8
     } else if found == X_USER_DEFINED {

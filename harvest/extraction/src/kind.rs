@@ -64,8 +64,24 @@ impl Kind {
 
     /// The kind of a document that shows by its first bytes what it is.
     fn from_start(start: &[u8]) -> Option<Self> {
-        const PAGES: [&[u8]; 9] = [
-            b"html", b"head", b"body", b"title", b"script", b"div", b"table", b"a", b"p",
+        // The tags by which a page is known (MIME Sniffing Standard §7.1), and `frameset`.
+        const PAGES: [&[u8]; 16] = [
+            b"html",
+            b"head",
+            b"script",
+            b"iframe",
+            b"h1",
+            b"div",
+            b"font",
+            b"table",
+            b"a",
+            b"style",
+            b"title",
+            b"b",
+            b"body",
+            b"br",
+            b"p",
+            b"frameset",
         ];
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
         if start.starts_with(b"%PDF-") {

@@ -87,6 +87,8 @@ impl<'a> Document<'a> {
 pub struct Limits {
     /// The most links of one document (Heritrix' `maxOutlinks`). The others are counted.
     pub max_links: usize,
+    /// The most links of one sitemap, instead: the protocol allows this many (sitemaps.org, "Sitemap file").
+    pub max_manifest_links: usize,
     /// The most bytes that are read of a document, and of what its streams inflate to.
     pub bytes: u64,
     /// The most bytes that are held at once: a tag of HTML, a script, a style sheet, a file of JSON or PDF.
@@ -94,10 +96,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 6000 links, 64 MiB, 8 MiB at once.
+    /// 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
     fn default() -> Self {
         Self {
             max_links: 6000,
+            max_manifest_links: 50_000,
             bytes: 64 << 20,
             memory: 8 << 20,
         }
@@ -122,7 +125,8 @@ pub struct Extraction {
     pub links: Vec<Link>,
     /// The annotations for the crawl log, without commas and blanks:
     /// `usingCharsetInHeader:X`, `usingCharsetInHTML:X` (also `InXML`, `InCSS`), `inconsistentCharsetInHTML:X` (named and not
-    /// used), `unsatisfiableCharsetInHeader:X` (not known), `unsatisfiableContentEncoding:X`, `dol:N` (links beyond the limit),
+    /// used), `unsatisfiableCharsetInHeader:X` (not known; also of the others), `unsatisfiableContentEncoding:X`, `dol:N` (links
+    /// beyond the limit),
     /// `extractTrunc:length|memory|body|syntax` (why the document was not read to its end).
     pub annotations: Vec<String>,
     /// The charset in which the document was read; `None` if it is no text.
@@ -133,7 +137,12 @@ pub struct Extraction {
 ///
 /// Never fails: damage ends a document early, and an annotation says so.
 pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> Extraction {
-    let mut outlinks = Outlinks::new(document.url, limits.max_links);
+    let max_links = if document.is_manifest {
+        limits.max_manifest_links
+    } else {
+        limits.max_links
+    };
+    let mut outlinks = Outlinks::new(document.url, max_links);
     let mut annotations = Vec::new();
     let mut charset = None;
     if let Some(head) = document.head {

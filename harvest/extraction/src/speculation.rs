@@ -1,7 +1,7 @@
 //! The judge of strings that may be URLs, in scripts, in JSON and in attributes of nobody's standard.
 //!
-//! Owns the rule of thumb behind the hop X. It refuses rather than guesses: a wrong URL costs a host a request and the archive
-//! a page that never was.
+//! Owns the rule of thumb behind the hop X. It refuses what is doubtful: a string that is no URL costs a host a request and the
+//! archive a page of error.
 
 use std::net::Ipv4Addr;
 

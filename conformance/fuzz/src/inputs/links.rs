@@ -8,6 +8,7 @@ use url::Url;
 
 const LIMITS: Limits = Limits {
     max_links: 100,
+    max_manifest_links: 100,
     bytes: 1 << 20,
     memory: 1 << 16,
 };

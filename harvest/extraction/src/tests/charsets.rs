@@ -58,6 +58,12 @@ fn witnesses_are_believed_in_order() {
             "UTF-8",
             &["usingCharsetInHTML:UTF-8"],
         ),
+        (
+            "text/html",
+            "<meta charset=klingon>",
+            "UTF-8",
+            &["unsatisfiableCharsetInHTML:klingon"],
+        ),
         ("text/html", "<p>plain", "UTF-8", &[]),
         ("text/html", "<p>bl\u{e5}", "UTF-8", &[]),
         (

@@ -129,6 +129,25 @@ fn manifests_are_read_packed_and_plain() {
     }
 }
 
+/// Fails if a sitemap is cut at the limit of pages.
+#[test]
+fn sitemaps_have_limit_of_their_own() {
+    let url = Url::parse("http://a.dk/s").unwrap();
+    let limits = Limits {
+        max_links: 1,
+        max_manifest_links: 3,
+        ..Limits::default()
+    };
+    let list = b"http://a.dk/1\nhttp://a.dk/2\nhttp://a.dk/3\nhttp://a.dk/4";
+    let document = Document {
+        is_manifest: true,
+        ..Document::new(&url)
+    };
+    let extraction = extract(&document, &list[..], &limits);
+    assert_eq!(extraction.links.len(), 3);
+    assert_eq!(extraction.annotations, ["dol:1"]);
+}
+
 /// Fails if a packed sitemap inflates without a limit, or is lost where its gzip is cut.
 #[test]
 fn packed_sitemap_inflates_up_to_limit() {

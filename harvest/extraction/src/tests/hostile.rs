@@ -1,4 +1,4 @@
-//! Documents that nobody wrote to be read: cut, endless, nested, huge.
+//! Hostile documents: cut, endless, nested, huge.
 
 use std::io::{self, BufReader, Read, repeat};
 
