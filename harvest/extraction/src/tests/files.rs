@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 
+use archive_formats::http;
 use flate2::Compression;
-use flate2::write::ZlibEncoder;
+use flate2::write::{GzEncoder, ZlibEncoder};
 
 use super::*;
 
@@ -49,6 +50,39 @@ fn unknown_content_encoding_is_annotated() {
     let extraction = extract(&document, &b"<a href=x>"[..], &Limits::default());
     assert_eq!(extraction.links.len(), 1);
     assert_eq!(extraction.annotations, ["unsatisfiableContentEncoding:x"]);
+}
+
+/// Fails if the body of a stored response, chunked and packed, cannot be given as it is decoded.
+#[test]
+fn decoded_body_of_response_is_read() {
+    let page = b"<!doctype html><a href=x>".repeat(1000);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&page).unwrap();
+    let packed = encoder.finish().unwrap();
+    let url = Url::parse("http://a.dk/").unwrap();
+    let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = Head::read(&mut &head[..], 1 << 16).unwrap();
+    let document = Document {
+        head: Some(&head),
+        ..Document::new(&url)
+    };
+    let chunks = |bytes: &[u8]| {
+        let size = format!("{:x}\r\n", bytes.len());
+        [size.as_bytes(), bytes, b"\r\n0\r\n\r\n"].concat()
+    };
+    for (bytes, expected) in [
+        (chunks(&packed), vec![]),
+        (
+            chunks(&packed[..packed.len() - 9]),
+            vec!["extractTrunc:body"],
+        ),
+        (packed[..20].to_vec(), vec!["extractTrunc:body"]),
+    ] {
+        let body = http::Body::decoded(&head, bytes.as_slice(), http::Limits::default());
+        let extraction = extract(&document, BufReader::new(body), &Limits::default());
+        assert_eq!(extraction.annotations, expected);
+        assert_eq!(extraction.links.len(), usize::from(bytes.len() > 20));
+    }
 }
 
 fn pdf(objects: &[u8]) -> Vec<u8> {
