@@ -11,6 +11,8 @@ mod index;
 mod journal;
 #[path = "inputs/kept.rs"]
 pub mod kept;
+#[path = "inputs/links.rs"]
+mod links;
 #[path = "inputs/names.rs"]
 mod names;
 #[path = "inputs/proof.rs"]
@@ -56,6 +58,7 @@ pub const LIGHT: &[Target] = &[
     target("gzip", records::gzip_seeds, records::gzip),
     target("http", records::http_seeds, records::http),
     target("journal", journal::journal_seeds, journal::journal),
+    target("links", links::links_seeds, links::links),
     target("outboard", proof::outboard_seeds, proof::outboard),
     target("points", words::points_seeds, words::points),
     target("post", index::post_seeds, index::post),

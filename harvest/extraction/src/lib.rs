@@ -1,1 +1,270 @@
 //! The links of captured documents: bytes in, URIs out.
+//!
+//! Owns how a document is read for its links: what it is, which charset it is in, where links stand in it, and by which hop
+//! each of them leads on. Reads HTML, style sheets, strings of scripts and of JSON, XML with feeds and sitemaps, lists of
+//! URLs, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is fetched: the
+//! scope judges the links later.
+//!
+//! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what was
+//! found before the end stays.
+//!
+//! ```
+//! use harvest_extraction::{Document, Limits, extract};
+//! use url::Url;
+//!
+//! let url = Url::parse("http://a.dk/news/")?;
+//! let page = b"<html><body><img src=logo.png><a href='/x?a=1&amp;b=2#top'>next</a>";
+//! let document = Document::new(&url);
+//! let extraction = extract(&document, &page[..], &Limits::default());
+//! let links = extraction.links.iter().map(|link| (link.hop.letter(), link.url.as_str(), link.context));
+//! assert!(links.eq([
+//!     ('E', "http://a.dk/news/logo.png", "img/@src"),
+//!     ('L', "http://a.dk/x?a=1&b=2", "a/@href"),
+//! ]));
+//! # Ok::<(), url::ParseError>(())
+//! ```
+
+mod charset;
+mod css;
+mod entities;
+mod header;
+mod html;
+mod kind;
+mod outlinks;
+mod pdf;
+mod references;
+mod script;
+mod source;
+mod speculation;
+mod url_list;
+mod xml;
+
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, Cursor, Read as _};
+
+use archive_formats::http::{Coding, Head};
+use flate2::bufread::MultiGzDecoder;
+use harvest_policy::hops::Hop;
+use url::Url;
+
+use charset::{Charset, Decoded};
+use kind::Kind;
+use outlinks::Outlinks;
+use source::{Ending, Source};
+
+/// A document that was fetched.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// Its own URL: links are relative to it, unless the document says otherwise.
+    pub url: &'a Url,
+    /// The head of the response, if there was one.
+    pub head: Option<&'a Head>,
+    /// The URL of the document that led here. The strings of a script are relative to it, because a script runs there.
+    pub via: Option<&'a Url>,
+    /// Whether it was reached as a sitemap: a list of URLs, or XML in gzip, is then read too.
+    pub is_manifest: bool,
+}
+
+impl<'a> Document<'a> {
+    /// The document at a URL of which nothing else is known.
+    pub const fn new(url: &'a Url) -> Self {
+        Self {
+            url,
+            head: None,
+            via: None,
+            is_manifest: false,
+        }
+    }
+
+    /// The value of a header field, where it is text.
+    fn field(&self, name: &'static str) -> Option<&'a [u8]> {
+        self.head?.all(name).next()
+    }
+}
+
+/// How much of a document is read, and how much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most links of one document (Heritrix' `maxOutlinks`). The others are counted.
+    pub max_links: usize,
+    /// The most links of one sitemap, instead: the protocol allows this many (sitemaps.org, "Sitemap file").
+    pub max_manifest_links: usize,
+    /// The most bytes that are read of a document, and of what its streams inflate to.
+    pub bytes: u64,
+    /// The most bytes that are held at once: a tag of HTML, a script, a style sheet, a file of JSON or PDF.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    /// 6000 links, 50 000 of a sitemap, 64 MiB, 8 MiB at once.
+    fn default() -> Self {
+        Self {
+            max_links: 6000,
+            max_manifest_links: 50_000,
+            bytes: 64 << 20,
+            memory: 8 << 20,
+        }
+    }
+}
+
+/// A link of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The URL, absolute and without a fragment; its scheme is `http`, `https` or `ftp`.
+    pub url: Url,
+    /// How the document leads to it.
+    pub hop: Hop,
+    /// Where it stands, as Heritrix writes it into `outlink` fields: `a/@href`, `=JS_MISC`, `Location:`.
+    pub context: &'static str,
+}
+
+/// The links of a document, and what is told of them in the crawl log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extraction {
+    /// The links in the order in which they were found, each with the same hop once.
+    pub links: Vec<Link>,
+    /// The annotations for the crawl log, without commas and blanks:
+    /// `usingCharsetInHeader:X`, `usingCharsetInHTML:X` (also `InXML`, `InCSS`), `inconsistentCharsetInHTML:X` (named and not
+    /// used), `unsatisfiableCharsetInHeader:X` (not known; also of the others), `unsatisfiableContentEncoding:X`, `dol:N` (links
+    /// beyond the limit),
+    /// `extractTrunc:length|memory|body|syntax` (why the document was not read to its end).
+    pub annotations: Vec<String>,
+    /// The charset in which the document was read; `None` if it is no text.
+    pub charset: Option<String>,
+}
+
+/// Finds the links of a document: those of its head, then those of its body, which is given with content encodings undone.
+///
+/// Never fails: damage ends a document early, and an annotation says so.
+pub fn extract(document: &Document<'_>, body: impl BufRead, limits: &Limits) -> Extraction {
+    let max_links = if document.is_manifest {
+        limits.max_manifest_links
+    } else {
+        limits.max_links
+    };
+    let mut outlinks = Outlinks::new(document.url, max_links);
+    let mut annotations = Vec::new();
+    let mut charset = None;
+    if let Some(head) = document.head {
+        header::links(head, &mut outlinks);
+    }
+    if let Some(coding) = document.head.and_then(unknown_coding) {
+        annotations.push(annotation("unsatisfiableContentEncoding", coding));
+    } else {
+        let ending = Cell::new(None);
+        let body = Body::open(document, body, limits, &ending);
+        let kind = body.kind;
+        let result = if kind.is_text() {
+            let Charset {
+                encoding,
+                annotations: told,
+            } = Charset::of(document, kind, &body.start);
+            annotations.extend(told);
+            charset = Some(encoding.name().to_owned());
+            if kind == Kind::Html {
+                outlinks.set_encoding(encoding);
+            }
+            let mut text = Decoded::new(body.bytes(), encoding);
+            text_links(document, kind, &mut text, &mut outlinks, limits.memory)
+        } else if kind == Kind::Pdf {
+            pdf::links(&mut body.bytes(), &mut outlinks, limits)
+        } else {
+            Ok(())
+        };
+        if let Some(ending) = ending.get().or(result.err()) {
+            annotations.push(format!("extractTrunc:{}", ending.label()));
+        }
+    }
+    let (links, discarded) = outlinks.finish();
+    if discarded > 0 {
+        annotations.push(format!("dol:{discarded}"));
+    }
+    Extraction {
+        links,
+        annotations,
+        charset,
+    }
+}
+
+/// Adds the links of a document that is text, which is given in UTF-8.
+fn text_links(
+    document: &Document<'_>,
+    kind: Kind,
+    text: &mut impl BufRead,
+    outlinks: &mut Outlinks<'_>,
+    memory: usize,
+) -> Result<(), Ending> {
+    match kind {
+        Kind::Html => html::links(text, outlinks, memory),
+        Kind::Xml => xml::links(text, outlinks, memory),
+        Kind::UrlList => {
+            url_list::links(text, outlinks);
+            Ok(())
+        }
+        Kind::Css | Kind::Script | Kind::Json => {
+            let (text, result) = source::whole(text, memory);
+            if kind == Kind::Css {
+                css::links(&text, outlinks);
+            } else {
+                if let Some(via) = document.via.filter(|_| kind == Kind::Script) {
+                    outlinks.set_base(via.clone());
+                }
+                script::links(&text, outlinks);
+            }
+            result
+        }
+        Kind::Pdf | Kind::Other => Ok(()),
+    }
+}
+
+/// A body whose first bytes were read, to see what it is.
+struct Body<'a> {
+    kind: Kind,
+    start: Vec<u8>,
+    rest: Box<dyn BufRead + 'a>,
+}
+
+impl<'a> Body<'a> {
+    fn open(
+        document: &Document<'_>,
+        body: impl BufRead + 'a,
+        limits: &Limits,
+        ending: &'a Cell<Option<Ending>>,
+    ) -> Self {
+        let mut rest: Box<dyn BufRead + 'a> = Box::new(Source::new(body, limits.bytes, ending));
+        let mut start = source::start(&mut rest);
+        if kind::is_packed_sitemap(document, &start) {
+            let inflated = MultiGzDecoder::new(Cursor::new(start).chain(rest));
+            rest = Box::new(Source::new(BufReader::new(inflated), limits.bytes, ending));
+            start = source::start(&mut rest);
+        }
+        Self {
+            kind: Kind::of(document, &start),
+            start,
+            rest,
+        }
+    }
+
+    /// All bytes, the first ones again.
+    fn bytes(self) -> impl BufRead + use<'a> {
+        Cursor::new(self.start).chain(self.rest)
+    }
+}
+
+/// The first content encoding that cannot be undone.
+fn unknown_coding(head: &Head) -> Option<&[u8]> {
+    let is_plain =
+        |name: &[u8]| name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none");
+    head.list("content-encoding")
+        .find(|name| !is_plain(name) && Coding::from_name(name).is_none())
+}
+
+/// An annotation with a name that a document gave: at most 40 bytes, nothing that the crawl log could take for its own.
+fn annotation(name: &str, value: &[u8]) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:+".contains(byte);
+    let value = value.iter().copied().filter(is_plain).take(40);
+    format!("{name}:{}", value.map(char::from).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! Links of pages: attributes, redirects and embedded scripts, styles and data of HTML.
+//!
+//! Owns how a page is read in one pass, with one tag in memory, and what several attributes of an element mean together.
+//! Builds no tree and runs no script. The content of `noscript` is read too: replay may have to do without scripts.
+
+mod roles;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io::BufRead;
+
+use harvest_policy::hops::Hop;
+use lol_html::html_content::Element;
+use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
+
+use crate::outlinks::Outlinks;
+use crate::source::Ending;
+use crate::speculation::{looks_like_url, may_be_reference};
+use crate::{css, entities, references, script};
+use roles::{Form, Role};
+
+/// The elements whose text is a script, a style sheet, or a page for browsers without scripts or frames.
+const RAW: &str = "script, style, noscript, noframes, noembed";
+
+/// Adds the links of a page, which is given in UTF-8.
+pub(crate) fn links(
+    input: &mut impl BufRead,
+    outlinks: &mut Outlinks<'_>,
+    memory: usize,
+) -> Result<(), Ending> {
+    Page::new(outlinks, memory, false).read(input)
+}
+
+/// Adds the links of a piece of a page. A page within it is not read, which bounds the depth.
+pub(crate) fn fragment_links(text: &str, outlinks: &mut Outlinks<'_>, memory: usize) {
+    match Page::new(outlinks, memory, true).read(&mut text.as_bytes()) {
+        // The document around it goes on.
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// The text of an element that is no text of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RawText {
+    /// A script, or JSON.
+    Script,
+    Style,
+    Html,
+}
+
+/// A page as it is read.
+struct Page<'p, 'd> {
+    outlinks: &'p mut Outlinks<'d>,
+    memory: usize,
+    is_fragment: bool,
+    has_base: bool,
+    raw: Option<RawText>,
+    text: String,
+    is_over: bool,
+}
+
+impl<'p, 'd> Page<'p, 'd> {
+    const fn new(outlinks: &'p mut Outlinks<'d>, memory: usize, is_fragment: bool) -> Self {
+        Self {
+            outlinks,
+            memory,
+            is_fragment,
+            // The base of a piece is that of the page.
+            has_base: is_fragment,
+            raw: None,
+            text: String::new(),
+            is_over: false,
+        }
+    }
+
+    fn read(mut self, input: &mut dyn BufRead) -> Result<(), Ending> {
+        let result = self.parse(input);
+        self.finish_text();
+        if self.is_over {
+            Err(Ending::Memory)
+        } else {
+            result
+        }
+    }
+
+    /// Reads the tags and texts of a page up to its end, or to where memory ends.
+    fn parse(&mut self, input: &mut dyn BufRead) -> Result<(), Ending> {
+        let (Ok(any), Ok(raw)) = ("*".parse::<Selector>(), RAW.parse::<Selector>()) else {
+            return Err(Ending::Syntax);
+        };
+        let memory = MemorySettings::new().with_max_allowed_memory_usage(self.memory.max(4096));
+        let page = RefCell::new(&mut *self);
+        let elements =
+            ElementContentHandlers::default().element(|element: &mut Element<'_, '_>| {
+                page.borrow_mut().element(element);
+                Ok(())
+            });
+        let texts = ElementContentHandlers::default().text(
+            |chunk: &mut lol_html::html_content::TextChunk<'_>| {
+                page.borrow_mut()
+                    .push(chunk.as_str(), chunk.last_in_text_node());
+                Ok(())
+            },
+        );
+        let settings = Settings::new()
+            .append_element_content_handler((Cow::Borrowed(&any), elements))
+            .append_element_content_handler((Cow::Borrowed(&raw), texts))
+            .with_memory_settings(memory)
+            .with_adjust_charset_on_meta_tag(false)
+            .with_strict(false);
+        let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
+        loop {
+            let length = match input.fill_buf() {
+                Ok(bytes @ [_, ..]) => match rewriter.write(bytes) {
+                    Ok(()) => bytes.len(),
+                    Err(_) => return Err(Ending::Memory),
+                },
+                Ok([]) | Err(_) => return rewriter.end().map_err(|_error| Ending::Memory),
+            };
+            input.consume(length);
+        }
+    }
+
+    fn element(&mut self, element: &Element<'_, '_>) {
+        self.finish_text();
+        let name = element.tag_name();
+        match name.as_str() {
+            "base" => {
+                if let Some(href) = value(element, "href").filter(|_| !self.has_base) {
+                    self.outlinks.set_base_reference(&href);
+                    self.has_base = true;
+                }
+                return;
+            }
+            "meta" => self.meta(element),
+            "link" => {
+                let relations = value(element, "rel").unwrap_or_default();
+                let hop = references::relation_hop(&relations);
+                if let (Some(href), Some(hop)) = (value(element, "href"), hop) {
+                    self.outlinks.add(&href, hop, "link/@href");
+                }
+            }
+            "form" => {
+                let method = value(element, "method").unwrap_or_default();
+                if method.is_empty() || method.trim().eq_ignore_ascii_case("get") {
+                    self.add(value(element, "action"), "form/@action");
+                }
+            }
+            "button" | "input" => {
+                let method = value(element, "formmethod").unwrap_or_default();
+                if method.trim().eq_ignore_ascii_case("get") {
+                    self.add(value(element, "formaction"), "input/@formaction");
+                }
+            }
+            "script" => {
+                let media = value(element, "type").unwrap_or_default();
+                self.raw = is_script(&media).then_some(RawText::Script);
+            }
+            "style" => self.raw = Some(RawText::Style),
+            "noscript" | "noframes" | "noembed" => {
+                self.raw = Some(RawText::Html).filter(|_| !self.is_fragment);
+            }
+            _ => {}
+        }
+        for attribute in element.attributes() {
+            let key = attribute.name();
+            if let Some(role) = roles::of(&name, &key) {
+                let value = attribute.value();
+                self.attribute(role, &entities::decode(&value));
+            } else if roles::is_handler(&key) {
+                let value = attribute.value();
+                script::links(&entities::decode(&value), self.outlinks);
+            }
+        }
+    }
+
+    fn add(&mut self, reference: Option<String>, context: &'static str) {
+        if let Some(reference) = reference {
+            self.outlinks.add(&reference, Hop::Link, context);
+        }
+    }
+
+    fn attribute(&mut self, role: Role, value: &str) {
+        let Role { context, form } = role;
+        match form {
+            Form::Reference(hop) => match code_of(value) {
+                Some(code) => script::links(code, self.outlinks),
+                None => self.outlinks.add(value, hop, context),
+            },
+            Form::References(hop) => {
+                for reference in value.split_ascii_whitespace() {
+                    self.outlinks.add(reference, hop, context);
+                }
+            }
+            Form::Candidates => {
+                for reference in references::candidates(value) {
+                    self.outlinks.add(reference, Hop::Embed, context);
+                }
+            }
+            Form::Lazy => {
+                if may_be_reference(value) {
+                    self.outlinks.add(value, Hop::Embed, context);
+                }
+            }
+            Form::Guess => {
+                let value = value.trim();
+                if looks_like_url(value) {
+                    self.outlinks.add(value, Hop::Speculative, context);
+                }
+            }
+            Form::Style => css::links(value, self.outlinks),
+            Form::Html => {
+                if !self.is_fragment {
+                    fragment_links(value, self.outlinks, self.memory);
+                }
+            }
+        }
+    }
+
+    /// Adds the target of a refresh, and the images and pages that a page names for others to show.
+    fn meta(&mut self, element: &Element<'_, '_>) {
+        let Some(content) = value(element, "content") else {
+            return;
+        };
+        let is_refresh = value(element, "http-equiv")
+            .is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"));
+        if is_refresh && let Some(target) = references::refresh_target(&content) {
+            self.outlinks.add(target, Hop::Redirect, "meta/@content");
+        }
+        let names = ["property", "name", "itemprop"];
+        for name in names.iter().filter_map(|name| value(element, name)) {
+            let hop = match name.trim().to_ascii_lowercase().as_str() {
+                "og:image"
+                | "og:image:url"
+                | "og:image:secure_url"
+                | "og:video"
+                | "og:video:url"
+                | "og:video:secure_url"
+                | "og:audio"
+                | "og:audio:url"
+                | "og:audio:secure_url"
+                | "twitter:image"
+                | "twitter:image:src"
+                | "twitter:player:stream"
+                | "msapplication-tileimage"
+                | "image"
+                | "thumbnailurl"
+                | "thumbnail" => Hop::Embed,
+                "og:url" | "twitter:url" | "twitter:player" | "url" => Hop::Link,
+                _ => continue,
+            };
+            if may_be_reference(&content) {
+                self.outlinks.add(&content, hop, "meta/@content");
+            }
+        }
+    }
+
+    /// Takes a piece of the text of an element.
+    fn push(&mut self, text: &str, is_last: bool) {
+        if self.raw.is_some() {
+            let room = self.memory.saturating_sub(self.text.len());
+            let end = text.floor_char_boundary(room);
+            self.is_over |= end < text.len();
+            self.text.push_str(text.get(..end).unwrap_or_default());
+        }
+        if is_last {
+            self.finish_text();
+        }
+    }
+
+    /// Adds the links of the text of an element that has ended.
+    fn finish_text(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        match self.raw.take() {
+            Some(RawText::Script) => script::links(&text, self.outlinks),
+            Some(RawText::Style) => css::links(&text, self.outlinks),
+            Some(RawText::Html) => fragment_links(&text, self.outlinks, self.memory),
+            None => {}
+        }
+    }
+}
+
+/// The value of an attribute with its character references replaced.
+fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
+    let value = element.get_attribute(name)?;
+    Some(match entities::decode(&value) {
+        Cow::Borrowed(_) => value,
+        Cow::Owned(decoded) => decoded,
+    })
+}
+
+/// The script of a `javascript:` URL.
+fn code_of(reference: &str) -> Option<&str> {
+    const SCHEME: &str = "javascript:";
+    let reference = reference.trim_start();
+    let start = reference.get(..SCHEME.len())?;
+    start
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| reference.get(SCHEME.len()..))?
+}
+
+/// Whether the text of a `script` element of a type is a script or JSON; templates are neither.
+fn is_script(media: &str) -> bool {
+    let media = media.split(';').next().unwrap_or_default().trim();
+    let media = media.to_ascii_lowercase();
+    let is_other = [
+        "",
+        "module",
+        "importmap",
+        "speculationrules",
+        "text/jscript",
+    ]
+    .contains(&media.as_str());
+    is_other
+        || media.contains("javascript")
+        || media.ends_with("ecmascript")
+        || media.ends_with("json")
+}

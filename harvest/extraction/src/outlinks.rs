@@ -1,0 +1,139 @@
+//! The links of one document as they are gathered.
+//!
+//! Owns how a reference becomes an absolute URL, which schemes are links, that each link is kept once, and how many are kept.
+//! Does not know where references stand.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+
+use encoding_rs::{Encoding, UTF_8};
+use harvest_policy::hops::Hop;
+use url::Url;
+
+use crate::Link;
+
+/// The longest URL that is a link: Heritrix' limit, beyond which servers refuse as well.
+const MAX_URL: usize = 2083;
+
+/// The longest reference that is looked at: line ends and escapes may make it longer than its URL.
+pub(crate) const MAX_REFERENCE: usize = 4 * MAX_URL;
+
+/// Links relative to a base.
+#[derive(Debug)]
+pub(crate) struct Outlinks<'a> {
+    own: &'a Url,
+    base: Url,
+    encoding: &'static Encoding,
+    links: Vec<Link>,
+    max_links: usize,
+    discarded: u64,
+    /// The keyed hashes of the links and their hops.
+    seen: HashSet<u64>,
+    hashes: RandomState,
+}
+
+impl<'a> Outlinks<'a> {
+    pub(crate) fn new(own: &'a Url, max_links: usize) -> Self {
+        Self {
+            own,
+            base: own.clone(),
+            encoding: UTF_8,
+            links: Vec::new(),
+            max_links,
+            discarded: 0,
+            seen: HashSet::new(),
+            hashes: RandomState::new(),
+        }
+    }
+
+    /// Sets the charset in which queries are escaped: that of the page (URL Standard, "percent-encode after encoding").
+    pub(crate) const fn set_encoding(&mut self, encoding: &'static Encoding) {
+        self.encoding = encoding;
+    }
+
+    /// Sets the URL to which references are relative from now on.
+    pub(crate) fn set_base(&mut self, base: Url) {
+        self.base = base;
+    }
+
+    /// Sets the base that a page names, which is itself relative to the page. One that nothing can be relative to is ignored.
+    pub(crate) fn set_base_reference(&mut self, reference: &str) {
+        if let Ok(base) = self.own.join(reference)
+            && !matches!(base.scheme(), "data" | "javascript")
+            && !base.cannot_be_a_base()
+        {
+            self.base = base;
+        }
+    }
+
+    /// Adds the URL of a reference, unless it is no link: empty, a fragment, of another scheme, a template, the document itself.
+    pub(crate) fn add(&mut self, reference: &str, hop: Hop, context: &'static str) {
+        let reference = reference.trim_matches(|c: char| c <= ' ');
+        if reference.is_empty()
+            || reference.starts_with('#')
+            || reference.len() > MAX_REFERENCE
+            || reference.contains("{{")
+            || reference.contains("${")
+        {
+            return;
+        }
+        let encode = encode_as(self.encoding);
+        let mut options = Url::options().base_url(Some(&self.base));
+        if self.encoding != UTF_8 {
+            options = options.encoding_override(Some(&encode));
+        }
+        let Ok(mut url) = options.parse(reference) else {
+            return;
+        };
+        url.set_fragment(None);
+        if !matches!(url.scheme(), "http" | "https" | "ftp")
+            || url.as_str().len() > MAX_URL
+            || is_same_document(&url, self.own)
+        {
+            return;
+        }
+        let hash = self.hashes.hash_one((hop, url.as_str()));
+        if self.seen.contains(&hash) {
+            return;
+        }
+        if self.links.len() >= self.max_links {
+            self.discarded += 1;
+            return;
+        }
+        self.seen.insert(hash);
+        self.links.push(Link { url, hop, context });
+    }
+
+    /// The links, and the number of those that were beyond the limit; one that stands there twice counts twice.
+    pub(crate) fn finish(self) -> (Vec<Link>, u64) {
+        (self.links, self.discarded)
+    }
+}
+
+/// Writes a query in a charset. A character that it does not have becomes an escaped reference (URL Standard,
+/// "percent-encode after encoding"); the ready escapes stay what they are.
+fn encode_as(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
+    move |query| {
+        let (bytes, _, has_unknown) = encoding.encode(query);
+        if !has_unknown {
+            return bytes;
+        }
+        let mut escaped = Vec::with_capacity(query.len());
+        for c in query.chars() {
+            let mut buffer = [0; 4];
+            let (bytes, _, is_unknown) = encoding.encode(c.encode_utf8(&mut buffer));
+            if is_unknown {
+                escaped.extend_from_slice(format!("%26%23{}%3B", u32::from(c)).as_bytes());
+            } else {
+                escaped.extend_from_slice(&bytes);
+            }
+        }
+        Cow::Owned(escaped)
+    }
+}
+
+/// Whether two URLs differ in nothing but the fragment.
+fn is_same_document(url: &Url, own: &Url) -> bool {
+    own.as_str().split('#').next() == Some(url.as_str())
+}

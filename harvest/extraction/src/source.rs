@@ -1,0 +1,126 @@
+//! The bytes of a document: as many as the limits allow, and why there are no more.
+//!
+//! Owns the bounds of reading. A reader that fails only ends: its error is noted for the annotations.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+
+/// How many bytes are looked at before it is decided what a document is.
+const START: u64 = 16 << 10;
+
+/// Why a document was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It has more bytes than are read.
+    Length,
+    /// A part of it is larger than may be held.
+    Memory,
+    /// Its bytes are cut or damaged.
+    Body,
+    /// It is not what it seems to be.
+    Syntax,
+}
+
+impl Ending {
+    /// The word of it in an annotation.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Length => "length",
+            Self::Memory => "memory",
+            Self::Body => "body",
+            Self::Syntax => "syntax",
+        }
+    }
+}
+
+/// Reads up to a number of bytes, and ends where the reader fails.
+#[derive(Debug)]
+pub(crate) struct Source<'a, R> {
+    inner: R,
+    left: u64,
+    ending: &'a Cell<Option<Ending>>,
+}
+
+impl<'a, R: BufRead> Source<'a, R> {
+    pub(crate) const fn new(inner: R, limit: u64, ending: &'a Cell<Option<Ending>>) -> Self {
+        Self {
+            inner,
+            left: limit,
+            ending,
+        }
+    }
+
+    fn end(&mut self, ending: Ending) -> &[u8] {
+        self.left = 0;
+        self.ending.set(self.ending.get().or(Some(ending)));
+        &[]
+    }
+}
+
+impl<R: BufRead> Read for Source<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        read_buffered(self, out)
+    }
+}
+
+impl<R: BufRead> BufRead for Source<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.ending.get().is_some() {
+            return Ok(&[]);
+        }
+        loop {
+            match self.inner.fill_buf() {
+                Ok(bytes) => {
+                    if self.left == 0 && !bytes.is_empty() {
+                        return Ok(self.end(Ending::Length));
+                    }
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Ok(self.end(Ending::Body)),
+            }
+        }
+        let bytes = self.inner.fill_buf()?;
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+        Ok(bytes.get(..most).unwrap_or(bytes))
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.left = self
+            .left
+            .saturating_sub(u64::try_from(amount).unwrap_or(u64::MAX));
+        self.inner.consume(amount);
+    }
+}
+
+/// Reads from what is buffered: [`Read`] for a [`BufRead`].
+pub(crate) fn read_buffered(input: &mut impl BufRead, out: &mut [u8]) -> io::Result<usize> {
+    let mut bytes = input.fill_buf()?;
+    let read = bytes.read(out)?;
+    input.consume(read);
+    Ok(read)
+}
+
+/// The first bytes of a document, read from it.
+pub(crate) fn start(input: &mut impl BufRead) -> Vec<u8> {
+    collect(input, START)
+}
+
+/// The text of a document of at most `memory` bytes; of a longer one, its beginning.
+pub(crate) fn whole(input: &mut impl BufRead, memory: usize) -> (String, Result<(), Ending>) {
+    let bytes = collect(input, u64::try_from(memory).unwrap_or(u64::MAX));
+    let result = match input.fill_buf() {
+        Ok([_, ..]) => Err(Ending::Memory),
+        Ok([]) | Err(_) => Ok(()),
+    };
+    (String::from_utf8_lossy(&bytes).into_owned(), result)
+}
+
+/// At most `limit` bytes, fewer where the input ends or fails.
+pub(crate) fn collect(input: &mut impl Read, limit: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match input.take(limit).read_to_end(&mut bytes) {
+        // What was read before the error is as good as all else.
+        Ok(_) | Err(_) => bytes,
+    }
+}

@@ -1,0 +1,32 @@
+//! Lists of URLs, one in each line: the sitemaps that are plain text (sitemaps.org, "Text file").
+
+use std::io::{BufRead, Read as _};
+
+use harvest_policy::hops::Hop;
+
+use crate::outlinks::{MAX_REFERENCE, Outlinks};
+
+/// Adds the lines that are absolute URLs. A line that is too long is skipped.
+pub(crate) fn links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>) {
+    let most = u64::try_from(MAX_REFERENCE).unwrap_or(u64::MAX);
+    let mut line = Vec::new();
+    let mut is_rest = false;
+    loop {
+        line.clear();
+        match input.by_ref().take(most).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let is_whole = line.ends_with(b"\n") || line.len() < MAX_REFERENCE;
+        if is_whole
+            && !is_rest
+            && let Ok(text) = str::from_utf8(&line)
+        {
+            let text = text.trim();
+            if text.starts_with("http://") || text.starts_with("https://") {
+                outlinks.add(text, Hop::Link, "=NAVLINK_MISC");
+            }
+        }
+        is_rest = !is_whole;
+    }
+}
