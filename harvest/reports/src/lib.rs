@@ -9,5 +9,6 @@
 pub mod archive_files;
 pub mod frontier;
 pub mod log;
+pub mod progress;
 pub mod text;
 pub mod threads;
