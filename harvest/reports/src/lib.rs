@@ -9,6 +9,8 @@
 pub mod archive_files;
 pub mod frontier;
 pub mod log;
+pub mod processors;
 pub mod progress;
+pub mod statistics;
 pub mod text;
 pub mod threads;
