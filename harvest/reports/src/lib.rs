@@ -39,3 +39,4 @@ pub mod progress;
 pub mod statistics;
 pub mod text;
 pub mod threads;
+pub mod warcinfo;
