@@ -33,6 +33,7 @@
 pub mod archive_files;
 pub mod frontier;
 pub mod harvest;
+pub mod index;
 pub mod log;
 pub mod processors;
 pub mod progress;
