@@ -35,6 +35,7 @@ pub mod frontier;
 pub mod harvest;
 pub mod index;
 pub mod log;
+pub mod metadata;
 pub mod processors;
 pub mod progress;
 pub mod statistics;
