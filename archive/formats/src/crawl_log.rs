@@ -156,8 +156,8 @@ fn field(value: Option<&str>, absent: &str) -> String {
     }
 }
 
-/// Without anything that would begin another field or line.
-fn escaped(value: &str) -> String {
+/// Escapes blanks and control characters as `%XX` of their UTF-8, so that a value is one field of one line.
+pub fn escaped(value: &str) -> String {
     let separates = |letter: char| letter.is_whitespace() || letter.is_control();
     if !value.contains(separates) {
         return value.to_owned();

@@ -34,6 +34,7 @@ mod gzip;
 pub mod http;
 mod input;
 mod json;
+pub mod lines;
 pub mod post;
 mod stream;
 pub mod surt;

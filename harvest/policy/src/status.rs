@@ -54,6 +54,11 @@ impl FetchStatus {
         Self(status as i32)
     }
 
+    /// The status that a crawl log names by this number.
+    pub const fn from_number(number: i32) -> Self {
+        Self(number)
+    }
+
     /// The number in the crawl log.
     pub const fn number(self) -> i32 {
         self.0

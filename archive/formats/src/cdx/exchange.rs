@@ -70,6 +70,7 @@ impl Exchanges {
             Extracted {
                 capture: None,
                 omitted: None,
+                head: None,
                 end,
             }
         } else {

@@ -26,6 +26,8 @@ pub struct Extracted {
     pub capture: Option<Capture>,
     /// Why a capture has no place in an index, though it should have one.
     pub omitted: Option<String>,
+    /// The head of the HTTP message of a capture.
+    pub head: Option<Head>,
     /// What reading it to its end has shown.
     pub end: End,
 }
@@ -53,12 +55,12 @@ fn read<R: Read>(
         Ok(capture) => (capture, None),
         Err(why) => (None, Some(why)),
     };
-    let mut computed = None;
+    let (mut computed, mut head) = (None, None);
     if let Some(capture) = &mut capture {
         if algorithm.is_some() {
             capture.digest = None;
         }
-        computed = fill(capture, &mut record, algorithm)?;
+        (head, computed) = fill(capture, &mut record, algorithm)?;
     }
     let end = record.end()?;
     if let Some(capture) = &mut capture {
@@ -72,6 +74,7 @@ fn read<R: Read>(
     Ok(Extracted {
         capture,
         omitted,
+        head,
         end,
     })
 }
@@ -137,13 +140,14 @@ fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
     MediaType::read(&record.header().get("Content-Type")?)
 }
 
-/// What the block says; the digest of its payload, if the header has none.
+/// What the block says: its head, and the digest of its payload if the header has none.
 fn fill<R: Read>(
     capture: &mut Capture,
     record: &mut Record<'_, R>,
     algorithm: Option<Algorithm>,
-) -> Result<Option<String>, ReadError> {
+) -> Result<(Option<Head>, Option<String>), ReadError> {
     let kind = record.kind();
+    let mut message = None;
     let mut hashers = match (algorithm, &capture.digest, kind) {
         (Some(algorithm), _, _) => Some(Hashers::new([algorithm])),
         (None, Some(_), _) | (None, None, Kind::Revisit) => None,
@@ -162,13 +166,14 @@ fn fill<R: Read>(
                 if let Some(hashers) = &mut hashers {
                     hashers.update(head.unread());
                 }
+                message = Some(head);
             }
             Err(HeadError::TooLarge { .. }) => hashers = None,
             Err(HeadError::Io(error)) => return Err(error.into()),
         }
     }
     let Some(mut hashers) = hashers else {
-        return Ok(None);
+        return Ok((message, None));
     };
     loop {
         let bytes = match record.fill_buf() {
@@ -183,5 +188,6 @@ fn fill<R: Read>(
         hashers.update(bytes);
         record.consume(count);
     }
-    Ok(hashers.finish().first().map(ToString::to_string))
+    let digest = hashers.finish().first().map(ToString::to_string);
+    Ok((message, digest))
 }

@@ -1,10 +1,11 @@
 //! Reads a CDX or CDXJ file line by line, whatever its form is.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, BufRead};
 
 use thiserror::Error;
 
 use super::{Capture, Format, InvalidLine};
+use crate::lines::Lines;
 
 /// A line that could not be read, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -32,25 +33,24 @@ pub enum ReadError {
 /// The captures of a file. Ends after an I/O error, goes on after a bad line.
 #[derive(Debug)]
 pub struct Reader<R> {
-    input: R,
+    lines: Lines<R>,
     format: Option<Format>,
-    limit: usize,
+    ended: bool,
+}
+
+/// A line without its end, and where it is.
+struct TextLine {
     number: u64,
     offset: u64,
-    line: Vec<u8>,
-    ended: bool,
+    text: Result<String, InvalidLine>,
 }
 
 impl<R: BufRead> Reader<R> {
     /// Reads lines of up to `limit` bytes. The first one tells the form.
     pub fn new(input: R, limit: usize) -> Self {
         Self {
-            input,
+            lines: Lines::new(input, limit),
             format: None,
-            limit,
-            number: 0,
-            offset: 0,
-            line: Vec::new(),
             ended: false,
         }
     }
@@ -68,68 +68,24 @@ impl<R: BufRead> Reader<R> {
         self.format.as_ref()
     }
 
-    /// The next line without its end; its offset. None at the end.
-    fn line(&mut self) -> io::Result<Option<(u64, Result<String, InvalidLine>)>> {
-        self.line.clear();
-        let room = u64::try_from(self.limit)
-            .unwrap_or(u64::MAX)
-            .saturating_add(2);
-        let read = self
-            .input
-            .by_ref()
-            .take(room)
-            .read_until(b'\n', &mut self.line)?;
-        if read == 0 {
+    /// The next line. None at the end.
+    fn line(&mut self) -> io::Result<Option<TextLine>> {
+        let limit = self.lines.limit();
+        let Some(line) = self.lines.next_line()? else {
             return Ok(None);
-        }
-        let start = self.offset;
-        self.number += 1;
-        self.advance(read);
-        let ended = self.line.last() == Some(&b'\n');
-        if ended {
-            self.line.pop();
-        }
-        if self.line.last() == Some(&b'\r') {
-            self.line.pop();
-        }
-        if self.line.len() > self.limit {
-            if !ended {
-                self.skip_line()?;
-            }
-            return Ok(Some((
-                start,
-                Err(InvalidLine::TooLong { limit: self.limit }),
-            )));
-        }
-        let text = str::from_utf8(&self.line).map(str::to_owned);
-        Ok(Some((
-            start,
-            text.map_err(|e| InvalidLine::NotUtf8 {
-                at: e.valid_up_to(),
+        };
+        let text = match line.bytes.map(str::from_utf8) {
+            Some(Ok(text)) => Ok(text.to_owned()),
+            Some(Err(error)) => Err(InvalidLine::NotUtf8 {
+                at: error.valid_up_to(),
             }),
-        )))
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        self.offset = self
-            .offset
-            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-    }
-
-    fn skip_line(&mut self) -> io::Result<()> {
-        loop {
-            let buffer = self.input.fill_buf()?;
-            if buffer.is_empty() {
-                return Ok(());
-            }
-            let end = memchr::memchr(b'\n', buffer);
-            let used = end.map_or(buffer.len(), |at| at + 1);
-            self.input.consume(used);
-            self.advance(used);
-            if end.is_some() {
-                return Ok(());
-            }
-        }
+            None => Err(InvalidLine::TooLong { limit }),
+        };
+        Ok(Some(TextLine {
+            number: line.number,
+            offset: line.offset,
+            text,
+        }))
     }
 
     /// A capture, or nothing for a header, a comment or an empty line.
@@ -164,7 +120,11 @@ impl<R: BufRead> Iterator for Reader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {
-            let (offset, text) = match self.line() {
+            let TextLine {
+                number,
+                offset,
+                text,
+            } = match self.line() {
                 Ok(Some(line)) => line,
                 Ok(None) => {
                     self.ended = true;
@@ -175,7 +135,6 @@ impl<R: BufRead> Iterator for Reader<R> {
                     return Some(Err(error.into()));
                 }
             };
-            let number = self.number;
             match text.and_then(|text| self.read(&text)) {
                 Ok(Some(capture)) => return Some(Ok(capture)),
                 Ok(None) => {}

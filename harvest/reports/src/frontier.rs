@@ -1,0 +1,197 @@
+//! The reports of a frontier: a line of 12 fields for each queue, by the state of the queue (Heritrix 3).
+//!
+//! Owns the fields and sections. Rows come from the frontier; whether a queue goes on is not decided here.
+
+use std::time::Duration;
+
+use archive_formats::crawl_log::escaped;
+use archive_formats::date::Stamp;
+use harvest_policy::turns::{Moment, QueueState};
+use jiff::Timestamp;
+
+use crate::text::{Elapsed, Hundredths, ReportText};
+
+/// The name of the report with a few queues of each state.
+pub const SUMMARY_FILE_NAME: &str = "frontier-summary-report.txt";
+
+/// The name of the report with all queues that have URIs.
+pub const NONEMPTY_FILE_NAME: &str = "frontier-nonempty-report.txt";
+
+/// The most queues of one state in the summary, as in Heritrix.
+const MAX_SUMMARY_ROWS: usize = 2000;
+
+/// The fields of a line.
+const LEGEND: &str = "queue precedence currentSize totalEnqueues sessionBalance lastCost(averageCost) lastDequeueTime wakeTime \
+                      totalSpend/totalBudget errorCount lastPeekUri lastQueuedUri";
+
+/// A queue of the frontier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueReport {
+    /// Its name: a domain or a host.
+    pub name: String,
+    /// Its state.
+    pub state: QueueState,
+    /// Its precedence: the smaller, the sooner.
+    pub precedence: u8,
+    /// The number of URIs in it.
+    pub current_size: u64,
+    /// The number of URIs that were ever put into it.
+    pub total_enqueues: u64,
+    /// The cost that is left to its session; below zero if it has spent more.
+    pub session_balance: i64,
+    /// The cost of its last URI.
+    pub last_cost: u64,
+    /// The average cost of its URIs.
+    pub average_cost: Hundredths,
+    /// When a URI was last taken out of it.
+    pub last_dequeue: Option<Timestamp>,
+    /// The cost of all its URIs.
+    pub total_spend: u64,
+    /// The most that all its URIs may cost; `None` is no limit, and written as -1.
+    pub total_budget: Option<u64>,
+    /// The number of tries that failed.
+    pub error_count: u64,
+    /// The URI that it would give next, when it was last asked.
+    pub last_peeked: Option<String>,
+    /// The URI that was last put into it.
+    pub last_queued: Option<String>,
+}
+
+/// The moment of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportMoment {
+    /// The time of day.
+    pub time: Timestamp,
+    /// The time since the begin of the crawl, by which queues are snoozed.
+    pub since_begin: Moment,
+}
+
+/// A part of a report: the queues of one state, under a title.
+const SECTIONS: [(Section, &str); 5] = [
+    (Section::InProcess, "IN-PROCESS QUEUES"),
+    (Section::Ready, "READY QUEUES"),
+    (Section::Snoozed, "SNOOZED QUEUES"),
+    (Section::Inactive, "INACTIVE QUEUES"),
+    (Section::Retired, "RETIRED QUEUES"),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Section {
+    InProcess,
+    Ready,
+    Snoozed,
+    Inactive,
+    Retired,
+    /// Not listed: such a queue has no URI.
+    Exhausted,
+}
+
+impl QueueReport {
+    fn section(&self) -> Section {
+        match self.state {
+            QueueState::InProcess => Section::InProcess,
+            QueueState::Ready => Section::Ready,
+            QueueState::Snoozed(_) => Section::Snoozed,
+            QueueState::Inactive => Section::Inactive,
+            QueueState::Retired => Section::Retired,
+            QueueState::Exhausted => Section::Exhausted,
+        }
+    }
+
+    /// Writes the line of the queue, without a line end: 12 fields, with `-` for a missing value.
+    ///
+    /// The wake time of a snoozed queue is the time until then, as Heritrix writes it.
+    pub fn line(&self, now: Moment) -> String {
+        let uri = |uri: &Option<String>| uri.as_deref().map_or("-".to_owned(), escaped);
+        let dequeue = self.last_dequeue;
+        let wake = match self.state {
+            QueueState::Snoozed(until) => Some(Elapsed(until.saturating_sub(now))),
+            QueueState::Ready
+            | QueueState::InProcess
+            | QueueState::Inactive
+            | QueueState::Retired
+            | QueueState::Exhausted => None,
+        };
+        let fields = [
+            escaped(&self.name),
+            self.precedence.to_string(),
+            self.current_size.to_string(),
+            self.total_enqueues.to_string(),
+            self.session_balance.to_string(),
+            format!("{}({})", self.last_cost, self.average_cost),
+            dequeue.map_or("-".to_owned(), |time| format!("{time:.3}")),
+            wake.map_or("-".to_owned(), |wake| wake.to_string()),
+            match self.total_budget {
+                Some(budget) => format!("{}/{budget}", self.total_spend),
+                None => format!("{}/-1", self.total_spend),
+            },
+            self.error_count.to_string(),
+            uri(&self.last_peeked),
+            uri(&self.last_queued),
+        ];
+        fields.join(" ")
+    }
+}
+
+/// Writes `frontier-summary-report.txt`: the number of queues of each state, and up to 2,000 of each.
+pub fn frontier_summary_report(job: &str, now: ReportMoment, queues: &[QueueReport]) -> String {
+    let mut text = head(job, now);
+    let count = |section| {
+        queues
+            .iter()
+            .filter(|queue| queue.section() == section)
+            .count()
+    };
+    text.line(format_args!("\n -----===== STATS =====-----"));
+    text.line(format_args!("   queues: {}", queues.len()));
+    for (section, title) in SECTIONS {
+        text.line(format_args!(
+            "   {}: {}",
+            title.to_ascii_lowercase(),
+            count(section)
+        ));
+    }
+    text.line(format_args!(
+        "   exhausted queues: {}",
+        count(Section::Exhausted)
+    ));
+    sections(&mut text, now.since_begin, queues, MAX_SUMMARY_ROWS);
+    text.into_string()
+}
+
+/// Writes `frontier-nonempty-report.txt`: all queues that have URIs, or of which one is being fetched.
+pub fn frontier_nonempty_report(job: &str, now: ReportMoment, queues: &[QueueReport]) -> String {
+    let mut text = head(job, now);
+    sections(&mut text, now.since_begin, queues, usize::MAX);
+    text.into_string()
+}
+
+fn head(job: &str, now: ReportMoment) -> ReportText {
+    let mut text = ReportText::default();
+    text.line(format_args!(
+        "Frontier report - {}",
+        Stamp::from_time(now.time)
+    ));
+    text.line(format_args!(" Job being crawled: {}", escaped(job)));
+    text
+}
+
+fn sections(text: &mut ReportText, now: Duration, queues: &[QueueReport], most: usize) {
+    for (section, title) in SECTIONS {
+        text.line(format_args!("\n -----===== {title} =====-----"));
+        let mut rows = queues.iter().filter(|queue| queue.section() == section);
+        for (row, queue) in rows.by_ref().take(most).enumerate() {
+            if row == 0 {
+                text.line(format_args!("{LEGEND}"));
+            }
+            text.line(format_args!("{}", queue.line(now)));
+        }
+        let left_out = rows.count();
+        if left_out > 0 {
+            text.line(format_args!("...and {left_out} more."));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! The metadata file of a job: its setup, reports, logs and indexes as the records of one WARC file (NetarchiveSuite).
+//!
+//! Owns the order of the records, their URIs, their fields and media types. Every record is a gzip member of a WARC 1.1 file.
+//! Record ids and times are arguments. The contents are those that the caller gives, unchanged: passwords must not be in them.
+//!
+//! The parameter `heritrixVersion` of setup, report and log records keeps the name that readers of such files look for. Its value
+//! here is [`CRAWLER_VERSION`], which no version of Heritrix looks like.
+//!
+//! Beside NetarchiveSuite's CDX record there is one record more for each archive file, `crawl/index/captures`, with the captures
+//! as CDXJ lines ([`crate::index`]). CDXJ has no registered media type; `application/x-cdxj` goes with NetarchiveSuite's
+//! `application/x-cdx`.
+
+use std::io::{self, Read, Seek, Write};
+use std::net::IpAddr;
+
+use archive_formats::crawl_log::escaped;
+use archive_formats::date::{Precision, WarcDate};
+use archive_formats::digest::{Algorithm, Hashers};
+use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
+use jiff::Timestamp;
+use thiserror::Error;
+
+use crate::index::ArchiveIndex;
+use crate::warcinfo::{self, Warcinfo};
+
+mod uri;
+
+pub use uri::{JobIdentity, Section};
+
+/// The value of `heritrixVersion`: the name and version of this crawler.
+pub const CRAWLER_VERSION: &str = concat!("holdfast-", env!("CARGO_PKG_VERSION"));
+
+/// How hard records are deflated: zlib's own default.
+const LEVEL: u32 = 6;
+
+/// Why a metadata file cannot be written. It is of no use then.
+#[derive(Debug, Error)]
+pub enum MetadataError {
+    /// A field of a header cannot be written.
+    #[error("the record {uri} of the metadata file: {source}")]
+    Header {
+        /// The URI of the record.
+        uri: String,
+        /// The field and what is wrong with it.
+        source: BuildError,
+    },
+    /// The content of a record cannot be read.
+    #[error("cannot read the content of {uri}: {source}")]
+    Content {
+        /// The URI of the record.
+        uri: String,
+        /// The error of the content.
+        source: io::Error,
+    },
+    /// The file cannot be written, or a content changed its length meanwhile.
+    #[error("cannot write the record {uri} of the metadata file: {source}")]
+    Write {
+        /// The URI of the record.
+        uri: String,
+        /// The error of the writer.
+        source: WriteError,
+    },
+    /// A record that belongs before one that was written.
+    #[error(
+        "the record {uri} belongs before one that is in the metadata file; write the records in their order"
+    )]
+    Order {
+        /// The URI of the record.
+        uri: String,
+    },
+}
+
+/// The id and the time of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordStamp {
+    /// The id, a URI such as `urn:uuid:…`, without brackets.
+    pub id: String,
+    /// The time, written to the second.
+    pub time: Timestamp,
+}
+
+/// The content of a record. It is read twice: for its digest, and to be written.
+pub trait Content: Read + Seek {}
+
+impl<T: Read + Seek> Content for T {}
+
+/// A file of the crawl.
+pub struct Document<'a> {
+    /// The section that it belongs to.
+    pub section: Section,
+    /// Its name, without folders.
+    pub name: String,
+    /// Its bytes, from the first one.
+    pub content: Box<dyn Content + 'a>,
+}
+
+impl std::fmt::Debug for Document<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Document");
+        let debug = debug.field("section", &self.section);
+        debug.field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The parts of a metadata file, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Aliases,
+    DuplicateReductionJobs,
+    Documents,
+    Indexes,
+}
+
+/// Writes a metadata file. `stamps` gives each record its id and time.
+#[derive(Debug)]
+pub struct MetadataFile<W, S> {
+    writer: Writer<W>,
+    stamps: S,
+    job: JobIdentity,
+    address: IpAddr,
+    warcinfo_id: String,
+    reached: Part,
+}
+
+impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
+    /// Begins a file of this name: writes its `warcinfo` record. `address` is that of this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError::Header`] if `name` has control characters, [`MetadataError::Write`] if the file cannot be written.
+    pub fn begin(
+        output: W,
+        name: &str,
+        job: JobIdentity,
+        address: IpAddr,
+        warcinfo: &Warcinfo,
+        mut stamps: S,
+    ) -> Result<Self, MetadataError> {
+        let stamp = stamps();
+        let mut file = Self {
+            writer: Writer::gzip(output, LEVEL),
+            stamps,
+            job,
+            address,
+            warcinfo_id: stamp.id.clone(),
+            reached: Part::Aliases,
+        };
+        let builder = builder(Kind::Warcinfo, &stamp)
+            .field("WARC-Filename", name)
+            .content_type(warcinfo::CONTENT_TYPE);
+        let block = warcinfo.block();
+        file.write(name, builder, &mut io::Cursor::new(block.as_bytes()))?;
+        Ok(file)
+    }
+
+    /// Writes which domains were left out because they are aliases, as pairs of alias and father. No pair, no record.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError::Order`] if it comes late, [`MetadataError::Write`] if the file cannot be written.
+    pub fn aliases(&mut self, aliases: &[(String, String)]) -> Result<(), MetadataError> {
+        if aliases.is_empty() {
+            return Ok(());
+        }
+        let lines = aliases.iter();
+        let lines = lines.map(|(alias, father)| {
+            format!("{} is an alias for {}\n", escaped(alias), escaped(father))
+        });
+        let text = lines.collect::<String>();
+        let uri = self.job.aliases_uri();
+        self.text(Part::Aliases, &uri, &text)
+    }
+
+    /// Writes which jobs the crawl was deduplicated against, also if there are no such jobs.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError::Order`] if it comes late, [`MetadataError::Write`] if the file cannot be written.
+    pub fn duplicate_reduction_jobs(&mut self, jobs: &[u64]) -> Result<(), MetadataError> {
+        let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+        let uri = self.job.duplicate_reduction_jobs_uri();
+        self.text(Part::DuplicateReductionJobs, &uri, &jobs.join(","))
+    }
+
+    /// Writes the files of the crawl: setup, reports, logs, and in each section by URI.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError::Content`] if a file cannot be read, [`MetadataError::Write`] if the metadata file cannot be written or a
+    /// file grows or shrinks meanwhile, [`MetadataError::Order`] if indexes were written before.
+    pub fn documents(&mut self, documents: Vec<Document<'_>>) -> Result<(), MetadataError> {
+        let mut documents: Vec<_> = documents
+            .into_iter()
+            .map(|document| {
+                let uri = self.job.document_uri(document.section, &document.name);
+                (document.section, uri, document)
+            })
+            .collect();
+        documents.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+        for (section, uri, mut document) in documents {
+            let media_type = section.media_type(&document.name);
+            self.resource(Part::Documents, &uri, media_type, &mut document.content)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the index of an archive file: its CDX lines, and its captures.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError::Content`] if the index cannot be read, [`MetadataError::Write`] if the metadata file cannot be written.
+    pub fn index(&mut self, index: &mut ArchiveIndex) -> Result<(), MetadataError> {
+        let uri = self.job.cdx_uri(&index.file);
+        self.resource(
+            Part::Indexes,
+            &uri,
+            "application/x-cdx",
+            &mut index.cdx.lines,
+        )?;
+        let uri = self.job.captures_uri(&index.file);
+        let captures = &mut index.captures.lines;
+        self.resource(Part::Indexes, &uri, "application/x-cdxj", captures)
+    }
+
+    /// Flushes, and gives the output back.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the output does.
+    pub fn finish(self) -> io::Result<W> {
+        let mut output = self.writer.into_inner();
+        output.flush()?;
+        Ok(output)
+    }
+
+    fn text(&mut self, part: Part, uri: &str, text: &str) -> Result<(), MetadataError> {
+        self.resource(
+            part,
+            uri,
+            "text/plain",
+            &mut io::Cursor::new(text.as_bytes()),
+        )
+    }
+
+    fn resource(
+        &mut self,
+        part: Part,
+        uri: &str,
+        media_type: &str,
+        content: &mut dyn Content,
+    ) -> Result<(), MetadataError> {
+        if part < self.reached {
+            let uri = uri.to_owned();
+            return Err(MetadataError::Order { uri });
+        }
+        self.reached = part;
+        let builder = builder(Kind::Resource, &(self.stamps)())
+            .target_uri(uri)
+            .field("WARC-IP-Address", &self.address.to_string())
+            .warcinfo_id(&self.warcinfo_id)
+            .content_type(media_type);
+        self.write(uri, builder, content)
+    }
+
+    fn write(
+        &mut self,
+        uri: &str,
+        builder: Builder,
+        content: &mut dyn Content,
+    ) -> Result<(), MetadataError> {
+        let failed = |source| MetadataError::Content {
+            uri: uri.to_owned(),
+            source,
+        };
+        let mut hashers = Hashers::new([Algorithm::Sha1]);
+        content.rewind().map_err(failed)?;
+        let length = io::copy(content, &mut hashers).map_err(failed)?;
+        content.rewind().map_err(failed)?;
+        let digests = hashers.finish();
+        let digest = digests.first().map(ToString::to_string).unwrap_or_default();
+        let head = builder.field("WARC-Block-Digest", &digest).head(length);
+        let head = head.map_err(|source| MetadataError::Header {
+            uri: uri.to_owned(),
+            source,
+        })?;
+        let mut content = content;
+        let written = self.writer.write(&head, length, &mut content);
+        written.map_err(|source| MetadataError::Write {
+            uri: uri.to_owned(),
+            source,
+        })?;
+        Ok(())
+    }
+}
+
+fn builder(kind: Kind, stamp: &RecordStamp) -> Builder {
+    let date = WarcDate::from_time(stamp.time, Precision::Second);
+    Builder::new(kind, &stamp.id, date.as_str())
+}
+
+#[cfg(test)]
+mod tests;
