@@ -34,7 +34,7 @@ pub enum InvalidSeed {
 pub struct InvalidSeedLine {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub why: InvalidSeed,
 }
 

@@ -8,6 +8,7 @@ pub mod address;
 pub mod canonical;
 pub mod hops;
 pub mod politeness;
+pub mod quarantine;
 pub mod queue_name;
 pub mod robots;
 pub mod scope;

@@ -81,7 +81,7 @@ pub enum InvalidTrap {
     Expression {
         /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: InvalidExpression,
     },
     /// All of them together need too much memory.

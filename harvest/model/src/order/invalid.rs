@@ -17,7 +17,7 @@ pub struct InvalidOrder {
     pub line: Option<usize>,
     /// The key with its section, such as `scope.traps`, where it is known.
     pub key: Option<String>,
-    /// What is wrong, and what to write.
+    /// The mistake, and what to write instead.
     pub message: String,
 }
 

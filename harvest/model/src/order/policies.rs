@@ -9,6 +9,7 @@ use archive_model::ByteSize;
 use harvest_policy::account::QueueLimits;
 use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
+use harvest_policy::quarantine::Quarantine;
 use harvest_policy::queue_name::{QueueKind, registrable_domain};
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
@@ -126,6 +127,11 @@ impl Order {
         let covers =
             move |overlay: &&Overlay| surt.as_ref().is_some_and(|surt| overlay.surt.covers(surt));
         self.overlays.iter().filter(covers)
+    }
+
+    /// The quarantine of a crawl, with nothing in it.
+    pub fn quarantine(&self) -> Quarantine {
+        Quarantine::new(self.quarantine.after_pages)
     }
 
     /// When a URI is tried again.

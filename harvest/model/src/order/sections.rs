@@ -213,7 +213,7 @@ section! {
 section! {
     /// Patterns of URIs that only make more of themselves (calendars, session ids): they are put under quarantine.
     QuarantineSettings {
-        /// The number of pages of one pattern from which on it is watched; 0 for never.
+        /// The pages of one pattern that repeat themselves until it is put under quarantine; 0 for never.
         after_pages: u32 = 200,
     }
 }
