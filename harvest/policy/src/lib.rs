@@ -6,6 +6,7 @@
 pub mod account;
 pub mod address;
 pub mod canonical;
+pub mod credential;
 pub mod hops;
 pub mod politeness;
 pub mod quarantine;
