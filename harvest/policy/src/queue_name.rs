@@ -68,6 +68,12 @@ pub fn registrable_domain(host: &str) -> &str {
     domain.unwrap_or(host)
 }
 
+/// Whether a host is a public suffix itself: everything below it belongs to others.
+pub fn is_public_suffix(host: &str) -> bool {
+    let suffix = psl::suffix(host.as_bytes()).filter(psl::Suffix::is_known);
+    suffix.is_some_and(|suffix| suffix.as_bytes() == host.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +103,23 @@ mod tests {
             ("..dk", ".dk"),
         ] {
             assert_eq!(registrable_domain(host), expected, "{host}");
+        }
+    }
+
+    /// Fails if a domain passes for a suffix, or a suffix for a domain.
+    #[test]
+    fn suffix_is_told_from_domain() {
+        for (host, expected) in [
+            ("dk", true),
+            ("co.uk", true),
+            ("github.io", true),
+            ("example.dk", false),
+            ("localhost", false),
+            ("intranet", false),
+            ("127.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_public_suffix(host), expected, "{host}");
         }
     }
 

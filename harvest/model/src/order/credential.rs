@@ -72,4 +72,9 @@ impl Credential {
         url.host_str()
             .is_some_and(|host| host.eq_ignore_ascii_case(&self.host))
     }
+
+    /// Whether it answers a realm of its host: it names this realm or none, and is for no login page.
+    pub fn answers(&self, realm: &str) -> bool {
+        self.form.is_none() && self.realm.as_ref().is_none_or(|own| own == realm)
+    }
 }

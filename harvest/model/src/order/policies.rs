@@ -10,7 +10,7 @@ use harvest_policy::account::QueueLimits;
 use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::queue_name::{QueueKind, registrable_domain};
+use harvest_policy::queue_name::{QueueKind, is_public_suffix, registrable_domain};
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
 use harvest_policy::surt::{SurtPrefixes, surt};
@@ -55,7 +55,7 @@ impl Order {
         match self.scope.kind {
             ScopeKind::Domain => match domain_root(seed) {
                 Some(root) => accepted.add_domain(&root),
-                // An address has nothing below it: `10.0.0.1` would cover `10.0.0.10`.
+                // `10.0.0.1` would cover `10.0.0.10`, and `github.io` the sites of everyone who has one there.
                 None => accepted.add_host(seed),
             },
             ScopeKind::Host => accepted.add_host(seed),
@@ -178,13 +178,14 @@ impl Order {
     }
 }
 
-/// The root page of the domain of a URI, without its port. `None` if its host is an address.
+/// The root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
 fn domain_root(url: &Url) -> Option<Url> {
     let Some(Host::Domain(name)) = url.host() else {
         return None;
     };
     let domain = registrable_domain(name.trim_end_matches('.'));
-    Url::parse(&format!("http://{domain}/")).ok()
+    let root = Url::parse(&format!("http://{domain}/")).ok();
+    root.filter(|_| !is_public_suffix(domain))
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ fn seeds_open_their_part_of_the_web() {
     let seeds = [
         url("https://www.example.co.uk:8443/d/page"),
         url("http://10.0.0.1/d/"),
+        url("http://github.io/d/"),
     ];
     let cases: [(&str, &[&str], &[&str]); 3] = [
         (
@@ -48,6 +49,7 @@ fn seeds_open_their_part_of_the_web() {
             &[
                 "http://other.co.uk/",
                 "http://10.0.0.10/",
+                "http://user.github.io/",
                 "http://10.0.0.1:81/",
             ],
         ),
@@ -141,6 +143,14 @@ fn credentials_are_for_their_host_only() {
     let count = |text: &str| order.credentials_for(&url(text)).count();
     assert_eq!(count("https://WWW.example.dk:8443/x"), 1);
     assert_eq!(count("https://login.example.dk/"), 1);
+    let answers = |text: &str, realm| {
+        order
+            .credentials_for(&url(text))
+            .any(|own| own.answers(realm))
+    };
+    assert!(answers("https://www.example.dk/", "members"));
+    assert!(!answers("https://www.example.dk/", "others"));
+    assert!(!answers("https://login.example.dk/", "members"));
     for text in [
         "https://example.dk/",
         "https://www.example.dk.evil.dk/",
