@@ -15,18 +15,17 @@
 mod document;
 mod problems;
 mod source;
-mod units;
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use archive_model::quantity::{ByteSize, InvalidQuantity, Period};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use document::{Document, Override};
 pub use source::environment;
-pub use units::{ByteSize, InvalidQuantity, Period};
 
 /// The largest settings file that is read, in bytes.
 pub const MAX_FILE: u64 = 1 << 20;

@@ -21,6 +21,7 @@ pub mod file_name;
 pub mod groups;
 pub mod limits;
 pub mod name_pattern;
+pub mod quantity;
 pub mod replica;
 pub mod store_state;
 
@@ -32,5 +33,6 @@ pub use error::ArchiveError;
 pub use file_name::{FileName, InvalidFileName};
 pub use groups::{GROUP_SIZE, Groups};
 pub use name_pattern::{InvalidPattern, NamePattern};
+pub use quantity::{ByteSize, InvalidQuantity, Period};
 pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};
 pub use store_state::{ReplicaState, StoreFailure};

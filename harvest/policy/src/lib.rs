@@ -4,9 +4,13 @@
 //! that each of them is tested by itself and exhaustively. Does not fetch, remember or wait: `harvest-crawler` does.
 
 pub mod account;
+pub mod address;
 pub mod canonical;
+pub mod credential;
 pub mod hops;
 pub mod politeness;
+pub mod quarantine;
+pub mod queue_name;
 pub mod robots;
 pub mod scope;
 pub mod status;

@@ -5,7 +5,9 @@
 //! Paths keep their case. This is the form for scopes; keys of indexes are `archive_formats::surt::UrlKey`.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Bound;
+use std::str::FromStr;
 
 use url::{Host, Url};
 
@@ -39,6 +41,83 @@ fn host_part(url: &Url) -> Option<String> {
         .port()
         .map_or_else(String::new, |port| format!(":{port}"));
     Some(format!("{scheme}://({host}{port}"))
+}
+
+/// A prefix in SURT form, as people write it into a list: `http://(dk,example,` for a domain, `http://(dk,example,www,)` for a
+/// host, `http://(dk,example,www,)/a` for a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SurtPrefix(String);
+
+/// Why a text is no prefix in SURT form.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no prefix in SURT form; write {suggestion}")]
+pub struct InvalidSurtPrefix {
+    /// The text.
+    pub text: String,
+    /// The form that was probably meant, or an example.
+    pub suggestion: String,
+}
+
+impl SurtPrefix {
+    /// Whether it covers a URI in SURT form, as [`surt`] makes it.
+    pub fn covers(&self, surt: &str) -> bool {
+        surt.starts_with(&self.0)
+    }
+
+    /// The prefix as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SurtPrefix {
+    type Err = InvalidSurtPrefix;
+
+    /// Reads a prefix. The scheme and the host become lower case, and `https` becomes `http`.
+    fn from_str(text: &str) -> Result<Self, InvalidSurtPrefix> {
+        let text = text.trim();
+        let invalid = || InvalidSurtPrefix {
+            text: text.to_owned(),
+            suggestion: suggestion(text),
+        };
+        let (scheme, rest) = text.split_once("://(").ok_or_else(invalid)?;
+        let (host, path) = rest.split_at(rest.find(')').unwrap_or(rest.len()));
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let is_host = |c: char| {
+            c.is_ascii_alphanumeric() || matches!(c, ',' | '-' | '_' | '.' | ':' | '[' | ']')
+        };
+        let is_valid = !scheme.is_empty()
+            && scheme.chars().all(is_scheme)
+            && !host.is_empty()
+            && host.chars().all(is_host)
+            && path.chars().all(|c| c.is_ascii_graphic());
+        if !is_valid {
+            return Err(invalid());
+        }
+        let scheme = scheme.to_ascii_lowercase();
+        let scheme = if scheme == "https" { "http" } else { &scheme };
+        Ok(Self(format!(
+            "{scheme}://({}{path}",
+            host.to_ascii_lowercase()
+        )))
+    }
+}
+
+impl fmt::Display for SurtPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The form in which a URI or the name of a host would be a prefix.
+fn suggestion(text: &str) -> String {
+    let text = if text.contains('(') { "" } else { text };
+    let url = Url::parse(text).ok().filter(Url::has_host);
+    let url = url.or_else(|| Url::parse(&format!("http://{text}")).ok());
+    match url.as_ref().and_then(surt) {
+        Some(surt) => format!("`{surt}`, or less of it from the right"),
+        None => "for example `http://(dk,example,` for a domain".to_owned(),
+    }
 }
 
 /// Prefixes of SURT forms: a URI is covered if one of them is a prefix of its SURT form.
@@ -203,6 +282,33 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Fails if a prefix is taken that covers nothing, or the error does not show the right form.
+    #[test]
+    fn prefix_in_other_form_is_refused() {
+        for (text, expected) in [
+            ("http://(dk,example,", "http://(dk,example,"),
+            ("HTTPS://(DK,Example,)/A", "http://(dk,example,)/A"),
+            (" http://(127.0.0.1)/ ", "http://(127.0.0.1)/"),
+            ("http://([::1])/", "http://([::1])/"),
+            ("ftp://(dk,example,:2121)/", "ftp://(dk,example,:2121)/"),
+        ] {
+            assert_eq!(text.parse::<SurtPrefix>().unwrap().as_str(), expected);
+        }
+        for (text, expected) in [
+            ("https://www.example.dk/a", "`http://(dk,example,www,)/a`"),
+            ("example.dk", "`http://(dk,example,)/`"),
+            ("", "for example"),
+            ("http://(", "for example"),
+            ("http://()/", "for example"),
+            ("http://(dk,example,)/a b", "for example"),
+            ("http://(dk,blåbær,", "for example"),
+            ("://(dk,", "for example"),
+        ] {
+            let error = text.parse::<SurtPrefix>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -4,6 +4,9 @@
 //! as in Heritrix. Matching takes time linear in the length of the URI, whatever the expressions are: those that cannot be
 //! matched so (look-around, back-references) are refused by their line.
 
+use std::fmt;
+use std::str::FromStr;
+
 use regex::{RegexSet, RegexSetBuilder};
 
 /// The largest compiled list, in bytes.
@@ -11,6 +14,58 @@ const LARGEST: usize = 1 << 28;
 
 /// The longest expression, in characters (as in NetarchiveSuite).
 const LONGEST: usize = 1000;
+
+/// An expression of which all of a URI has to match: a regular expression without look-around and back-references.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapExpression(String);
+
+/// Why an expression is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidExpression {
+    /// It breaks the syntax.
+    #[error("`{text}` is no regular expression that can be matched in linear time: {why}")]
+    Syntax {
+        /// The text.
+        text: String,
+        /// How it breaks the syntax.
+        why: String,
+    },
+    /// It is longer than an expression may be.
+    #[error("an expression of {0} characters is too long, at most {LONGEST} are allowed")]
+    Long(usize),
+    /// It is empty, or more than one line.
+    #[error("an expression is one line with something in it")]
+    Lines,
+}
+
+impl FromStr for TrapExpression {
+    type Err = InvalidExpression;
+
+    fn from_str(text: &str) -> Result<Self, InvalidExpression> {
+        let text = text.trim();
+        let length = text.chars().count();
+        if length > LONGEST {
+            return Err(InvalidExpression::Long(length));
+        }
+        if text.is_empty() || text.contains(['\n', '\r']) {
+            return Err(InvalidExpression::Lines);
+        }
+        // By itself: between brackets `a)|(b` would be an expression too.
+        match regex_syntax::parse(text) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => Err(InvalidExpression::Syntax {
+                text: text.to_owned(),
+                why: reason(&error),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for TrapExpression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// A list of crawler traps.
 #[derive(Clone, Debug, Default)]
@@ -22,24 +77,12 @@ pub struct Traps {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrap {
     /// A line is no expression.
-    #[error(
-        "line {line}: `{text}` is no regular expression that can be matched in linear time: {why}"
-    )]
-    Syntax {
+    #[error("line {line}: {why}")]
+    Expression {
         /// The number of the line, from 1.
         line: usize,
-        /// The line.
-        text: String,
-        /// How it breaks the syntax.
-        why: String,
-    },
-    /// A line is longer than an expression may be.
-    #[error("line {line} has {length} characters, at most {LONGEST} are allowed")]
-    Long {
-        /// The number of the line, from 1.
-        line: usize,
-        /// Its length in characters.
-        length: usize,
+        /// The mistake in it.
+        why: InvalidExpression,
     },
     /// All of them together need too much memory.
     #[error("the expressions need more than {} MiB when they are compiled; repeat less in them", LARGEST >> 20)]
@@ -53,29 +96,26 @@ impl Traps {
     ///
     /// [`InvalidTrap`] names the first line that cannot be taken. Nothing is taken of a list with such a line.
     pub fn parse(text: &str) -> Result<Self, InvalidTrap> {
-        let mut expressions = Vec::new();
-        for (index, trap) in text.lines().map(str::trim).enumerate() {
-            let line = index + 1;
-            let length = trap.chars().count();
-            if length > LONGEST {
-                return Err(InvalidTrap::Long { line, length });
+        let mut expressions: Vec<TrapExpression> = Vec::new();
+        for (trap, line) in text.lines().zip(1..) {
+            if !trap.trim().is_empty() {
+                let expression = trap.parse();
+                expressions.push(expression.map_err(|why| InvalidTrap::Expression { line, why })?);
             }
-            if trap.is_empty() {
-                continue;
-            }
-            // By itself: between brackets `a)|(b` would be an expression too.
-            if let Err(error) = regex_syntax::parse(trap) {
-                return Err(InvalidTrap::Syntax {
-                    line,
-                    text: trap.to_owned(),
-                    why: reason(&error),
-                });
-            }
-            expressions.push(format!("^(?:{trap})$"));
         }
-        let set = RegexSetBuilder::new(expressions)
-            .size_limit(LARGEST)
-            .build();
+        Self::new(&expressions)
+    }
+
+    /// Makes a list of expressions.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrap::Large`].
+    pub fn new(expressions: &[TrapExpression]) -> Result<Self, InvalidTrap> {
+        let whole = expressions
+            .iter()
+            .map(|TrapExpression(trap)| format!("^(?:{trap})$"));
+        let set = RegexSetBuilder::new(whole).size_limit(LARGEST).build();
         // Each was parsed before, so that only their size is left to be refused.
         set.map_or(Err(InvalidTrap::Large), |set| Ok(Self { set }))
     }
@@ -144,22 +184,43 @@ mod tests {
             "a{9999999}b{2,1}",
         ] {
             assert!(
-                matches!(error(bad), InvalidTrap::Syntax { line: 1, .. }),
+                matches!(
+                    error(bad),
+                    InvalidTrap::Expression {
+                        line: 1,
+                        why: InvalidExpression::Syntax { .. }
+                    }
+                ),
                 "{bad}"
             );
         }
         let long = "a".repeat(LONGEST + 1);
         assert_eq!(
             error(&long),
-            InvalidTrap::Long {
+            InvalidTrap::Expression {
                 line: 1,
-                length: 1001
+                why: InvalidExpression::Long(1001)
             }
         );
         let large = "\\w{400}{400}\n".repeat(3);
         assert!(matches!(
             error(&large),
-            InvalidTrap::Large | InvalidTrap::Syntax { .. }
+            InvalidTrap::Large | InvalidTrap::Expression { .. }
         ));
+    }
+
+    /// Fails if one expression is taken for several or for nothing, or is not printed as it was read.
+    #[test]
+    fn expression_is_one_line() {
+        for text in ["", "  ", "a\nb", "a\rb"] {
+            assert_eq!(
+                text.parse::<TrapExpression>(),
+                Err(InvalidExpression::Lines)
+            );
+        }
+        assert_eq!(
+            " a.*b ".parse::<TrapExpression>().unwrap().to_string(),
+            "a.*b"
+        );
     }
 }

@@ -61,24 +61,24 @@ const PERIODS: &Units = &[
 ];
 
 impl ByteSize {
-    /// So many bytes.
+    /// Makes the size of a number of bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// In bytes.
+    /// The number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 }
 
 impl Period {
-    /// So many milliseconds.
+    /// Makes a period of a number of milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// So many seconds; the longest period there is, when that is longer.
+    /// Makes a period of a number of seconds; the longest period there is, if that is longer.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(seconds.saturating_mul(1000))
     }
@@ -231,6 +231,7 @@ impl<'de> Deserialize<'de> for Period {
 mod tests {
     use super::*;
 
+    /// Fails if a size is read as another one, or is not printed in its shortest exact form.
     #[test]
     fn sizes_are_read_and_written() {
         let check = |text: &str, bytes: u64, shown: &str| {
@@ -247,6 +248,7 @@ mod tests {
         check("18446744073709551615", u64::MAX, "18446744073709551615 B");
     }
 
+    /// Fails if a period is read as another one, or is not printed in its shortest exact form.
     #[test]
     fn periods_are_read_and_written() {
         let check = |text: &str, millis: u64, shown: &str| {
@@ -263,8 +265,9 @@ mod tests {
         assert_eq!(Period::from_secs(90).duration(), Duration::from_secs(90));
     }
 
+    /// Fails if a quantity is rounded, cut or guessed, or the error does not say what to write.
     #[test]
-    fn what_is_not_exact_is_refused() {
+    fn inexact_quantity_is_refused() {
         let size = |text: &str| text.parse::<ByteSize>().unwrap_err().to_string();
         let period = |text: &str| text.parse::<Period>().unwrap_err().to_string();
         assert!(

@@ -1,0 +1,212 @@
+//! Mistakes of an order that no single type sees: limits that contradict each other, names that hosts would not understand.
+//!
+//! Owns these rules. They hold for an order from a file and for one that the command line made.
+
+use archive_model::{ByteSize, Period};
+use harvest_policy::traps::Traps;
+use url::{Host, Url};
+
+use super::{InvalidOrder, Order};
+
+/// The largest factor of a delay that is no slip of the pen.
+const MAX_FACTOR: f64 = 1000.0;
+
+impl Order {
+    /// Checks what the types of the keys do not. [`Order::parse`] has done so already.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOrder`] names the key of the first mistake.
+    pub fn check(&self) -> Result<(), InvalidOrder> {
+        self.check_scope()?;
+        self.check_pauses()?;
+        self.check_names()?;
+        self.check_limits()?;
+        self.check_credentials()
+    }
+
+    /// Checks that hosts are told whom to ask: nothing but this machine is fetched from without a contact. A name may stand for
+    /// this machine too; it is asked for a contact unless it is `localhost`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOrder`] names the seed that wants a contact.
+    pub fn check_contact(&self, seeds: &[Url]) -> Result<(), InvalidOrder> {
+        match seeds.iter().find(|seed| !is_this_machine(seed)) {
+            Some(seed) if self.http.contact.is_none() => Err(InvalidOrder::at(
+                "http.contact",
+                format!(
+                    "{seed} is not on this machine: set a page about the harvest, or `mailto:` and an address, where its \
+                     owner can ask about the visit"
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn check_scope(&self) -> Result<(), InvalidOrder> {
+        let traps = Traps::new(&self.scope.traps).map(|_| ());
+        traps.map_err(|error| InvalidOrder::at("scope.traps", error.to_string()))
+    }
+
+    fn check_pauses(&self) -> Result<(), InvalidOrder> {
+        let settings = &self.politeness;
+        check_factor("politeness.delay_factor", settings.delay_factor)?;
+        check_order("politeness", settings.min_delay, settings.max_delay)?;
+        check_rate("politeness.max_bandwidth", settings.max_bandwidth)?;
+        for (overlay, number) in self.overlays.iter().zip(0..) {
+            let section = format!("overlay.{number}");
+            if let Some(factor) = overlay.delay_factor {
+                check_factor(&format!("{section}.delay_factor"), factor)?;
+            }
+            if let (Some(min), Some(max)) = (overlay.min_delay, overlay.max_delay) {
+                check_order(&section, min, max)?;
+            }
+            check_rate(&format!("{section}.max_bandwidth"), overlay.max_bandwidth)?;
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), InvalidOrder> {
+        let (agent, user_agent) = (&self.robots.agent, &self.http.user_agent);
+        let is_token = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
+        if agent.is_empty() || !agent.chars().all(is_token) {
+            return Err(InvalidOrder::at(
+                "robots.agent",
+                "a name in robots.txt has letters, `-` and `_` only (RFC 9309 §2.2.1)",
+            ));
+        }
+        if !user_agent.chars().all(|c| c.is_ascii_graphic() || c == ' ') || user_agent.is_empty() {
+            return Err(InvalidOrder::at(
+                "http.user_agent",
+                "a user agent has visible ASCII characters and blanks only",
+            ));
+        }
+        if !user_agent
+            .to_ascii_lowercase()
+            .contains(&agent.to_ascii_lowercase())
+        {
+            return Err(InvalidOrder::at(
+                "http.user_agent",
+                format!(
+                    "a user agent contains the name of robots.agent, `{agent}`, so that hosts know which rules of their \
+                     robots.txt are meant (RFC 9309 §2.2.1)"
+                ),
+            ));
+        }
+        let contact = self.http.contact.as_ref();
+        if contact.is_some_and(|url| !matches!(url.scheme(), "http" | "https" | "mailto")) {
+            return Err(InvalidOrder::at(
+                "http.contact",
+                "a contact begins with `https://`, `http://` or `mailto:`",
+            ));
+        }
+        if let Some(contact) = contact {
+            check_no_user("http.contact", contact)?;
+        }
+        let is_address =
+            |from: &String| from.contains('@') && from.chars().all(|c| c.is_ascii_graphic());
+        if !self.http.from.as_ref().is_none_or(is_address) {
+            return Err(InvalidOrder::at(
+                "http.from",
+                "a mail address is written `name@example.org`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), InvalidOrder> {
+        let limits = &self.limits;
+        for (key, period) in [
+            ("limits.connect", limits.connect),
+            ("limits.stall", limits.stall),
+            ("limits.total", limits.total),
+            ("robots.validity", self.robots.validity),
+            ("dns.validity", self.dns.validity),
+        ] {
+            if period.duration().is_zero() {
+                return Err(InvalidOrder::at(
+                    key,
+                    "a time of zero leaves no time at all",
+                ));
+            }
+        }
+        for (key, size) in [
+            ("limits.max_head", limits.max_head),
+            ("files.max_size", self.files.max_size),
+        ] {
+            if size.bytes() == 0 {
+                return Err(InvalidOrder::at(
+                    key,
+                    "a size of zero leaves no room at all",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_credentials(&self) -> Result<(), InvalidOrder> {
+        for (credential, number) in self.credentials.iter().zip(0..) {
+            let key = |name: &str| format!("credential.{number}.{name}");
+            let is_host = |url: Url| url.host_str() == Some(&credential.host.to_ascii_lowercase());
+            if !Url::parse(&format!("http://{}/", credential.host)).is_ok_and(is_host) {
+                return Err(InvalidOrder::at(
+                    &key("host"),
+                    "the name of a host is meant, such as `www.example.dk`, international ones as `xn--`",
+                ));
+            }
+            if let Some(form) = &credential.form {
+                check_no_user(&key("form"), &form.action)?;
+                if !credential.is_for(&form.action) {
+                    return Err(InvalidOrder::at(
+                        &key("form"),
+                        "the login page is on another host, to which the password is not sent; name that host",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_factor(key: &str, factor: f64) -> Result<(), InvalidOrder> {
+    if (0.0..=MAX_FACTOR).contains(&factor) {
+        return Ok(());
+    }
+    let message = format!("a factor is a number from 0 to {MAX_FACTOR}");
+    Err(InvalidOrder::at(key, message))
+}
+
+fn check_order(section: &str, min: Period, max: Period) -> Result<(), InvalidOrder> {
+    if min <= max {
+        return Ok(());
+    }
+    let message = format!("the shortest pause, {min}, is longer than the longest one, {max}");
+    Err(InvalidOrder::at(&format!("{section}.min_delay"), message))
+}
+
+fn check_rate(key: &str, rate: Option<ByteSize>) -> Result<(), InvalidOrder> {
+    if rate.is_none_or(|rate| rate.bytes() > 0) {
+        return Ok(());
+    }
+    let message = "no byte a second is no rate; leave the key out for no limit";
+    Err(InvalidOrder::at(key, message))
+}
+
+fn check_no_user(key: &str, url: &Url) -> Result<(), InvalidOrder> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(());
+    }
+    let message = "a user or a password in a URI would be documented; write a [[credential]]";
+    Err(InvalidOrder::at(key, message))
+}
+
+/// Whether the host of a URI is this machine, whatever a name server says.
+pub(super) fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}

@@ -1,0 +1,132 @@
+//! A mistake in an order, with its place.
+//!
+//! Owns how the place is found: the parser knows a position, a check knows a key, and people want the line and the key.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::MAX_ORDER;
+
+/// A mistake in an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidOrder {
+    /// The line in the file, from 1, where it is known.
+    pub line: Option<usize>,
+    /// The key with its section, such as `scope.traps`, where it is known.
+    pub key: Option<String>,
+    /// The mistake, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for InvalidOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, "`{key}`: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for InvalidOrder {}
+
+impl InvalidOrder {
+    /// A mistake at a key. Elements of a list of sections are counted from 0: `overlay.0.surt`.
+    pub(crate) fn at(key: &str, message: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            key: Some(key.to_owned()),
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn too_long() -> Self {
+        Self {
+            line: None,
+            key: None,
+            message: format!("an order has at most {} MiB", MAX_ORDER >> 20),
+        }
+    }
+
+    /// The mistake that the parser found.
+    pub(crate) fn from_toml(error: &toml::de::Error, text: &str) -> Self {
+        let span = error.span();
+        let holds = |place: &Range<usize>| {
+            let is_inside =
+                |span: &Range<usize>| place.start <= span.start && span.end <= place.end;
+            span.as_ref()
+                .is_some_and(|span| !span.is_empty() && is_inside(span))
+        };
+        let key = keys(text).into_iter().rfind(|(_, place)| holds(place));
+        Self {
+            line: span.map(|span| line(text, span.start)),
+            key: key.map(|(key, _)| key),
+            message: error.message().to_owned(),
+        }
+    }
+
+    /// Adds the line at which the key stands in a text. A key that is not given stands at no line.
+    pub(super) fn in_text(self, text: &str) -> Self {
+        let place = keys(text)
+            .into_iter()
+            .find(|(key, _)| Some(key) == self.key.as_ref());
+        Self {
+            line: place.map(|(_, place)| line(text, place.start)),
+            ..self
+        }
+    }
+}
+
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+/// All keys of a text with the places of the keys and of their values; what stands inside something comes after it.
+fn keys(text: &str) -> Vec<(String, Range<usize>)> {
+    let (table, _) = DeTable::parse_recoverable(text);
+    let mut found = Vec::new();
+    let mut open = vec![(
+        String::new(),
+        Spanned::new(0..0, DeValue::Table(table.into_inner())),
+    )];
+    while let Some((path, value)) = open.pop() {
+        let below = |name: &str| match path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        match value.into_inner() {
+            DeValue::Table(table) => {
+                for (key, value) in table {
+                    let path = below(key.get_ref());
+                    found.push((path.clone(), key.span()));
+                    found.push((path.clone(), value.span()));
+                    open.push((path, value));
+                }
+            }
+            DeValue::Array(array) => {
+                for (index, value) in array.into_iter().enumerate() {
+                    let is_section = matches!(value.get_ref(), DeValue::Table(_));
+                    // An element of a list goes by the name of the list.
+                    let path = if is_section {
+                        below(&index.to_string())
+                    } else {
+                        path.clone()
+                    };
+                    found.push((path.clone(), value.span()));
+                    open.push((path, value));
+                }
+            }
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,192 @@
+//! An order as the policies that carry it out.
+//!
+//! Owns which key becomes which limit of `harvest-policy`, the rule of NetarchiveSuite for the two ways to count objects
+//! included.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use archive_model::ByteSize;
+use harvest_policy::account::QueueLimits;
+use harvest_policy::address::Network;
+use harvest_policy::politeness::Politeness;
+use harvest_policy::quarantine::Quarantine;
+use harvest_policy::queue_name::{QueueKind, is_public_suffix, registrable_domain};
+use harvest_policy::scope::Scope;
+use harvest_policy::status::RetryRules;
+use harvest_policy::surt::{SurtPrefixes, surt};
+use harvest_policy::traps::{InvalidTrap, Traps};
+use url::{Host, Url};
+
+use super::checks::is_this_machine;
+use super::{Credential, Order, Overlay, RobotsPolicy, ScopeKind};
+
+impl Order {
+    /// The scope of a crawl from `seeds`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrap::Large`]; [`Order::check`] has found it before.
+    pub fn scope_for(&self, seeds: &[Url]) -> Result<Scope, InvalidTrap> {
+        let mut accepted = SurtPrefixes::default();
+        for seed in seeds {
+            self.accept_seed(seed, &mut accepted);
+        }
+        for prefix in &self.scope.accept {
+            accepted.add(prefix.as_str());
+        }
+        let mut rejected = SurtPrefixes::default();
+        for prefix in &self.scope.reject {
+            rejected.add(prefix.as_str());
+        }
+        Ok(Scope {
+            accepted,
+            rejected,
+            traps: Traps::new(&self.scope.traps)?,
+            max_hops: self.scope.max_hops,
+            max_hops_in_page: self.scope.max_embed_hops,
+            max_speculative_hops: self.scope.max_speculative_hops,
+            max_segments: self.scope.max_path_segments,
+            max_repeats: self.scope.max_path_repeats,
+        })
+    }
+
+    /// Adds the part of a site that a seed stands for; also for seeds that come while the crawl runs.
+    pub fn accept_seed(&self, seed: &Url, accepted: &mut SurtPrefixes) {
+        match self.scope.kind {
+            ScopeKind::Domain => match domain_root(seed) {
+                Some(root) => accepted.add_domain(&root),
+                // `10.0.0.1` would cover `10.0.0.10`, and `github.io` the sites of everyone who has one there.
+                None => accepted.add_host(seed),
+            },
+            ScopeKind::Host => accepted.add_host(seed),
+            ScopeKind::Prefix => accepted.add_directory(seed),
+        }
+    }
+
+    /// The part of a URI that names its queue.
+    pub const fn queue_kind(&self) -> QueueKind {
+        self.queues.by
+    }
+
+    /// The limits of each queue. Objects are counted by a quota or by the total budget (NetarchiveSuite's
+    /// `objectLimitIsSetByQuotaEnforcer`); a total budget that is smaller stands.
+    pub fn queue_limits(&self) -> QueueLimits {
+        let queues = &self.queues;
+        let (quota, budget) = if queues.objects_by_quota {
+            (queues.max_objects, None)
+        } else {
+            (None, queues.max_objects)
+        };
+        QueueLimits {
+            session: queues.session_budget,
+            error_penalty: queues.error_penalty,
+            total: [queues.total_budget, budget].into_iter().flatten().min(),
+            successes: quota,
+            bytes: queues.max_bytes.map(ByteSize::bytes),
+        }
+    }
+
+    /// The pauses between the fetches of a URI's host, overlays included.
+    pub fn politeness_for(&self, url: &Url) -> Politeness {
+        let settings = &self.politeness;
+        let politeness = Politeness {
+            delay_factor: settings.delay_factor,
+            min_delay: settings.min_delay.duration(),
+            max_delay: settings.max_delay.duration(),
+            max_crawl_delay: settings.max_crawl_delay.duration(),
+            max_bytes_per_second: settings.max_bandwidth.map(ByteSize::bytes),
+        };
+        let overlays = self.overlays_for(url);
+        overlays.fold(politeness, |below, overlay| overlay.lay_over(below))
+    }
+
+    /// Whether robots.txt excludes anything for a URI, overlays included.
+    pub fn robots_policy_for(&self, url: &Url) -> RobotsPolicy {
+        let overlays = self.overlays_for(url).filter_map(|overlay| overlay.robots);
+        overlays.last().unwrap_or(self.robots.policy)
+    }
+
+    /// The most bytes of the body of a response, overlays included; `None` for no limit.
+    pub fn max_body_for(&self, url: &Url) -> Option<u64> {
+        let overlays = self
+            .overlays_for(url)
+            .filter_map(|overlay| overlay.max_body);
+        overlays
+            .last()
+            .or(self.limits.max_body)
+            .map(ByteSize::bytes)
+    }
+
+    /// The overlays that cover a URI, in their order.
+    fn overlays_for(&self, url: &Url) -> impl Iterator<Item = &Overlay> {
+        let surt = if self.overlays.is_empty() {
+            None
+        } else {
+            surt(url)
+        };
+        let covers =
+            move |overlay: &&Overlay| surt.as_ref().is_some_and(|surt| overlay.surt.covers(surt));
+        self.overlays.iter().filter(covers)
+    }
+
+    /// The quarantine of a crawl, with nothing in it.
+    pub fn quarantine(&self) -> Quarantine {
+        Quarantine::new(self.quarantine.after_pages)
+    }
+
+    /// When a URI is tried again.
+    pub const fn retry_rules(&self) -> RetryRules {
+        RetryRules {
+            max_tries: self.retry.max_tries.get(),
+            delay: self.retry.delay.duration(),
+            max_retry_after: self.retry.max_retry_after.duration(),
+        }
+    }
+
+    /// The user agent of a crawler of some version.
+    pub fn user_agent(&self, version: &str) -> String {
+        let contact = self.http.contact.as_ref().map_or("no contact", Url::as_str);
+        let text = self.http.user_agent.replace("{version}", version);
+        text.replace("{contact}", contact)
+    }
+
+    /// The networks that may be crawled whatever they are: those of the order, and the addresses of seeds that are addresses,
+    /// or `localhost`.
+    pub fn allowed_networks(&self, seeds: &[Url]) -> Vec<Network> {
+        let mut allowed = self.networks.allow.clone();
+        for seed in seeds {
+            match seed.host() {
+                Some(Host::Ipv4(address)) => allowed.push(Network::of_one(address.into())),
+                Some(Host::Ipv6(address)) => allowed.push(Network::of_one(address.into())),
+                Some(Host::Domain(_)) if is_this_machine(seed) => {
+                    let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+                    allowed.extend(loopback.map(Network::of_one));
+                }
+                Some(Host::Domain(_)) | None => {}
+            }
+        }
+        allowed.sort_unstable();
+        allowed.dedup();
+        allowed
+    }
+
+    /// The credentials that may be sent with a request for a URI.
+    pub fn credentials_for(&self, url: &Url) -> impl Iterator<Item = &Credential> {
+        self.credentials
+            .iter()
+            .filter(|credential| credential.is_for(url))
+    }
+}
+
+/// The root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
+fn domain_root(url: &Url) -> Option<Url> {
+    let Some(Host::Domain(name)) = url.host() else {
+        return None;
+    };
+    let domain = registrable_domain(name.trim_end_matches('.'));
+    let root = Url::parse(&format!("http://{domain}/")).ok();
+    root.filter(|_| !is_public_suffix(domain))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Values that stand in TOML as text, read and written by their own `FromStr` and `Display`.
+//!
+//! Owns that an error is raised while the text is visited, so that the parser knows at which place in the file.
+
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+struct Text<T>(T);
+
+impl<'de, T> Deserialize<'de> for Text<T>
+where
+    T: FromStr,
+    T::Err: Display,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor<T>(PhantomData<T>);
+
+        impl<T> Visitor<'_> for TextVisitor<T>
+        where
+            T: FromStr,
+            T::Err: Display,
+        {
+            type Value = Text<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text between quotation marks")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Text<T>, E> {
+                text.parse().map(Text).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(TextVisitor(PhantomData))
+    }
+}
+
+/// For a value by itself: `#[serde(with = "text::one")]`.
+pub(crate) mod one {
+    use super::{Deserialize as _, Deserializer, Display, FromStr, Text};
+    use serde::Serializer;
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr,
+        T::Err: Display,
+        D: Deserializer<'de>,
+    {
+        Text::deserialize(deserializer).map(|Text(value)| value)
+    }
+}
+
+/// For a list: `#[serde(with = "text::list")]`.
+pub(crate) mod list {
+    use super::{Deserialize as _, Deserializer, Display, FromStr, Text};
+    use serde::Serializer;
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        values: &[T],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(T::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+    where
+        T: FromStr,
+        T::Err: Display,
+        D: Deserializer<'de>,
+    {
+        let values = Vec::<Text<T>>::deserialize(deserializer)?;
+        Ok(values.into_iter().map(|Text(value)| value).collect())
+    }
+}

@@ -1,0 +1,317 @@
+//! Tests of the quarantine on sites that are crawled breadth first, in memory.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use super::*;
+
+/// A response: its text, and the links in it. `None` for 404.
+type Response = Option<(String, Vec<String>)>;
+
+/// A finished crawl: how many pages of each pattern were fetched, and the quarantine.
+struct Crawl {
+    pages: BTreeMap<String, usize>,
+    texts: HashSet<String>,
+    quarantine: Quarantine,
+}
+
+impl Crawl {
+    fn count(&self, pattern: &str) -> usize {
+        *self.pages.get(&format!("a.dk{pattern}")).unwrap_or(&0)
+    }
+
+    fn held(&self) -> Vec<&str> {
+        self.quarantine.held().collect()
+    }
+}
+
+/// The most pages of a crawl: one that gets here is in a trap.
+const ENDLESS: usize = 60_000;
+
+/// Crawls a site from its home page until there is no URI left.
+fn crawl(site: impl Fn(&Url) -> Response) -> Crawl {
+    let home = Url::parse("http://a.dk/").unwrap();
+    let mut crawl = Crawl {
+        pages: BTreeMap::new(),
+        texts: HashSet::new(),
+        quarantine: Quarantine::new(200),
+    };
+    let mut seen = HashSet::from([home.clone()]);
+    let mut queue = VecDeque::from([home]);
+    for _ in 0..ENDLESS {
+        let Some(url) = queue.pop_front() else {
+            return crawl;
+        };
+        if crawl.quarantine.holds(&url).is_some() {
+            continue;
+        }
+        let Some((text, links)) = site(&url) else {
+            crawl.quarantine.failed(&url);
+            continue;
+        };
+        *crawl.pages.entry(pattern(&url)).or_default() += 1;
+        let links = links.iter().map(|link| url.join(link).unwrap());
+        let new: Vec<Url> = links.filter(|link| seen.insert(link.clone())).collect();
+        let content = if url.path().starts_with("/sitemap") {
+            Content::Manifest
+        } else {
+            Content::Words(words(text.as_bytes()))
+        };
+        crawl.quarantine.fetched(&url, content, &new);
+        crawl.texts.insert(text);
+        queue.extend(new);
+    }
+    panic!("the crawl does not end: {:?}", crawl.pages);
+}
+
+/// A word of letters that no other number has.
+fn word(number: u64) -> String {
+    let digits = number.to_string();
+    digits
+        .bytes()
+        .map(|digit| char::from(digit - b'0' + b'a'))
+        .collect()
+}
+
+fn number(url: &Url, prefix: &str) -> Option<u64> {
+    let rest = url.as_str().strip_prefix("http://a.dk/")?;
+    rest.strip_prefix(prefix)?.parse().ok()
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a site answers with it or with nothing"
+)]
+fn page(text: impl Into<String>, links: Vec<String>) -> Response {
+    Some((text.into(), links))
+}
+
+fn month(number: u64) -> String {
+    format!("{} {}", word(100 + number % 12), 2000 + number / 12)
+}
+
+/// Fails if a calendar is crawled on and on, or a page beside it is lost.
+#[test]
+fn endless_calendar_is_held() {
+    let crawl = crawl(|url| {
+        if let Some(number) = number(url, "cal?month=") {
+            let links = [number + 1, number.saturating_sub(1)].map(|n| format!("/cal?month={n}"));
+            return page(
+                month(number),
+                [links.to_vec(), vec!["/".to_owned()]].concat(),
+            );
+        }
+        match number(url, "article/") {
+            Some(number) => page(word(number), vec!["/cal?month=24000".to_owned()]),
+            None => page("home", (0..500).map(|n| format!("/article/{n}")).collect()),
+        }
+    });
+    assert_eq!(crawl.held(), ["a.dk/cal?month"]);
+    assert_eq!(crawl.count("/article/#"), 500);
+    assert!(
+        (200..250).contains(&crawl.count("/cal?month")),
+        "{:?}",
+        crawl.pages
+    );
+}
+
+/// Fails if patterns of a trap that lead to each other keep each other alive.
+#[test]
+fn calendar_of_several_patterns_is_held() {
+    let crawl = crawl(|url| {
+        if let Some(number) = number(url, "month/") {
+            let days = (1..=30).map(|day| format!("/day/{}", number * 30 + day));
+            return page(
+                month(number),
+                days.chain([format!("/month/{}", number + 1)]).collect(),
+            );
+        }
+        if let Some(day) = number(url, "day/") {
+            let views = [
+                "/add?day=",
+                "/print?day=",
+                "/export.ics?day=",
+                "/private/",
+                "/day/",
+            ];
+            let links = views.map(|view| format!("{view}{}", day + 1));
+            return page(
+                format!("nothing on {day} {}", month(day / 30)),
+                links.to_vec(),
+            );
+        }
+        match url.path() {
+            "/add" => page("add an entry", vec![]),
+            "/print" | "/export.ics" => page("nothing", vec![]),
+            "/" => page("home", vec!["/month/24000".to_owned()]),
+            _ => None,
+        }
+    });
+    assert!(crawl.held().contains(&"a.dk/day/#"), "{:?}", crawl.held());
+    assert!(
+        crawl.pages.values().sum::<usize>() < 4_000,
+        "{:?}",
+        crawl.pages
+    );
+}
+
+/// Fails if a trap that makes up its words has no end.
+#[test]
+fn chain_of_made_up_text_is_held_later() {
+    let crawl = crawl(|url| {
+        let number = number(url, "x/").unwrap_or(0);
+        page(word(number), vec![format!("/x/{}", number + 1)])
+    });
+    assert_eq!(crawl.held(), ["a.dk/x/#"]);
+    // The home page vouches for the first one.
+    assert_eq!(crawl.count("/x/#"), 4_001);
+}
+
+/// Fails if a session id in the path multiplies a site without an end, or a page of it is never fetched.
+#[test]
+fn session_id_in_path_is_held() {
+    let crawl = crawl(|url| {
+        let parts: Vec<&str> = url.path().split('/').skip(1).collect();
+        let (session, name) = match parts.as_slice() {
+            ["s", session, name] => (u64::from_str_radix(session, 16).ok()?, *name),
+            _ => (0xa1b2_c3d4, "page-a"),
+        };
+        // Each response begins a session of its own.
+        let next = (session.wrapping_mul(6_364_136_223_846_793_005) >> 20) | 0xa000_0000_0000;
+        let links = (0..20).map(|n| format!("/s/{next:x}1/page-{}", word(n)));
+        page(format!("{name} {session:x}1"), links.collect())
+    });
+    for number in 0..20 {
+        let count = crawl.count(&format!("/s/*/page-{}", word(number)));
+        assert!((1..300).contains(&count), "{:?}", crawl.pages);
+    }
+}
+
+/// Fails if relative links that lead into themselves are followed on and on.
+#[test]
+fn growing_path_is_held() {
+    let crawl = crawl(|url| {
+        if url.path() == "/" {
+            return page("home", vec!["/a/".to_owned(), "/real/".to_owned()]);
+        }
+        let text = format!("the page {}", url.path().split('/').nth(1).unwrap());
+        page(text, ["a/", "b/", "c/"].map(str::to_owned).to_vec())
+    });
+    assert!(
+        crawl.pages.values().sum::<usize>() < 5_000,
+        "{:?}",
+        crawl.pages
+    );
+    assert!(crawl.texts.contains("the page real"));
+}
+
+/// Fails if a large archive is taken for a trap: lists with articles that link to their neighbours, with images or without.
+#[test]
+fn archive_with_pagination_survives() {
+    for (has_images, per_list) in [(true, 10), (false, 10), (false, 100)] {
+        let lists = 10_000 / per_list;
+        let crawl = crawl(|url| {
+            if let Some(number) = number(url, "article/") {
+                let neighbours = [number.saturating_sub(1), (number + 1).min(9_999)];
+                let mut links = neighbours.map(|n| format!("/article/{n}")).to_vec();
+                if has_images {
+                    links.push(format!("/image/{number}.jpg"));
+                }
+                return page(format!("about {}", word(number)), links);
+            }
+            let list = number(url, "list?page=").unwrap_or(0);
+            if url.path().starts_with("/image/") {
+                return page(format!("bytes{}", word(list)), vec![]);
+            }
+            let articles = list * per_list..(list + 1) * per_list;
+            let titles: Vec<String> = articles.clone().map(word).collect();
+            let links = articles.map(|n| format!("/article/{n}"));
+            let more = [format!("/list?page={}", (list + 1).min(lists - 1))];
+            page(titles.join(" "), links.chain(more).collect())
+        });
+        assert_eq!(crawl.held(), Vec::<&str>::new());
+        assert_eq!(crawl.count("/article/#"), 10_000);
+        assert!(crawl.count("/list?page") + 1 >= usize::try_from(lists).unwrap());
+    }
+}
+
+/// Fails if a site of which all pages have one pattern is taken for a trap.
+#[test]
+fn site_of_one_pattern_survives() {
+    let crawl = crawl(|url| {
+        let number = number(url, "index.php?id=").unwrap_or(0);
+        let below = (1..=4).map(|n| number * 4 + n).filter(|n| *n < 12_000);
+        page(
+            word(number),
+            below.map(|n| format!("/index.php?id={n}")).collect(),
+        )
+    });
+    assert_eq!(crawl.held(), Vec::<&str>::new());
+    assert_eq!(crawl.count("/index.php?id"), 11_999);
+}
+
+/// Fails if pages with the same words are lost although a sitemap or a page with new content leads to them.
+#[test]
+fn pages_of_same_words_survive() {
+    let shells = crawl(|url| match url.path() {
+        "/" => page(
+            "home",
+            vec!["/sitemap1.xml".to_owned(), "/sitemap2.xml".to_owned()],
+        ),
+        "/sitemap1.xml" => page("", (0..2_000).map(|n| format!("/app/{n}")).collect()),
+        "/sitemap2.xml" => page("", (2_000..4_000).map(|n| format!("/app/{n}")).collect()),
+        _ => page("enable scripts", vec![]),
+    });
+    assert_eq!(shells.count("/app/#"), 4_000);
+    let photos = crawl(|url| match number(url, "photo/") {
+        Some(number) => page(
+            "photo",
+            vec![
+                format!("/full/{number}.jpg"),
+                format!("/photo/{}", (number + 1).min(2_999)),
+            ],
+        ),
+        None if url.path() == "/" => page("home", vec!["/photo/0".to_owned()]),
+        None => page(
+            word(
+                url.path()
+                    .bytes()
+                    .map(u64::from)
+                    .fold(7, |sum, byte| sum * 31 % 1_000_003 + byte),
+            ),
+            vec![],
+        ),
+    });
+    assert_eq!(photos.count("/photo/#"), 3_000);
+}
+
+/// Fails if a freed pattern is held back, or is put under quarantine again.
+#[test]
+fn freed_pattern_stays_free() {
+    let mut quarantine = Quarantine::new(2);
+    let url = |number: u32| Url::parse(&format!("http://a.dk/cal/{number}")).unwrap();
+    let fetch = |quarantine: &mut Quarantine, number| {
+        let held = quarantine.fetched(&url(number), Content::Words(1), &[url(number + 1)]);
+        held.map(str::to_owned)
+    };
+    assert_eq!(
+        [1, 2].map(|number| fetch(&mut quarantine, number)),
+        [None, None]
+    );
+    assert_eq!(fetch(&mut quarantine, 3).as_deref(), Some("a.dk/cal/#"));
+    assert_eq!(quarantine.holds(&url(9)), Some("a.dk/cal/#"));
+    assert!(quarantine.free("a.dk/cal/#") && !quarantine.free("a.dk/cal/#"));
+    assert_eq!(quarantine.holds(&url(9)), None);
+    assert!((4..100).all(|number| fetch(&mut quarantine, number).is_none()));
+    assert_eq!(quarantine.freed().collect::<Vec<_>>(), ["a.dk/cal/#"]);
+}
+
+/// Fails if a crawl that is resumed has forgotten what was held, or one without quarantine holds something.
+#[test]
+fn quarantine_is_resumed_or_off() {
+    let mut resumed = Quarantine::new(200);
+    resumed.hold("a.dk/cal/#");
+    let url = Url::parse("https://a.dk/cal/17").unwrap();
+    assert_eq!(resumed.holds(&url), Some("a.dk/cal/#"));
+    let mut off = Quarantine::new(0);
+    assert!((0..10_000).all(|_| off.fetched(&url, Content::Digest(1), []).is_none()));
+}
