@@ -1,0 +1,275 @@
+//! Reads metadata files: WARC or ARC, compressed or not, damaged or not.
+//!
+//! Owns which records of a metadata file are read (crawl logs and CDX as NetarchiveSuite writes them, and our index of captures),
+//! and which of them are believed. A record that is cut gives its whole lines. One whose bytes were changed, by its
+//! compression or its block digest, gives none: a wrong offset looks like a right one.
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+
+use archive_formats::cdx::{Capture, SortError, Sorter};
+use archive_formats::defect::{Class, Defect};
+use archive_formats::digest::{Digest, Hashers, Value};
+use archive_formats::warc::{End, ReadError, Reader, Record};
+
+use super::fact::{self, Fact, Kind, NoCapture};
+use super::line::{BlockLine, LineReader};
+use crate::layout;
+use crate::report::{BuildReport, Problem};
+
+/// The lines that are believed.
+#[derive(Debug, Default)]
+pub(super) struct TrustedLines {
+    /// The records whose lines are left out.
+    changed: HashSet<u64>,
+    /// The jobs whose index of captures is whole, so that nothing else of them is needed.
+    complete: HashSet<String>,
+}
+
+impl TrustedLines {
+    /// Whether a line is used.
+    pub(super) fn accept(&self, fact: &Fact) -> bool {
+        let is_needed = fact.kind == Kind::Capture || !self.complete.contains(&fact.job);
+        is_needed && !self.changed.contains(&fact.record)
+    }
+}
+
+/// Reads files one after another.
+#[derive(Debug)]
+pub(super) struct Collector {
+    facts: Sorter,
+    trusted: TrustedLines,
+    /// The number of records that were begun, which is that of the last one.
+    records: u64,
+}
+
+/// A record that is read.
+#[derive(Debug)]
+struct Source {
+    file: String,
+    uri: String,
+    kind: Kind,
+    job: String,
+}
+
+impl Source {
+    /// `None` for all other records of a metadata file.
+    fn from_uri(uri: &str, file: &str) -> Option<Self> {
+        let (organization, path) = uri.strip_prefix("metadata://")?.split_once('/')?;
+        let kinds = [
+            ("crawl/index/captures", Kind::Capture),
+            ("crawl/index/cdx", Kind::Index),
+            ("crawl/logs/crawl.log", Kind::Log),
+        ];
+        let kind = kinds.iter().find(|(start, _)| path.starts_with(start))?.1;
+        let (_, query) = path.split_once('?').unwrap_or_default();
+        let mut parameters = query.split('&');
+        let job = parameters.find_map(|parameter| parameter.strip_prefix("jobid="));
+        let job = job.map_or_else(|| file.to_owned(), |job| format!("{organization}/{job}"));
+        Some(Self {
+            file: file.to_owned(),
+            uri: uri.to_owned(),
+            kind,
+            job: layout::key(&job),
+        })
+    }
+
+    fn read(&self, line: &str) -> Result<Capture, NoCapture> {
+        match self.kind {
+            Kind::Capture => fact::from_captures(line),
+            Kind::Index => fact::from_index(line),
+            Kind::Log => fact::from_log(line),
+        }
+    }
+
+    fn problem(&self, number: u64, problem: String) -> Problem {
+        Problem::Line {
+            file: self.file.clone(),
+            record: self.uri.clone(),
+            number,
+            problem,
+        }
+    }
+}
+
+/// The reason why a file is not read to its end.
+#[derive(Debug)]
+enum Stop {
+    /// The file cannot be read. The others go on.
+    File(ReadError),
+    /// Nothing can be sorted any more.
+    Sort(SortError),
+}
+
+impl From<ReadError> for Stop {
+    fn from(error: ReadError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::File(error.into())
+    }
+}
+
+impl From<SortError> for Stop {
+    fn from(error: SortError) -> Self {
+        Self::Sort(error)
+    }
+}
+
+impl Collector {
+    pub(super) fn new(facts: Sorter) -> Self {
+        Self {
+            facts,
+            trusted: TrustedLines::default(),
+            records: 0,
+        }
+    }
+
+    /// The facts, to be sorted, and which of them are believed.
+    pub(super) fn finish(self) -> (Sorter, TrustedLines) {
+        (self.facts, self.trusted)
+    }
+
+    /// Reads a file. Problems of the file are in the report.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sorter.
+    pub(super) fn read<R: Read>(
+        &mut self,
+        file: &str,
+        source: R,
+        report: &mut BuildReport,
+    ) -> Result<(), SortError> {
+        report.files += 1;
+        let before = self.records;
+        let mut reader = Reader::new(source);
+        let ended = self.records(file, &mut reader, report);
+        name_defects(file, &reader.take_defects(), report);
+        let file = file.to_owned();
+        match ended {
+            Err(Stop::Sort(error)) => return Err(error),
+            Err(Stop::File(error)) => {
+                let problem = error.to_string();
+                report.add(Problem::Damage { file, problem });
+            }
+            Ok(()) if self.records == before => report.add(Problem::Empty { file }),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    fn records<R: Read>(
+        &mut self,
+        file: &str,
+        reader: &mut Reader<R>,
+        report: &mut BuildReport,
+    ) -> Result<(), Stop> {
+        while let Some(record) = reader.next_record()? {
+            let uri = record.header().uri("WARC-Target-URI").unwrap_or_default();
+            let end = match Source::from_uri(&uri, file) {
+                Some(source) => self.record(&source, record, report)?,
+                None => record.end()?,
+            };
+            name_defects(file, &end.defects, report);
+        }
+        Ok(())
+    }
+
+    /// Reads a record to its end. It is believed once that is reached.
+    fn record<R: Read>(
+        &mut self,
+        source: &Source,
+        mut record: Record<'_, R>,
+        report: &mut BuildReport,
+    ) -> Result<End, Stop> {
+        self.records += 1;
+        self.trusted.changed.insert(self.records);
+        let expected = record.header().text_of("WARC-Block-Digest");
+        let expected = expected.and_then(|text| text.parse::<Digest>().ok());
+        let expected = expected.and_then(|digest| digest.value().cloned());
+        let hashers = Hashers::new(expected.as_ref().map(Value::algorithm));
+        let mut lines = LineReader::new(&mut record, hashers);
+        let mut number = 0;
+        let mut last = None;
+        while let Some(line) = lines.next_line()? {
+            number += 1;
+            report.lines += 1;
+            match line {
+                BlockLine::Text { text, has_end } if has_end => {
+                    self.line(source, number, &text, report)?;
+                }
+                BlockLine::Text { text, .. } => last = Some(text),
+                BlockLine::Unusable(problem) => report.add(source.problem(number, problem)),
+            }
+        }
+        let found = lines.into_hashers().finish();
+        let end = record.end()?;
+        if end.complete && expected.is_some_and(|expected| !found.contains(&expected)) {
+            report.add(Problem::Damage {
+                file: source.file.clone(),
+                problem: format!(
+                    "offset {}: {} does not have its block digest, and is left out",
+                    end.offset, source.uri
+                ),
+            });
+            return Ok(end);
+        }
+        let is_garbled =
+            |defect: &Defect| matches!(defect.class, Class::Crc | Class::Deflate | Class::Isize);
+        if end.defects.iter().any(is_garbled) {
+            return Ok(end);
+        }
+        self.trusted.changed.remove(&self.records);
+        if end.complete {
+            // Of a line that was cut, the last number may lack digits.
+            if let Some(text) = last {
+                self.line(source, number, &text, report)?;
+            }
+            if source.kind == Kind::Capture {
+                self.trusted.complete.insert(source.job.clone());
+            }
+        }
+        Ok(end)
+    }
+
+    /// Takes a line, or names it.
+    fn line(
+        &mut self,
+        source: &Source,
+        number: u64,
+        text: &str,
+        report: &mut BuildReport,
+    ) -> Result<(), SortError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        match source.read(text) {
+            Ok(capture) => {
+                let fact = Fact {
+                    job: source.job.clone(),
+                    kind: source.kind,
+                    record: self.records,
+                    capture,
+                };
+                self.facts.push(fact.write().as_bytes())?;
+            }
+            Err(NoCapture::Other) => {}
+            Err(NoCapture::Bad(problem)) => report.add(source.problem(number, problem)),
+        }
+        Ok(())
+    }
+}
+
+/// Names the defects that cost content.
+fn name_defects(file: &str, defects: &[Defect], report: &mut BuildReport) {
+    for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
+        report.add(Problem::Damage {
+            file: file.to_owned(),
+            problem: defect.to_string(),
+        });
+    }
+}
