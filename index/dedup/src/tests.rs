@@ -27,13 +27,15 @@ fn sha1(text: &str) -> Value {
 struct Metadata {
     job: u32,
     records: Vec<(String, String)>,
+    /// Without block digests, as ARC files and some tools have it.
+    has_no_digests: bool,
 }
 
 impl Metadata {
     fn job(job: u32) -> Self {
         Self {
             job,
-            records: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -63,11 +65,12 @@ impl Metadata {
 
     fn write<W: std::io::Write>(&self, mut writer: Writer<W>) -> W {
         for (uri, text) in &self.records {
-            let digest = sha1(text).to_string();
-            let builder = Builder::new(Kind::Resource, ID, "2026-01-02T04:00:00Z")
+            let mut builder = Builder::new(Kind::Resource, ID, "2026-01-02T04:00:00Z")
                 .target_uri(uri)
-                .content_type("text/plain")
-                .field("WARC-Block-Digest", &digest);
+                .content_type("text/plain");
+            if !self.has_no_digests {
+                builder = builder.field("WARC-Block-Digest", &sha1(text).to_string());
+            }
             let length = text.len() as u64;
             let head = builder.head(length).unwrap();
             writer.write(&head, length, &mut text.as_bytes()).unwrap();

@@ -55,17 +55,22 @@ pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
 #[derive(Debug)]
 struct Node {
     name: String,
-    capture: Capture,
+    /// The capture as CDXJ: most are never read.
+    text: String,
 }
 
 impl Node {
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.splitn(3, '\t');
-        let (name, _rank, capture) = (fields.next()?, fields.next()?, fields.next()?);
+        let (name, _rank, text) = (fields.next()?, fields.next()?, fields.next()?);
         Some(Self {
             name: name.to_owned(),
-            capture: Format::Cdxj.read(capture).ok()?,
+            text: text.to_owned(),
         })
+    }
+
+    fn capture(&self) -> Option<Capture> {
+        Format::Cdxj.read(&self.text).ok()
     }
 }
 
@@ -168,9 +173,10 @@ impl ChainFollower<'_> {
             while node.as_ref().is_some_and(|node| node.name < duplicate.name) {
                 node = self.advance(node, &mut next, is_first)?;
             }
-            match &node {
-                Some(node) if node.name == duplicate.name => self.step(duplicate, &node.capture)?,
-                Some(_) | None => self.seek_moment(duplicate)?,
+            let origin = node.as_ref().filter(|node| node.name == duplicate.name);
+            match origin.and_then(Node::capture) {
+                Some(origin) => self.step(duplicate, &origin)?,
+                None => self.seek_moment(duplicate)?,
             }
         }
         while is_first && node.is_some() {
@@ -192,9 +198,10 @@ impl ChainFollower<'_> {
             if name.as_ref() == Some(&node.name) {
                 continue;
             }
-            let is_place = node.name.starts_with("p ");
-            if is_first && is_place && !fact::is_revisit(&node.capture) {
-                self.push_capture(&node.capture)?;
+            if is_first && node.name.starts_with("p ") {
+                let capture = node.capture();
+                let capture = capture.filter(|capture| !fact::is_revisit(capture));
+                capture.map_or(Ok(()), |capture| self.push_capture(&capture))?;
             }
             return Ok(Some(node));
         }

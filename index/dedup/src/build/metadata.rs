@@ -1,8 +1,9 @@
 //! Reads metadata files: WARC or ARC, compressed or not, damaged or not.
 //!
 //! Owns which records of a metadata file are read (crawl logs and CDX as NetarchiveSuite writes them, and our index of captures),
-//! and which of them are believed. A record that is cut gives its whole lines. One whose bytes were changed, by its
-//! compression or its block digest, gives none: a wrong offset looks like a right one.
+//! and which of them are believed: those that are whole, by their lengths, their compression and their block digest. A wrong
+//! offset looks like a right one, so that a record that was changed gives no line. One that is cut gives its whole lines if
+//! it is not compressed; else nothing tells a cut from a change.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -10,7 +11,7 @@ use std::io::{self, Read};
 use archive_formats::cdx::{Capture, SortError, Sorter};
 use archive_formats::defect::{Class, Defect};
 use archive_formats::digest::{Digest, Hashers, Value};
-use archive_formats::warc::{End, ReadError, Reader, Record};
+use archive_formats::warc::{Compression, End, ReadError, Reader, Record};
 
 use super::fact::{self, Fact, Kind, NoCapture};
 use super::line::{BlockLine, LineReader};
@@ -170,10 +171,14 @@ impl Collector {
     ) -> Result<(), Stop> {
         while let Some(record) = reader.next_record()? {
             let uri = record.header().uri("WARC-Target-URI").unwrap_or_default();
-            let end = match Source::from_uri(&uri, file) {
-                Some(source) => self.record(&source, record, report)?,
+            let source = Source::from_uri(&uri, file);
+            let end = match &source {
+                Some(source) => self.record(source, record, report)?,
                 None => record.end()?,
             };
+            if source.is_some() && is_cut(&end) && reader.compression() == Compression::Plain {
+                self.trusted.changed.remove(&self.records);
+            }
             name_defects(file, &end.defects, report);
         }
         Ok(())
@@ -208,30 +213,31 @@ impl Collector {
         }
         let found = lines.into_hashers().finish();
         let end = record.end()?;
-        if end.complete && expected.is_some_and(|expected| !found.contains(&expected)) {
+        let is_garbled =
+            |defect: &Defect| matches!(defect.class, Class::Crc | Class::Deflate | Class::Isize);
+        let is_right = match expected {
+            Some(expected) => found.contains(&expected),
+            None => !end.defects.iter().any(is_garbled),
+        };
+        if end.complete && !is_right {
             report.add(Problem::Damage {
                 file: source.file.clone(),
                 problem: format!(
-                    "offset {}: {} does not have its block digest, and is left out",
+                    "offset {}: {} was changed, by its digest or its compression, and is left out",
                     end.offset, source.uri
                 ),
             });
-            return Ok(end);
         }
-        let is_garbled =
-            |defect: &Defect| matches!(defect.class, Class::Crc | Class::Deflate | Class::Isize);
-        if end.defects.iter().any(is_garbled) {
+        if !end.complete || !is_right {
             return Ok(end);
         }
         self.trusted.changed.remove(&self.records);
-        if end.complete {
-            // Of a line that was cut, the last number may lack digits.
-            if let Some(text) = last {
-                self.line(source, number, &text, report)?;
-            }
-            if source.kind == Kind::Capture {
-                self.trusted.complete.insert(source.job.clone());
-            }
+        // Of a line that was cut, the last number would lack digits.
+        if let Some(text) = last {
+            self.line(source, number, &text, report)?;
+        }
+        if source.kind == Kind::Capture {
+            self.trusted.complete.insert(source.job.clone());
         }
         Ok(end)
     }
@@ -262,6 +268,15 @@ impl Collector {
         }
         Ok(())
     }
+}
+
+/// Whether a record lacks its end, and nothing else is wrong with it.
+fn is_cut(end: &End) -> bool {
+    let mut costly = end
+        .defects
+        .iter()
+        .filter(|defect| defect.class.costs_content());
+    !end.complete && costly.all(|defect| defect.class == Class::Cut)
 }
 
 /// Names the defects that cost content.

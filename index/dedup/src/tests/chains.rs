@@ -27,6 +27,8 @@ fn duplicates_over_three_jobs_lead_to_first() {
         let built = BuiltIndex::of(&[third.gzip(), first().plain(), second.plain()]);
         built.assert_no_problem();
         assert_eq!(built.report.duplicates, 2);
+        let captures = if has_record { 3 } else { 2 };
+        assert_eq!(built.report.captures, captures, "{}", built.text());
         for url in [URL, second_url, url] {
             let place = Some(("1.warc".to_owned(), 11));
             assert_eq!(built.place(url, "one"), place, "{url} {has_record}");
@@ -145,4 +147,17 @@ fn origin_with_other_digest_is_contradiction() {
         problem.contains("1.warc, offset 11 has another digest"),
         "{problem}"
     );
+}
+
+/// Fails if a record that one file calls a revisit is taken for a response because another file says less.
+#[test]
+fn revisit_in_one_file_is_never_response() {
+    let second = Metadata::job(2)
+        .log(&[log_line(URL, 2, "one", "duplicate:digest")])
+        .cdx(&[cdx_line(URL, 2, "2.warc", 22)]);
+    let third = Metadata::job(3)
+        .log(&[log_line(URL, 2, "one", "-")])
+        .cdx(&[cdx_line(URL, 2, "2.warc", 22)]);
+    let built = BuiltIndex::of(&[third.plain(), second.plain()]);
+    assert_eq!(built.report.captures, 0, "{}", built.text());
 }

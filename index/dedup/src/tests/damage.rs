@@ -6,13 +6,17 @@ use crate::layout::MAX_LINE;
 
 const URL: &str = "http://a.dk/";
 
+/// The offset of the first of [`metadata`]'s twenty records, each of which has one byte.
+const FIRST_OFFSET: u64 = 12_340;
+
 fn metadata() -> Metadata {
     let urls: Vec<String> = (0..20).map(|n| format!("http://a.dk/{n}")).collect();
     let logged = urls.iter().map(|url| log_line(url, 1, url, "-"));
-    let indexed = urls.iter().map(|url| cdx_line(url, 1, "f", 12_345));
+    let indexed = urls.iter().zip(FIRST_OFFSET..);
+    let indexed = indexed.map(|(url, offset)| cdx_line(url, 1, "f", offset));
     Metadata::job(1)
-        .cdx(&indexed.collect::<Vec<_>>())
         .log(&logged.collect::<Vec<_>>())
+        .cdx(&indexed.collect::<Vec<_>>())
 }
 
 fn opened(bytes: &[u8]) -> Result<DedupIndex, DedupError> {
@@ -24,7 +28,8 @@ fn opened(bytes: &[u8]) -> Result<DedupIndex, DedupError> {
 /// Fails if metadata that is cut gives a place that it did not have, ends the build, or is not named.
 #[test]
 fn every_cut_of_metadata_gives_true_places() {
-    for (name, bytes) in [metadata().plain(), metadata().gzip()] {
+    // Of a compressed record that is cut, nothing tells whether it was changed as well.
+    for ((name, bytes), expected) in [(metadata().plain(), 19), (metadata().gzip(), 0)] {
         let mut most = 0;
         for cut in (1..bytes.len()).step_by(7) {
             let built = BuiltIndex::of(&[(name.clone(), bytes[..cut].to_vec())]);
@@ -35,12 +40,12 @@ fn every_cut_of_metadata_gives_true_places() {
                 let url = format!("http://a.dk/{n}");
                 let found = index.latest_by_url(&url).unwrap();
                 assert!(
-                    found.is_none_or(|found| found.offset == 12_345),
+                    found.is_none_or(|found| found.offset == FIRST_OFFSET + n),
                     "{name} {cut}"
                 );
             }
         }
-        assert!(most > 0, "{name}");
+        assert_eq!(most, expected, "{name}");
     }
 }
 
@@ -53,20 +58,23 @@ fn changed_metadata_records_are_left_out() {
     let built = BuiltIndex::of(&[(name, bytes)]);
     assert_eq!(built.report.captures, 0);
     let [problem] = built.problems().try_into().unwrap();
-    assert!(
-        problem.contains("does not have its block digest"),
-        "{problem}"
-    );
+    assert!(problem.contains("was changed, by its digest"), "{problem}");
 
-    let (name, bytes) = metadata().gzip();
-    for at in (20..bytes.len()).step_by(3) {
-        let mut bytes = bytes.clone();
-        bytes[at] ^= 0x10;
-        let built = BuiltIndex::of(&[(name.clone(), bytes)]);
-        let index = built.index();
-        for n in 0..20 {
-            let found = index.latest_by_url(&format!("http://a.dk/{n}")).unwrap();
-            assert!(found.is_none_or(|found| found.offset == 12_345), "{at}");
+    let undigested = Metadata {
+        has_no_digests: true,
+        ..metadata()
+    };
+    for (name, bytes) in [metadata().gzip(), undigested.gzip()] {
+        for at in (20..bytes.len()).step_by(3) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x10;
+            let built = BuiltIndex::of(&[(name.clone(), bytes)]);
+            let index = built.index();
+            for n in 0..20 {
+                let found = index.latest_by_url(&format!("http://a.dk/{n}")).unwrap();
+                let is_right = found.is_none_or(|found| found.offset == FIRST_OFFSET + n);
+                assert!(is_right, "{at}");
+            }
         }
     }
 }
@@ -184,6 +192,27 @@ fn every_flipped_byte_of_index_is_seen() {
                 }
             }
         }
+    }
+}
+
+/// Fails if a line of the section by digest that was changed leads to other content, or into a line.
+#[test]
+fn wrong_places_in_index_are_damage() {
+    let text = BuiltIndex::of(&[metadata().plain()]).text();
+    let digest = sha1("http://a.dk/3");
+    let start = text.rfind(&digest.to_string()).unwrap();
+    let line = text[start..].lines().next().unwrap();
+    let (beginning, offset) = line.rsplit_once(' ').unwrap();
+    let right: u64 = offset.parse().unwrap();
+    let first_line = 18;
+    for wrong in [first_line, right + 1, 3, 99_999] {
+        let changed = text.replace(line, &format!("{beginning} {wrong:020}"));
+        let index = opened(changed.as_bytes()).unwrap();
+        let found = index.by_digest(&digest);
+        assert!(
+            matches!(found, Err(DedupError::Damaged { .. })),
+            "{found:?}"
+        );
     }
 }
 

@@ -99,9 +99,10 @@ fn captures_record_replaces_log_and_cdx() {
 /// Fails if a revisit gets into the index, by whatever sign it is told.
 #[test]
 fn revisits_are_never_in_index() {
-    let revisit = CAPTURE.replace("image/png", "warc/revisit");
-    let referring = CAPTURE.replace("\"new\"", "\"orig.filename\": \"x\", \"new\"");
-    let unmodified = CAPTURE.replace("\"200\"", "\"304\"");
+    let place = |offset: &str| CAPTURE.replace("4711", offset).replace("b.dk/", offset);
+    let revisit = place("1").replace("image/png", "warc/revisit");
+    let referring = place("2").replace("\"new\"", "\"orig.filename\": \"x\", \"new\"");
+    let unmodified = place("3").replace("\"200\"", "\"304\"");
     let (url, other) = ("http://a.dk/", "http://a.dk/2");
     let nas = Metadata::job(1)
         .log(&[
