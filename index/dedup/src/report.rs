@@ -9,6 +9,25 @@ use archive_formats::crawl_log::DuplicateOrigin;
 /// The most problems that are named.
 const NAMED: usize = 1000;
 
+/// The most characters of a URI, a name or a reason in a problem.
+const SHOWN: usize = 300;
+
+/// A text from a metadata file as it is shown to people: in one line, without what steers a terminal, and not endless.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for letter in text.chars().take(SHOWN) {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// The result of a builder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildReport {
@@ -37,7 +56,8 @@ impl BuildReport {
     }
 }
 
-/// Something that makes the index lack captures.
+/// Something that makes the index lack captures. Texts from metadata files are cut to 300 characters, and their control
+/// characters are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// A metadata file that is damaged, or cannot be read to its end.
@@ -86,7 +106,7 @@ pub enum Problem {
     },
     /// A capture whose line would be longer than [`MAX_LINE`](crate::MAX_LINE).
     LongLine {
-        /// The first characters of its URI.
+        /// Its URI.
         uri: String,
     },
 }
@@ -125,7 +145,7 @@ impl fmt::Display for Problem {
             ),
             Self::LongLine { uri } => write!(
                 f,
-                "{uri}…: is left out: its line would be longer than {} bytes",
+                "{uri}: is left out: its line would be longer than {} bytes",
                 crate::MAX_LINE
             ),
         }

@@ -10,13 +10,10 @@ use archive_formats::crawl_log::DuplicateOrigin;
 use super::fact::{self, second};
 use super::{BuildError, SortedLines, Workspace};
 use crate::layout::{self, MAX_LINE};
-use crate::report::{BuildReport, Problem};
+use crate::report::{BuildReport, Problem, shown};
 
 /// The most steps of a chain. Crawlers write the first capture as the origin, which is one step.
 const MAX_STEPS: u32 = 16;
-
-/// The characters of a URI that is too long to be named as a whole.
-const NAMED_LENGTH: usize = 100;
 
 /// The captures, and the duplicates that lead to them.
 #[derive(Debug)]
@@ -32,7 +29,7 @@ fn place(file: &str, offset: u64) -> String {
     format!("p {} {offset:020}", layout::key(file))
 }
 
-/// The lines of a capture, one for each of its names, each follower by how much is said of the one of that name: what makes
+/// The lines of a capture, one for each of its names, each followed by how much is said of the one of that name: what makes
 /// it a revisit comes first, because a revisit must not be taken for a response.
 pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
     let rank = match (fact::is_revisit(capture), fact::origin(capture)) {
@@ -113,7 +110,7 @@ impl Duplicate {
     }
 
     fn uri(&self) -> String {
-        self.capture.original.clone().unwrap_or_default()
+        shown(self.capture.original.as_deref().unwrap_or_default())
     }
 }
 
@@ -237,8 +234,11 @@ impl ChainFollower<'_> {
                 duplicate.name = format!("u {} {}", duplicate.capture.key, second(time));
                 self.later.push(duplicate.write().as_bytes())?;
             }
-            origin => {
+            mut origin => {
                 let uri = duplicate.uri();
+                if let Some(origin) = &mut origin {
+                    origin.file = shown(&origin.file);
+                }
                 self.report.add(Problem::Dangling { uri, origin });
             }
         }
@@ -253,7 +253,7 @@ impl ChainFollower<'_> {
         if digests.is_some_and(is_other) {
             self.report.add(Problem::Contradiction {
                 uri: duplicate.uri(),
-                file: first.file.clone().unwrap_or_default(),
+                file: shown(first.file.as_deref().unwrap_or_default()),
                 offset: first.offset.unwrap_or_default(),
             });
             return Ok(());
@@ -278,7 +278,7 @@ impl ChainFollower<'_> {
         }
         let line = Format::Cdxj.write(capture);
         if line.len() > MAX_LINE {
-            let uri = capture.key.chars().take(NAMED_LENGTH).collect();
+            let uri = shown(&capture.key);
             self.report.add(Problem::LongLine { uri });
             return Ok(());
         }

@@ -109,8 +109,11 @@ pub(super) enum NoCapture {
 pub(super) fn from_captures(line: &str) -> Result<Capture, NoCapture> {
     let read = Format::Cdxj.read(line);
     let mut capture = normal(read.map_err(|error| NoCapture::Bad(error.to_string()))?)?;
-    let digest = capture.digest.as_deref().ok_or(NoCapture::Other)?;
-    let digest = layout::digest(digest);
+    let digest = capture
+        .digest
+        .as_deref()
+        .filter(|text| !matches!(*text, "" | "-"));
+    let digest = layout::digest(digest.ok_or(NoCapture::Other)?);
     let digest = digest.ok_or_else(|| NoCapture::Bad("its digest cannot be read".to_owned()))?;
     capture.digest = Some(digest.to_string());
     capture

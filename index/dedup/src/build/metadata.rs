@@ -16,7 +16,7 @@ use archive_formats::warc::{Compression, End, ReadError, Reader, Record};
 use super::fact::{self, Fact, Kind, NoCapture};
 use super::line::{BlockLine, LineReader};
 use crate::layout;
-use crate::report::{BuildReport, Problem};
+use crate::report::{BuildReport, Problem, shown};
 
 /// The lines that are believed.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Source {
         let job = job.map_or_else(|| file.to_owned(), |job| format!("{organization}/{job}"));
         Some(Self {
             file: file.to_owned(),
-            uri: uri.to_owned(),
+            uri: shown(uri),
             kind,
             job: layout::key(&job),
         })
@@ -83,12 +83,12 @@ impl Source {
         }
     }
 
-    fn problem(&self, number: u64, problem: String) -> Problem {
+    fn problem(&self, number: u64, problem: &str) -> Problem {
         Problem::Line {
             file: self.file.clone(),
             record: self.uri.clone(),
             number,
-            problem,
+            problem: shown(problem),
         }
     }
 }
@@ -208,7 +208,7 @@ impl Collector {
                     self.line(source, number, &text, report)?;
                 }
                 BlockLine::Text { text, .. } => last = Some(text),
-                BlockLine::Unusable(problem) => report.add(source.problem(number, problem)),
+                BlockLine::Unusable(problem) => report.add(source.problem(number, &problem)),
             }
         }
         let found = lines.into_hashers().finish();
@@ -264,7 +264,7 @@ impl Collector {
                 self.facts.push(fact.write().as_bytes())?;
             }
             Err(NoCapture::Other) => {}
-            Err(NoCapture::Bad(problem)) => report.add(source.problem(number, problem)),
+            Err(NoCapture::Bad(problem)) => report.add(source.problem(number, &problem)),
         }
         Ok(())
     }
@@ -284,7 +284,7 @@ fn name_defects(file: &str, defects: &[Defect], report: &mut BuildReport) {
     for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
         report.add(Problem::Damage {
             file: file.to_owned(),
-            problem: defect.to_string(),
+            problem: shown(&defect.to_string()),
         });
     }
 }

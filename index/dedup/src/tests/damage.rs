@@ -111,6 +111,25 @@ fn bad_lines_are_named_and_others_read() {
     );
 }
 
+/// Fails if a text from a metadata file steers a terminal, or fills the report.
+#[test]
+fn problems_are_short_and_without_control_characters() {
+    let long = "x".repeat(10_000);
+    let url = format!("http://a.dk/\u{1b}[2J{long}");
+    let metadata = Metadata::job(1).log(&[
+        log_line(&url, 2, "one", &duplicate("\u{1b}[2J", 1, 1)),
+        format!("2026-01-02T03:00:00.900Z 200 2 http://a.dk/ - - text/html #001 \u{1b}[2J{long} -"),
+    ]);
+    let built = BuiltIndex::of(&[metadata.plain()]);
+    let problems = built.problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    for problem in problems {
+        assert!(problem.contains("\\u{1b}[2J"), "{problem}");
+        assert!(!problem.contains(char::is_control), "{problem}");
+        assert!(problem.len() < 1000, "{problem}");
+    }
+}
+
 /// Fails if a line of an index becomes longer than its readers read.
 #[test]
 fn capture_with_too_long_line_is_named() {

@@ -96,7 +96,7 @@ fn captures_record_replaces_log_and_cdx() {
     assert_eq!(built.report.captures, 1);
 }
 
-/// Fails if a revisit gets into the index, by whatever sign it is told.
+/// Fails if a revisit or a line without a digest gets into the index, by whatever sign it is told.
 #[test]
 fn revisits_are_never_in_index() {
     let place = |offset: &str| CAPTURE.replace("4711", offset).replace("b.dk/", offset);
@@ -115,7 +115,8 @@ fn revisits_are_never_in_index() {
             cdx_line(other, 5, "f", 2),
             cdx_line("http://a.dk/3", 6, "f", 3),
         ]);
-    let ours = Metadata::job(2).captures(&[revisit, referring, unmodified]);
+    let undigested = place("4").replace("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "-");
+    let ours = Metadata::job(2).captures(&[revisit, referring, unmodified, undigested]);
     let built = BuiltIndex::of(&[nas.plain(), ours.plain()]);
     built.assert_no_problem();
     assert_eq!(built.report.captures, 0, "{}", built.text());
