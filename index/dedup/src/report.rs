@@ -80,7 +80,7 @@ pub enum Problem {
         record: String,
         /// The number of the line in the record, from 1.
         number: u64,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
     /// A duplicate whose origin is in no metadata file that was given, so that nobody knows whether it is a first capture.

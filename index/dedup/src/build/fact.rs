@@ -15,8 +15,12 @@ const REVISIT: &str = "revisit";
 /// The value for a revisit whose origin is not known.
 const UNKNOWN: &str = "unknown";
 
-/// The extra fields that an index has.
-const EXTRA: [&str; 3] = ["record-id", "etag", "last-modified"];
+/// The extra fields that an index has, each after the spelling of it that is read as well.
+const EXTRA: [(&str, &str); 3] = [
+    ("recordId", "record-id"),
+    ("etag", "etag"),
+    ("lastModified", "last-modified"),
+];
 
 /// A capture with its place in the file that it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,9 +120,15 @@ pub(super) fn from_captures(line: &str) -> Result<Capture, NoCapture> {
     let digest = layout::digest(digest.ok_or(NoCapture::Other)?);
     let digest = digest.ok_or_else(|| NoCapture::Bad("its digest cannot be read".to_owned()))?;
     capture.digest = Some(digest.to_string());
-    capture
-        .extra
-        .retain(|(name, _)| EXTRA.contains(&name.as_str()));
+    let given = std::mem::take(&mut capture.extra);
+    let named = |name: &str| {
+        EXTRA
+            .iter()
+            .find(|(other, own)| name == *other || name == *own)
+    };
+    let known = given.into_iter();
+    let known = known.filter_map(|(name, value)| Some((named(&name)?.1.to_owned(), value)));
+    capture.extra = known.collect();
     let is_revisit = capture.mime.as_deref() == Some("warc/revisit");
     if is_revisit || capture.original_record.is_some() || capture.status == Some(304) {
         set_origin(&mut capture, None);

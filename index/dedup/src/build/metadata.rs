@@ -5,7 +5,7 @@
 //! offset looks like a right one, so that a record that was changed gives no line. One that is cut gives its whole lines if
 //! it is not compressed; else nothing tells a cut from a change.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 
 use archive_formats::cdx::{Capture, SortError, Sorter};
@@ -23,14 +23,23 @@ use crate::report::{BuildReport, Problem, shown};
 pub(super) struct TrustedLines {
     /// The records whose lines are left out.
     changed: HashSet<u64>,
-    /// The jobs whose index of captures is whole, so that nothing else of them is needed.
-    complete: HashSet<String>,
+    /// The indexes of captures of each job, of which there is one for each archive file.
+    captures: HashMap<String, CaptureIndexes>,
+}
+
+/// The numbers of indexes of captures.
+#[derive(Debug, Default)]
+struct CaptureIndexes {
+    begun: u64,
+    whole: u64,
 }
 
 impl TrustedLines {
-    /// Whether a line is used.
+    /// Whether a line is used. The log and the CDX of a job are not, where all its captures are there.
     pub(super) fn accept(&self, fact: &Fact) -> bool {
-        let is_needed = fact.kind == Kind::Capture || !self.complete.contains(&fact.job);
+        let captures = self.captures.get(&fact.job);
+        let is_complete = captures.is_some_and(|captures| captures.begun == captures.whole);
+        let is_needed = fact.kind == Kind::Capture || !is_complete;
         is_needed && !self.changed.contains(&fact.record)
     }
 }
@@ -42,6 +51,10 @@ pub(super) struct Collector {
     trusted: TrustedLines,
     /// The number of records that were begun, which is that of the last one.
     records: u64,
+    /// The jobs of which the file that is read has indexes of captures.
+    jobs: HashSet<String>,
+    /// Whether that file has lost something, which may be further such indexes.
+    is_damaged: bool,
 }
 
 /// A record that is read.
@@ -126,6 +139,8 @@ impl Collector {
             facts,
             trusted: TrustedLines::default(),
             records: 0,
+            jobs: HashSet::new(),
+            is_damaged: false,
         }
     }
 
@@ -147,9 +162,16 @@ impl Collector {
     ) -> Result<(), SortError> {
         report.files += 1;
         let before = self.records;
+        self.is_damaged = false;
         let mut reader = Reader::new(source);
         let ended = self.records(file, &mut reader, report);
-        name_defects(file, &reader.take_defects(), report);
+        self.name_defects(file, &reader.take_defects(), report);
+        self.is_damaged |= ended.is_err();
+        for job in std::mem::take(&mut self.jobs) {
+            if self.is_damaged {
+                self.captures(&job).begun += 1;
+            }
+        }
         let file = file.to_owned();
         match ended {
             Err(Stop::Sort(error)) => return Err(error),
@@ -179,7 +201,7 @@ impl Collector {
             if source.is_some() && is_cut(&end) && reader.compression() == Compression::Plain {
                 self.trusted.changed.remove(&self.records);
             }
-            name_defects(file, &end.defects, report);
+            self.name_defects(file, &end.defects, report);
         }
         Ok(())
     }
@@ -193,6 +215,10 @@ impl Collector {
     ) -> Result<End, Stop> {
         self.records += 1;
         self.trusted.changed.insert(self.records);
+        if source.kind == Kind::Capture {
+            self.captures(&source.job).begun += 1;
+            self.jobs.insert(source.job.clone());
+        }
         let expected = record.header().text_of("WARC-Block-Digest");
         let expected = expected.and_then(|text| text.parse::<Digest>().ok());
         let expected = expected.and_then(|digest| digest.value().cloned());
@@ -237,9 +263,24 @@ impl Collector {
             self.line(source, number, &text, report)?;
         }
         if source.kind == Kind::Capture {
-            self.trusted.complete.insert(source.job.clone());
+            self.captures(&source.job).whole += 1;
         }
         Ok(end)
+    }
+
+    /// Names the defects that cost content.
+    fn name_defects(&mut self, file: &str, defects: &[Defect], report: &mut BuildReport) {
+        for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
+            self.is_damaged = true;
+            report.add(Problem::Damage {
+                file: file.to_owned(),
+                problem: shown(&defect.to_string()),
+            });
+        }
+    }
+
+    fn captures(&mut self, job: &str) -> &mut CaptureIndexes {
+        self.trusted.captures.entry(job.to_owned()).or_default()
     }
 
     /// Takes a line, or names it.
@@ -277,14 +318,4 @@ fn is_cut(end: &End) -> bool {
         .iter()
         .filter(|defect| defect.class.costs_content());
     !end.complete && costly.all(|defect| defect.class == Class::Cut)
-}
-
-/// Names the defects that cost content.
-fn name_defects(file: &str, defects: &[Defect], report: &mut BuildReport) {
-    for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
-        report.add(Problem::Damage {
-            file: file.to_owned(),
-            problem: shown(&defect.to_string()),
-        });
-    }
 }

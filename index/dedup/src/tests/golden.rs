@@ -96,6 +96,39 @@ fn captures_record_replaces_log_and_cdx() {
     assert_eq!(built.report.captures, 1);
 }
 
+/// Fails if the fields that our crawls write are not read in each spelling.
+#[test]
+fn spellings_of_captures_fields_are_read() {
+    let line = CAPTURE.replace("record-id", "recordId");
+    let line = line.replace("last-modified", "lastModified");
+    let spelled = BuiltIndex::of(&[Metadata::job(1).captures(&[line]).plain()]);
+    let documented = Metadata::job(1).captures(&[CAPTURE.to_owned()]);
+    assert_eq!(spelled.text(), BuiltIndex::of(&[documented.plain()]).text());
+}
+
+/// Fails if one whole captures record hides the log of a job whose other one is damaged or cut off.
+#[test]
+fn log_is_read_unless_all_captures_are_whole() {
+    let url = "http://a.dk/";
+    let whole = Metadata::job(1)
+        .log(&[log_line(url, 4, "one", "-")])
+        .cdx(&[cdx_line(url, 4, "f", 1)])
+        .captures(&[CAPTURE.to_owned()])
+        .captures(&[CAPTURE.replace("4711", "4712")]);
+    let (name, bytes) = whole.plain();
+    let built = BuiltIndex::of(&[(name.clone(), bytes.clone())]);
+    assert_eq!(built.place(url, "one"), None);
+    let mut changed = bytes.clone();
+    let at = bytes.windows(4).rposition(|part| part == b"4712").unwrap();
+    changed[at] = b'5';
+    for damaged in [changed, bytes[..at].to_vec()] {
+        let built = BuiltIndex::of(&[(name.clone(), damaged)]);
+        assert_eq!(built.place(url, "one"), Some(("f".to_owned(), 1)));
+        let ours = built.index().latest_by_url("http://b.dk/æ b").unwrap();
+        assert_eq!(ours.unwrap().offset, 4711);
+    }
+}
+
 /// Fails if a revisit or a line without a digest gets into the index, by whatever sign it is told.
 #[test]
 fn revisits_are_never_in_index() {
