@@ -9,6 +9,7 @@ mod batch;
 mod cdx;
 mod check;
 mod get;
+mod index;
 mod list;
 mod losses;
 mod node;
@@ -144,6 +145,8 @@ pub(crate) enum Command {
     Warc(warc::Warc),
     Cdx(cdx::Cdx),
     #[command(subcommand)]
+    Index(index::Index),
+    #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
     Pki(pki::Pki),
@@ -200,6 +203,7 @@ impl Command {
             Self::Batch(batch) => talk(batch.run(context)),
             Self::Warc(warc) => warc.run(context),
             Self::Cdx(cdx) => cdx.run(context),
+            Self::Index(index) => index.run(context),
             Self::Settings(settings) => settings.run(context),
             Self::Pki(pki) => pki.run(context),
         }

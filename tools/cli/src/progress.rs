@@ -1,5 +1,6 @@
 //! Progress on stderr, for who watches: nothing when stderr is no terminal.
 
+use std::io::{self, Read};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,6 +46,12 @@ impl Progress {
         }
     }
 
+    /// Counts what is read.
+    pub(crate) fn watch<R: Read>(&self, source: R) -> WatchedReader<R> {
+        let progress = self.clone();
+        WatchedReader { source, progress }
+    }
+
     /// Says something on stderr without tearing the bar.
     pub(crate) fn tell(&self, message: &str) {
         self.suspend(|| tell(message));
@@ -58,5 +65,20 @@ impl Progress {
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A reader whose bytes are counted by a bar.
+#[derive(Debug)]
+pub(crate) struct WatchedReader<R> {
+    source: R,
+    progress: Progress,
+}
+
+impl<R: Read> Read for WatchedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.progress.bar.inc(count as u64);
+        Ok(count)
     }
 }

@@ -1,0 +1,126 @@
+//! Builds an index from metadata files, in bounded memory.
+//!
+//! Owns the order of the steps, each of which reads sorted lines and leaves lines to be sorted: [`metadata`] reads the files;
+//! [`join`] brings the lines of a crawl log together with those of the index of its job; [`chains`] follows duplicates to
+//! their first captures; [`sections`] writes the file. Temporary files have no names and end with the process.
+
+mod chains;
+mod fact;
+mod join;
+mod line;
+mod metadata;
+mod sections;
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write};
+use std::path::{Path, PathBuf};
+
+use archive_formats::cdx::{SortError, Sorter};
+use thiserror::Error;
+
+use crate::report::BuildReport;
+
+/// Why no index was built.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The temporary files cannot be written or read.
+    #[error("temporary files in {}: {source}", directory.display())]
+    Temporary {
+        /// Their directory.
+        directory: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The lines cannot be sorted.
+    #[error(transparent)]
+    Sort(#[from] SortError),
+    /// The sink takes no more.
+    #[error("cannot write the dedup index: {0}")]
+    Output(io::Error),
+}
+
+/// The means of a builder.
+#[derive(Clone, Copy, Debug)]
+pub struct Workspace<'a> {
+    /// The directory of its temporary files, which may become as large as all logs together, a few times over.
+    pub directory: &'a Path,
+    /// About how many bytes of memory are used for sorting. Each of up to 64 runs that are merged has a buffer besides.
+    pub memory: usize,
+}
+
+/// Builds an index from metadata files, each given with its name and opened when its turn comes, and writes it into `sink`.
+///
+/// A file with the record `metadata://…/crawl/index/captures` has what is needed; of all others, the crawl log is joined with
+/// the CDX records of its job. Damage, lines that cannot be read and duplicates that lead nowhere are in the report, and
+/// the other captures in the index.
+///
+/// # Errors
+///
+/// [`BuildError`] if temporary files or `sink` cannot be written: what the sink has then is not an index.
+pub fn build<R: Read>(
+    inputs: impl IntoIterator<Item = (String, R)>,
+    workspace: Workspace<'_>,
+    sink: &mut impl Write,
+) -> Result<BuildReport, BuildError> {
+    let mut report = BuildReport::default();
+    let mut collector = metadata::Collector::new(workspace.sorter());
+    for (name, source) in inputs {
+        collector.read(&name, source, &mut report)?;
+    }
+    let (facts, trusted) = collector.finish();
+    let graph = join::join(workspace.sorted(facts)?, &trusted, workspace, &mut report)?;
+    let captures = chains::follow(graph, workspace, &mut report)?;
+    sections::write(workspace.sorted(captures)?, workspace, sink, &mut report)?;
+    Ok(report)
+}
+
+impl<'a> Workspace<'a> {
+    /// A sorter that leaves out repeated lines. At most four are in use at once.
+    fn sorter(self) -> Sorter {
+        Sorter::new(self.directory, self.memory / 4).unique()
+    }
+
+    /// Sorts, into a temporary file.
+    fn sorted(self, sorter: Sorter) -> Result<SortedLines<'a>, BuildError> {
+        let file = tempfile::tempfile_in(self.directory);
+        let mut file = file.map_err(|source| self.failed(source))?;
+        let mut buffered = io::BufWriter::new(&mut file);
+        let count = sorter.finish(&mut buffered)?;
+        let flushed = buffered
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error);
+        flushed.map_err(|source| self.failed(source))?;
+        Ok(SortedLines {
+            file,
+            count,
+            workspace: self,
+        })
+    }
+
+    fn failed(self, source: io::Error) -> BuildError {
+        BuildError::Temporary {
+            directory: self.directory.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Sorted lines in a temporary file.
+#[derive(Debug)]
+struct SortedLines<'a> {
+    file: File,
+    count: u64,
+    workspace: Workspace<'a>,
+}
+
+impl SortedLines<'_> {
+    /// The lines from the first one.
+    fn lines(&mut self) -> Result<impl Iterator<Item = Result<String, BuildError>>, BuildError> {
+        let workspace = self.workspace;
+        self.file
+            .rewind()
+            .map_err(|source| workspace.failed(source))?;
+        let lines = BufReader::new(&self.file).lines();
+        Ok(lines.map(move |line| line.map_err(|source| workspace.failed(source))))
+    }
+}

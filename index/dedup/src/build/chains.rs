@@ -1,0 +1,288 @@
+//! Follows duplicates to the first captures of their content.
+//!
+//! Owns the meaning of `duplicate:"file,offset,time"`: the origin is the capture at that place, or else, because files are
+//! renamed and migrated, the capture of the same URL in that second. One pass over all captures takes every duplicate
+//! one step further; a chain that does not end at a first capture is named and left out.
+
+use archive_formats::cdx::{Capture, Format, Sorter};
+use archive_formats::crawl_log::DuplicateOrigin;
+
+use super::fact::{self, second};
+use super::{BuildError, SortedLines, Workspace};
+use crate::layout::{self, MAX_LINE};
+use crate::report::{BuildReport, Problem, shown};
+
+/// The most steps of a chain. Crawlers write the first capture as the origin, which is one step.
+const MAX_STEPS: u32 = 16;
+
+/// The captures, and the duplicates that lead to them.
+#[derive(Debug)]
+pub(super) struct Graph<'a> {
+    /// Lines of [`node_lines`].
+    pub(super) nodes: SortedLines<'a>,
+    /// Lines of [`Duplicate::write`].
+    pub(super) duplicates: Sorter,
+}
+
+/// The name of a capture by its place.
+fn place(file: &str, offset: u64) -> String {
+    format!("p {} {offset:020}", layout::key(file))
+}
+
+/// The lines of a capture, one for each of its names, each followed by how much is said of the one of that name: what makes
+/// it a revisit comes first, because a revisit must not be taken for a response.
+pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
+    let rank = match (fact::is_revisit(capture), fact::origin(capture)) {
+        (true, Some(_)) => 0,
+        (true, None) => 1,
+        (false, _) if capture.digest.is_some() => 2,
+        (false, _) => 3,
+    };
+    let place = capture.file.as_deref().zip(capture.offset);
+    let place = place.map(|(file, offset)| self::place(file, offset));
+    let moment = format!("u {} {}", capture.key, second(capture.timestamp));
+    let names = place.into_iter().chain([moment]);
+    let text = Format::Cdxj.write(capture);
+    names
+        .map(|name| format!("{name}\t{rank}\t{text}"))
+        .collect()
+}
+
+/// A capture under one of its names.
+#[derive(Debug)]
+struct Node {
+    name: String,
+    /// The capture as CDXJ: most are never read.
+    text: String,
+}
+
+impl Node {
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.splitn(3, '\t');
+        let (name, _rank, text) = (fields.next()?, fields.next()?, fields.next()?);
+        Some(Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        })
+    }
+
+    fn capture(&self) -> Option<Capture> {
+        Format::Cdxj.read(&self.text).ok()
+    }
+}
+
+/// A duplicate on its way to its first capture.
+#[derive(Clone, Debug)]
+pub(super) struct Duplicate {
+    /// The name of the capture that it leads to.
+    name: String,
+    steps: u32,
+    /// The duplicate, with the origin that was found last.
+    capture: Capture,
+}
+
+impl Duplicate {
+    /// A duplicate whose origin is known.
+    pub(super) fn new(capture: Capture) -> Self {
+        let origin = fact::origin(&capture);
+        let name = origin.map(|origin| place(&origin.file, origin.offset));
+        Self {
+            name: name.unwrap_or_default(),
+            steps: 0,
+            capture,
+        }
+    }
+
+    /// The line.
+    pub(super) fn write(&self) -> String {
+        let capture = Format::Cdxj.write(&self.capture);
+        format!("{}\t{:02}\t{capture}", self.name, self.steps)
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.splitn(3, '\t');
+        let (name, steps, capture) = (fields.next()?, fields.next()?, fields.next()?);
+        Some(Self {
+            name: name.to_owned(),
+            steps: steps.parse().ok()?,
+            capture: Format::Cdxj.read(capture).ok()?,
+        })
+    }
+
+    fn uri(&self) -> String {
+        shown(self.capture.original.as_deref().unwrap_or_default())
+    }
+}
+
+/// Follows all duplicates, and leaves the lines of the section by URL.
+///
+/// # Errors
+///
+/// Those of the temporary files.
+pub(super) fn follow(
+    graph: Graph<'_>,
+    workspace: Workspace<'_>,
+    report: &mut BuildReport,
+) -> Result<Sorter, BuildError> {
+    let mut nodes = graph.nodes;
+    let mut follower = ChainFollower {
+        captures: workspace.sorter(),
+        later: graph.duplicates,
+        report,
+    };
+    let mut is_first = true;
+    loop {
+        let later = std::mem::replace(&mut follower.later, workspace.sorter());
+        let mut duplicates = workspace.sorted(later)?;
+        if duplicates.count == 0 && !is_first {
+            return Ok(follower.captures);
+        }
+        follower.pass(&mut nodes, &mut duplicates, is_first)?;
+        is_first = false;
+    }
+}
+
+#[derive(Debug)]
+struct ChainFollower<'a> {
+    captures: Sorter,
+    later: Sorter,
+    report: &'a mut BuildReport,
+}
+
+impl ChainFollower<'_> {
+    /// Takes every duplicate one step further. The first pass takes all first captures as well.
+    fn pass(
+        &mut self,
+        nodes: &mut SortedLines<'_>,
+        duplicates: &mut SortedLines<'_>,
+        is_first: bool,
+    ) -> Result<(), BuildError> {
+        let mut nodes = nodes.lines()?;
+        let mut next = || -> Result<Option<Node>, BuildError> {
+            let line = nodes.next().transpose()?;
+            Ok(line.as_deref().and_then(Node::read))
+        };
+        let mut node = self.advance(None, &mut next, is_first)?;
+        for line in duplicates.lines()? {
+            let Some(duplicate) = Duplicate::read(&line?) else {
+                continue;
+            };
+            while node.as_ref().is_some_and(|node| node.name < duplicate.name) {
+                node = self.advance(node, &mut next, is_first)?;
+            }
+            let origin = node.as_ref().filter(|node| node.name == duplicate.name);
+            match origin.and_then(Node::capture) {
+                Some(origin) => self.step(duplicate, &origin)?,
+                None => self.seek_moment(duplicate)?,
+            }
+        }
+        while is_first && node.is_some() {
+            node = self.advance(node, &mut next, is_first)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next name, and takes the first capture of that name.
+    fn advance(
+        &mut self,
+        before: Option<Node>,
+        next: &mut impl FnMut() -> Result<Option<Node>, BuildError>,
+        is_first: bool,
+    ) -> Result<Option<Node>, BuildError> {
+        let name = before.map(|node| node.name);
+        loop {
+            let Some(node) = next()? else { return Ok(None) };
+            if name.as_ref() == Some(&node.name) {
+                continue;
+            }
+            if is_first && node.name.starts_with("p ") {
+                let capture = node.capture();
+                let capture = capture.filter(|capture| !fact::is_revisit(capture));
+                capture.map_or(Ok(()), |capture| self.push_capture(&capture))?;
+            }
+            return Ok(Some(node));
+        }
+    }
+
+    /// A duplicate has met its origin.
+    fn step(&mut self, mut duplicate: Duplicate, origin: &Capture) -> Result<(), BuildError> {
+        if !fact::is_revisit(origin) {
+            return self.first_capture(&duplicate, origin);
+        }
+        duplicate.steps += 1;
+        if duplicate.steps > MAX_STEPS {
+            let uri = duplicate.uri();
+            self.report.add(Problem::Loop { uri });
+            return Ok(());
+        }
+        let Some(next) = fact::origin(origin) else {
+            let (uri, origin) = (duplicate.uri(), None);
+            self.report.add(Problem::Dangling { uri, origin });
+            return Ok(());
+        };
+        duplicate.name = place(&next.file, next.offset);
+        fact::set_origin(&mut duplicate.capture, Some(next));
+        self.later.push(duplicate.write().as_bytes())?;
+        Ok(())
+    }
+
+    /// No capture has the name: of a place the moment is tried, of a moment nothing is left.
+    fn seek_moment(&mut self, mut duplicate: Duplicate) -> Result<(), BuildError> {
+        let origin = fact::origin(&duplicate.capture);
+        match origin {
+            Some(DuplicateOrigin { time, .. }) if duplicate.name.starts_with("p ") => {
+                duplicate.name = format!("u {} {}", duplicate.capture.key, second(time));
+                self.later.push(duplicate.write().as_bytes())?;
+            }
+            mut origin => {
+                let uri = duplicate.uri();
+                if let Some(origin) = &mut origin {
+                    origin.file = shown(&origin.file);
+                }
+                self.report.add(Problem::Dangling { uri, origin });
+            }
+        }
+        Ok(())
+    }
+
+    /// A duplicate has come to its first capture: that content is found under its URL, too.
+    fn first_capture(&mut self, duplicate: &Duplicate, first: &Capture) -> Result<(), BuildError> {
+        let line = &duplicate.capture;
+        let is_other = |(one, other): (&String, &String)| one != other;
+        let digests = line.digest.as_ref().zip(first.digest.as_ref());
+        if digests.is_some_and(is_other) {
+            self.report.add(Problem::Contradiction {
+                uri: duplicate.uri(),
+                file: shown(first.file.as_deref().unwrap_or_default()),
+                offset: first.offset.unwrap_or_default(),
+            });
+            return Ok(());
+        }
+        self.report.duplicates += 1;
+        let mut capture = first.clone();
+        capture.digest = capture.digest.or_else(|| line.digest.clone());
+        capture.mime = capture.mime.or_else(|| line.mime.clone());
+        capture.status = capture.status.or(line.status);
+        if capture.key != line.key {
+            capture.key.clone_from(&line.key);
+            // Validators hold for one URL.
+            capture.extra.retain(|(name, _)| name == "record-id");
+        }
+        self.push_capture(&capture)
+    }
+
+    /// Takes a line of the section by URL.
+    fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
+        if capture.digest.is_none() || capture.file.is_none() {
+            return Ok(());
+        }
+        let line = Format::Cdxj.write(capture);
+        if line.len() > MAX_LINE {
+            let uri = shown(&capture.key);
+            self.report.add(Problem::LongLine { uri });
+            return Ok(());
+        }
+        self.captures.push(line.as_bytes())?;
+        Ok(())
+    }
+}

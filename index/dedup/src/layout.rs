@@ -1,0 +1,110 @@
+//! The layout of an index file: its first line, its last lines, and the beginnings of the lines between them.
+//!
+//! Owns what `FORMAT.md` says. Reads and writes no file.
+
+use std::fmt;
+use std::ops::Range;
+
+use archive_formats::digest::{Algorithm, Digest, Value};
+use blake3::Hash;
+
+/// The first line.
+pub(crate) const HEADER: &str = "!holdfast-dedup/1\n";
+
+/// The beginning of the first line in every version.
+pub(crate) const MAGIC: &str = "!holdfast-dedup/";
+
+/// The longest line of an index, and of the logs and indexes it is built from, without the line end.
+pub const MAX_LINE: usize = 64 * 1024;
+
+/// The number of bytes of the last four lines.
+pub(crate) const FOOTER_LENGTH: usize = 202;
+
+/// The number of bytes of the last line.
+pub(crate) const SEAL_LENGTH: usize = 73;
+
+/// The last lines of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    /// Where the section by URL lies.
+    pub(crate) by_url: Range<u64>,
+    /// The lines of the section by URL.
+    pub(crate) urls: u64,
+    /// Where the section by digest lies.
+    pub(crate) by_digest: Range<u64>,
+    /// The lines of the section by digest.
+    pub(crate) digests: u64,
+    /// BLAKE3 of all bytes before the last line.
+    pub(crate) seal: Hash,
+}
+
+impl Footer {
+    /// Reads the last [`FOOTER_LENGTH`] bytes of a file of `length` bytes. `None` unless they are written exactly so.
+    pub(crate) fn parse(bytes: &[u8], length: u64) -> Option<Self> {
+        let text = str::from_utf8(bytes).ok()?;
+        let mut words = text
+            .split_ascii_whitespace()
+            .filter(|word| !word.starts_with('!'));
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (start, urls) = (number()?, number()?);
+        let (middle, digests) = (number()?, number()?);
+        let (_, seal) = (number()?, words.next()?);
+        let end = length.checked_sub(u64::try_from(FOOTER_LENGTH).ok()?)?;
+        let footer = Self {
+            by_url: start..middle,
+            urls,
+            by_digest: middle..end,
+            digests,
+            seal: Hash::from_hex(seal).ok()?,
+        };
+        let header = u64::try_from(HEADER.len()).ok()?;
+        let is_sound = start == header && start <= middle && middle <= end;
+        (is_sound && footer.to_string() == text).then_some(footer)
+    }
+
+    /// The lines of the footer but for the last one, which the seal covers.
+    pub(crate) fn sealed(&self) -> String {
+        let length = self.by_digest.end.saturating_add(FOOTER_LENGTH as u64);
+        format!(
+            "!by-url {:020} {:020}\n!by-digest {:020} {:020}\n!end {length:020}\n",
+            self.by_url.start, self.urls, self.by_digest.start, self.digests
+        )
+    }
+}
+
+impl fmt::Display for Footer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}!blake3 {}", self.sealed(), self.seal)
+    }
+}
+
+/// The text with everything escaped that would end a key: ASCII control characters, blanks and DEL.
+pub(crate) fn key(text: &str) -> String {
+    let ends_key = |letter: char| letter == ' ' || letter.is_ascii_control();
+    let mut key = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if ends_key(letter) {
+            let escape = format!("%{:02X}", u32::from(letter));
+            key.push_str(&escape);
+        } else {
+            key.push(letter);
+        }
+    }
+    key
+}
+
+/// The beginning of the line of a digest under a URL, in the section by digest.
+pub(crate) fn digest_prefix(digest: &str, key: &str) -> String {
+    let hash = blake3::hash(key.as_bytes()).to_hex();
+    format!("{digest} {} ", hash.get(..16).unwrap_or_default())
+}
+
+/// Reads the digest of a payload: labelled, or SHA-1 as old logs and indexes have it. `None` for one that cannot be compared.
+pub(crate) fn digest(text: &str) -> Option<Value> {
+    let digest = if text.contains(':') {
+        text.parse()
+    } else {
+        Digest::unlabelled(text, Algorithm::Sha1)
+    };
+    digest.ok()?.value().cloned()
+}

@@ -1,0 +1,153 @@
+//! The report of a builder: numbers, and the problems by name.
+//!
+//! Owns the words for what is wrong with metadata. A great number of problems is counted, and the first ones are named.
+
+use std::fmt;
+
+use archive_formats::crawl_log::DuplicateOrigin;
+
+/// The most problems that are named.
+const NAMED: usize = 1000;
+
+/// The most characters of a URI, a name or a reason in a problem.
+const SHOWN: usize = 300;
+
+/// A text from a metadata file as it is shown to people: in one line, without what steers a terminal, and not endless.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for letter in text.chars().take(SHOWN) {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The result of a builder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildReport {
+    /// The metadata files that were read.
+    pub files: u64,
+    /// The lines of their crawl logs and indexes.
+    pub lines: u64,
+    /// The lines of the section by URL.
+    pub captures: u64,
+    /// The duplicates in crawl logs that led to their first captures.
+    pub duplicates: u64,
+    /// The responses in crawl logs of which no index has the record: those that were not written.
+    pub without_record: u64,
+    /// The problems.
+    pub problem_count: u64,
+    /// The first thousand of them.
+    pub problems: Vec<Problem>,
+}
+
+impl BuildReport {
+    pub(crate) fn add(&mut self, problem: Problem) {
+        self.problem_count += 1;
+        if self.problems.len() < NAMED {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// Something that makes the index lack captures. Texts from metadata files are cut to 300 characters, and their control
+/// characters are escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A metadata file that is damaged, or cannot be read to its end.
+    Damage {
+        /// The metadata file.
+        file: String,
+        /// The damage, and where it is.
+        problem: String,
+    },
+    /// A metadata file without a crawl log or an index.
+    Empty {
+        /// The metadata file.
+        file: String,
+    },
+    /// A line that was left out.
+    Line {
+        /// The metadata file.
+        file: String,
+        /// The URI of the record.
+        record: String,
+        /// The number of the line in the record, from 1.
+        number: u64,
+        /// The reason.
+        problem: String,
+    },
+    /// A duplicate whose origin is in no metadata file that was given, so that nobody knows whether it is a first capture.
+    Dangling {
+        /// The URI of the duplicate.
+        uri: String,
+        /// The origin that was not found.
+        origin: Option<DuplicateOrigin>,
+    },
+    /// A duplicate whose origins lead on without an end.
+    Loop {
+        /// The URI of the duplicate.
+        uri: String,
+    },
+    /// A duplicate whose origin has another digest.
+    Contradiction {
+        /// The URI of the duplicate.
+        uri: String,
+        /// The archive file of the origin.
+        file: String,
+        /// The offset of its record.
+        offset: u64,
+    },
+    /// A capture whose line would be longer than [`MAX_LINE`](crate::MAX_LINE).
+    LongLine {
+        /// Its URI.
+        uri: String,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damage { file, problem } => write!(f, "{file}: {problem}"),
+            Self::Empty { file } => write!(
+                f,
+                "{file}: holds no crawl log and no index of captures; name metadata files of crawls"
+            ),
+            Self::Line {
+                file,
+                record,
+                number,
+                problem,
+            } => write!(f, "{file}: {record}: line {number} is left out: {problem}"),
+            Self::Dangling { uri, origin } => {
+                write!(f, "{uri}: a duplicate is left out: ")?;
+                match origin {
+                    Some(DuplicateOrigin { file, offset, time }) => write!(
+                        f,
+                        "no metadata file has its origin {file}, offset {offset}, {time}; name the metadata of that job, too"
+                    ),
+                    None => f.write_str("it leads to a revisit whose origin is not known"),
+                }
+            }
+            Self::Loop { uri } => write!(
+                f,
+                "{uri}: a duplicate is left out: its origins lead on without an end"
+            ),
+            Self::Contradiction { uri, file, offset } => write!(
+                f,
+                "{uri}: a duplicate is left out: its origin {file}, offset {offset} has another digest"
+            ),
+            Self::LongLine { uri } => write!(
+                f,
+                "{uri}: is left out: its line would be longer than {} bytes",
+                crate::MAX_LINE
+            ),
+        }
+    }
+}
