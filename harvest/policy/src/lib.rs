@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod address_turns;
 pub mod canonical;
 pub mod credential;
 pub mod hops;

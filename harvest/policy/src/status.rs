@@ -40,6 +40,9 @@ impl FetchStatus {
     pub const OUT_OF_SCOPE: Self = Self(-5000);
     /// In the scope, and blocked by a person: a crawler trap.
     pub const BLOCKED_BY_USER: Self = Self(-5001);
+    /// The host lies at an address that must not be connected to; the annotation says why. (Heritrix: blocked by a custom
+    /// processor.)
+    pub const BLOCKED_BY_ADDRESS: Self = Self(-5002);
     /// A quota is used up; the annotation says which.
     pub const BLOCKED_BY_QUOTA: Self = Self(-5003);
     /// The time of the crawl is over.
@@ -75,6 +78,7 @@ impl FetchStatus {
             self,
             Self::OUT_OF_SCOPE
                 | Self::BLOCKED_BY_USER
+                | Self::BLOCKED_BY_ADDRESS
                 | Self::BLOCKED_BY_QUOTA
                 | Self::BLOCKED_BY_RUNTIME_LIMIT
                 | Self::DELETED_BY_OPERATOR

@@ -1,0 +1,162 @@
+//! Turns at addresses: how many requests an address has at a time, and when it has the next one.
+//!
+//! Owns politeness by address, whichever queues the requests come from: many hosts of many domains may live at one address.
+//! A request asks with a ticket; it may go at once, or its ticket comes up when the address has rested. Takes time as a value.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
+
+use crate::turns::Moment;
+
+/// The number by which a request is known.
+pub type Ticket = u64;
+
+#[derive(Debug, Default)]
+struct Address {
+    in_process: u32,
+    rests_until: Moment,
+    waiting: VecDeque<Ticket>,
+}
+
+/// The addresses of a crawl that have requests under way, waiting ones, or rest.
+#[derive(Debug)]
+pub struct AddressTurns {
+    /// The most requests at an address at a time.
+    connections: u32,
+    addresses: HashMap<IpAddr, Address>,
+    /// The addresses that rest, by the end of their rest.
+    resting: BTreeSet<(Moment, IpAddr)>,
+}
+
+impl AddressTurns {
+    /// No requests yet; each address will have at most `connections` of them at a time.
+    pub fn new(connections: u32) -> Self {
+        Self {
+            connections: connections.max(1),
+            addresses: HashMap::new(),
+            resting: BTreeSet::new(),
+        }
+    }
+
+    /// Asks for a request to an address. Whether it may go now, and counts as under way; else its ticket comes up later.
+    pub fn ask(&mut self, address: IpAddr, ticket: Ticket, now: Moment) -> bool {
+        let connections = self.connections;
+        let state = self.addresses.entry(address).or_default();
+        let is_free =
+            state.rests_until <= now && state.in_process < connections && state.waiting.is_empty();
+        if is_free {
+            state.in_process += 1;
+        } else {
+            state.waiting.push_back(ticket);
+            let wakes = (state.rests_until, address);
+            self.resting.insert(wakes);
+        }
+        is_free
+    }
+
+    /// A request to an address has ended; the address rests until a moment.
+    pub fn ended(&mut self, address: IpAddr, rests_until: Moment) {
+        let Some(state) = self.addresses.get_mut(&address) else {
+            return;
+        };
+        state.in_process = state.in_process.saturating_sub(1);
+        self.resting.remove(&(state.rests_until, address));
+        state.rests_until = state.rests_until.max(rests_until);
+        self.resting.insert((state.rests_until, address));
+    }
+
+    /// Gives the tickets that may go now; they count as under way.
+    pub fn due(&mut self, now: Moment) -> Vec<(Ticket, IpAddr)> {
+        let mut due = Vec::new();
+        while let Some((moment, address)) = self.resting.first().copied() {
+            if moment > now {
+                break;
+            }
+            self.resting.pop_first();
+            let Some(state) = self.addresses.get_mut(&address) else {
+                continue;
+            };
+            while state.in_process < self.connections {
+                let Some(ticket) = state.waiting.pop_front() else {
+                    break;
+                };
+                state.in_process += 1;
+                due.push((ticket, address));
+            }
+            if state.in_process == 0 && state.waiting.is_empty() {
+                self.addresses.remove(&address);
+            }
+        }
+        due
+    }
+
+    /// The moment at which tickets may come up; `None` before a request ends.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.resting.first().map(|(moment, _)| *moment)
+    }
+
+    /// The number of tickets that wait.
+    pub fn waiting(&self) -> usize {
+        self.addresses
+            .values()
+            .map(|state| state.waiting.len())
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, number])
+    }
+
+    fn second(number: u64) -> Moment {
+        Moment::from_secs(number)
+    }
+
+    /// Fails if an address is asked while it rests or is busy, or another address waits for it.
+    #[test]
+    fn address_is_asked_once_and_after_its_rest() {
+        let mut turns = AddressTurns::new(1);
+        assert!(turns.ask(address(1), 1, second(0)));
+        assert!(!turns.ask(address(1), 2, second(0)));
+        assert!(turns.ask(address(2), 3, second(0)));
+        assert_eq!(turns.due(second(9)), []);
+        turns.ended(address(1), second(12));
+        assert_eq!(turns.next_due(), Some(second(12)));
+        assert_eq!(turns.due(second(11)), []);
+        assert_eq!(turns.due(second(12)), [(2, address(1))]);
+        turns.ended(address(1), second(20));
+        assert!(!turns.ask(address(1), 4, second(19)));
+        assert_eq!(turns.due(second(20)), [(4, address(1))]);
+    }
+
+    /// Fails if a ticket is lost, comes up twice or out of its order, or an idle address stays in memory.
+    #[test]
+    fn every_ticket_comes_up_once_in_order() {
+        for connections in 1..4 {
+            let mut turns = AddressTurns::new(connections);
+            let mut under_way = VecDeque::new();
+            let mut went = Vec::new();
+            for ticket in 0..50 {
+                if turns.ask(address(1), ticket, second(0)) {
+                    under_way.push_back(ticket);
+                }
+            }
+            let mut now = 0;
+            while let Some(ticket) = under_way.pop_front() {
+                assert!(under_way.len() < usize::try_from(connections).unwrap());
+                went.push(ticket);
+                now += 1;
+                turns.ended(address(1), second(now + 3));
+                now += 3;
+                let due = turns.due(second(now));
+                under_way.extend(due.into_iter().map(|(ticket, _)| ticket));
+            }
+            assert_eq!(went, (0..50).collect::<Vec<_>>(), "{connections}");
+            assert_eq!((turns.waiting(), turns.addresses.len()), (0, 0));
+        }
+    }
+}
