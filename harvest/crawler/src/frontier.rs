@@ -2,24 +2,29 @@
 //!
 //! Owns which URI comes next and which were seen. A URI that is handed out stays in its queue until its outcome is committed, so that
 //! after the end of the process each of them is fetched again and none is lost. Changes are collected and committed in one
-//! batch, logged and not synced: [`Frontier::sync`] is its owner's business. Each queue is read from a remembered place, never
+//! batch, logged and not synced: [`Frontier::sync`] is its owner's business, and what was not synced can be taken back. Each queue is read from a remembered place, never
 //! over the rows that were deleted. Does not know how a URI is fetched, and decides neither scope nor politeness.
 //!
 //! In memory: a few dozen bytes for each queue and for each URI under way, at any number of URIs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
 
-use archive_db::{Batch, Database, DbError, Options, Table};
-use harvest_policy::account::{QueueAccount, QueueLimits, QueueStanding};
+use archive_db::{Database, DbError, Table};
+use harvest_policy::account::{QueueAccount, QueueLimits, QueueStanding, Quota};
 use harvest_policy::canonical::canonical;
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::{Moment, QueueNumber, Turn, Turns};
 use url::Url;
 
-pub use self::rows::{FrontierUri, Urgency};
-use self::rows::{QueueRow, SeenRow, StateRow};
+pub use self::changes::Changes;
+pub(crate) use self::changes::RecentKeys;
+pub use self::open::{FrontierSettings, ResumePoint};
+pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
+use self::rows::{HeldRow, PendingRow, QueueRow, SeenRow};
 
+mod changes;
+mod held;
+mod open;
 mod rows;
 
 /// The precedence of a queue unless something else is said.
@@ -28,11 +33,30 @@ const PRECEDENCE: u8 = 1;
 /// The version of the tables.
 const VERSION: u32 = 1;
 
+/// The key of the only row of the table `place`.
+const PLACE: u8 = 0;
+
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);
 
 /// A stretch of a queue in which URIs are taken in the order in which they came: those of one urgency and one cost.
 type Lane = (u8, u8);
+
+/// A URI as the table of seen ones has it: 128 bits of a keyed hash.
+pub type SeenKey = [u8; 16];
+
+/// A URI that was found and belongs to the crawl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The URI.
+    pub uri: FrontierUri,
+    /// Its canonical form, hashed.
+    pub key: SeenKey,
+    /// The name of its queue.
+    pub queue: String,
+    /// Its cost: the larger, the later.
+    pub cost: u8,
+}
 
 /// A URI that was handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +103,8 @@ struct Queue {
     /// Of each lane that has URIs which nobody fetches: how many, and the number from which they are read.
     lanes: BTreeMap<Lane, (u64, u64)>,
     in_flight: u64,
+    /// The URIs that were ever put there by this process.
+    enqueued: u64,
 }
 
 /// The frontier of one crawl.
@@ -87,263 +113,33 @@ pub struct Frontier {
     database: Database,
     uris: Table<UriKey, FrontierUri>,
     rows: Table<String, QueueRow>,
-    seen: Table<[u8; 16], SeenRow>,
+    seen: Table<SeenKey, SeenRow>,
+    hosts: Table<String, PrerequisiteRow>,
+    pending: Table<u64, PendingRow>,
+    place: Table<u8, RecordedPlace>,
+    accepted: Table<String, SeenRow>,
+    /// By pattern and URI.
+    held: Table<(String, String), HeldRow>,
+    /// By whether it is under quarantine, and its name.
+    patterns: Table<(u8, String), SeenRow>,
     limits: QueueLimits,
-    /// With it nobody can choose URIs that fall together.
     seen_key: [u8; 32],
     names: HashMap<String, QueueNumber>,
     queues: Vec<Queue>,
     turns: Turns,
     next_number: u64,
-}
-
-/// Changes that are committed together.
-#[derive(Debug)]
-pub struct Changes {
-    batch: Batch,
-    /// The URIs that the batch makes seen.
-    seen: HashSet<[u8; 16]>,
-    queued: Vec<UriKey>,
-    finished: Vec<(QueueNumber, Outcome)>,
-    touched: BTreeSet<QueueNumber>,
+    next_pending: u64,
+    waiting: u64,
+    recent: RecentKeys,
 }
 
 impl Frontier {
-    /// Opens the frontier in a directory, or begins one. `fresh_key`: random bytes, which a new frontier keeps. `connections`: the
-    /// most fetches of one queue at a time.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if the database is damaged, of another version, or cannot be read.
-    pub fn open(
-        directory: &Path,
-        limits: QueueLimits,
-        connections: u32,
-        fresh_key: [u8; 32],
-    ) -> Result<Self, DbError> {
-        let tables = ["queue", "queues", "seen", "state"];
-        let options = Options::new("frontier", VERSION, &tables).syncs_later();
-        let database = Database::open(directory, &options)?;
-        let state: Table<String, StateRow> = database.table("state")?;
-        let name = "seen key".to_owned();
-        let stored = state.get(&name)?.and_then(|row| row.0.try_into().ok());
-        let seen_key = stored.unwrap_or(fresh_key);
-        if stored.is_none() {
-            let mut batch = database.batch();
-            batch.put(&state, &name, &StateRow(fresh_key.to_vec()))?;
-            batch.commit()?;
-        }
-        let mut frontier = Self {
-            uris: database.table("queue")?,
-            rows: database.table("queues")?,
-            seen: database.table("seen")?,
-            database,
-            limits,
-            seen_key,
-            names: HashMap::new(),
-            queues: Vec::new(),
-            turns: Turns::new(connections),
-            next_number: 0,
-        };
-        frontier.read_queues()?;
-        frontier.read_uris()?;
-        Ok(frontier)
-    }
-
-    fn read_queues(&mut self) -> Result<(), DbError> {
-        let mut rows = Vec::new();
-        for row in self.rows.scan()? {
-            rows.push(row?);
-        }
-        rows.sort_by_key(|(_, row)| row.number);
-        for (name, row) in rows {
-            let number = self.add_queue(name);
-            if let Some(queue) = self.queue_mut(number) {
-                queue.account = row.account.into();
-                queue.is_retired = row.is_retired;
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts what waits, and finds where each lane begins.
-    fn read_uris(&mut self) -> Result<(), DbError> {
-        let mut waiting: BTreeMap<QueueNumber, BTreeMap<Lane, (u64, u64)>> = BTreeMap::new();
-        for row in self.uris.scan()? {
-            let ((queue, urgency, cost, number), _) = row?;
-            let lanes = waiting.entry(QueueNumber(queue)).or_default();
-            let (count, _) = lanes.entry((urgency, cost)).or_insert((0, number));
-            *count += 1;
-            self.next_number = self.next_number.max(number.saturating_add(1));
-        }
-        for (number, lanes) in waiting {
-            if let Some(queue) = self.queue_mut(number) {
-                queue.lanes = lanes;
-                let is_retired = queue.is_retired;
-                self.turns.has_uri(number, PRECEDENCE);
-                if is_retired {
-                    self.turns.retire(number);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn add_queue(&mut self, name: String) -> QueueNumber {
-        let number = QueueNumber(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
-        self.names.insert(name.clone(), number);
-        self.queues.push(Queue {
-            name,
-            ..Queue::default()
-        });
-        number
-    }
-
     fn queue(&self, number: QueueNumber) -> Option<&Queue> {
         self.queues.get(usize::try_from(number.0).ok()?)
     }
 
     fn queue_mut(&mut self, number: QueueNumber) -> Option<&mut Queue> {
         self.queues.get_mut(usize::try_from(number.0).ok()?)
-    }
-
-    /// Begins to collect changes.
-    pub fn changes(&self) -> Changes {
-        Changes {
-            batch: self.database.batch(),
-            seen: HashSet::new(),
-            queued: Vec::new(),
-            finished: Vec::new(),
-            touched: BTreeSet::new(),
-        }
-    }
-
-    /// Adds a URI to the queue of a name, unless it was seen. Whether it is new. `cost`: the larger, the later within its
-    /// urgency.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if the tables cannot be read.
-    pub fn schedule(
-        &mut self,
-        changes: &mut Changes,
-        queue: &str,
-        uri: &FrontierUri,
-        cost: u8,
-    ) -> Result<bool, DbError> {
-        let key = self.seen_key_of(&uri.uri);
-        if changes.seen.contains(&key) || self.seen.get(&key)?.is_some() {
-            return Ok(false);
-        }
-        changes.seen.insert(key);
-        changes.batch.put(&self.seen, &key, &SeenRow)?;
-        let number = match self.names.get(queue) {
-            Some(number) => *number,
-            None => self.add_queue(queue.to_owned()),
-        };
-        changes.touched.insert(number);
-        self.enqueue(changes, number, uri, cost)?;
-        Ok(true)
-    }
-
-    fn enqueue(
-        &mut self,
-        changes: &mut Changes,
-        queue: QueueNumber,
-        uri: &FrontierUri,
-        cost: u8,
-    ) -> Result<(), DbError> {
-        let key = (queue.0, uri.urgency as u8, cost, self.next_number);
-        self.next_number = self.next_number.saturating_add(1);
-        changes.batch.put(&self.uris, &key, uri)?;
-        changes.queued.push(key);
-        Ok(())
-    }
-
-    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back to the end of its lane.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if the row cannot be written.
-    pub fn finish(
-        &mut self,
-        changes: &mut Changes,
-        lease: Lease,
-        outcome: Outcome,
-    ) -> Result<(), DbError> {
-        changes.batch.delete(&self.uris, &lease.key)?;
-        if outcome.goes_back {
-            let (_, _, cost, _) = lease.key;
-            let uri = FrontierUri {
-                tries: lease.uri.tries.saturating_add(1),
-                ..lease.uri
-            };
-            self.enqueue(changes, lease.queue, &uri, cost)?;
-        }
-        changes.touched.insert(lease.queue);
-        changes.finished.push((lease.queue, outcome));
-        Ok(())
-    }
-
-    /// Writes the changes in one batch, and lets them count from then on.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`]: the frontier is not to be used any more, but to be opened again.
-    pub fn commit(&mut self, mut changes: Changes) -> Result<(), DbError> {
-        let limits = self.limits;
-        for (number, outcome) in &changes.finished {
-            if let Some(queue) = self.queue_mut(*number) {
-                queue.account.charge(outcome.status, outcome.bytes, &limits);
-                queue.in_flight = queue.in_flight.saturating_sub(1);
-                let standing = queue.account.standing(&limits, 0);
-                queue.is_retired |= matches!(
-                    standing,
-                    QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_)
-                );
-            }
-        }
-        for number in &changes.touched {
-            if let Some(queue) = self.queue(*number) {
-                let row = QueueRow {
-                    number: number.0,
-                    account: queue.account.into(),
-                    is_retired: queue.is_retired,
-                };
-                changes.batch.put(&self.rows, &queue.name, &row)?;
-            }
-        }
-        changes.batch.write()?;
-        for (queue, urgency, cost, number) in changes.queued {
-            let queue_number = QueueNumber(queue);
-            if let Some(queue) = self.queue_mut(queue_number) {
-                let (count, _) = queue.lanes.entry((urgency, cost)).or_insert((0, number));
-                *count += 1;
-                self.turns.has_uri(queue_number, PRECEDENCE);
-            }
-        }
-        for (number, outcome) in changes.finished {
-            let Some(queue) = self.queue_mut(number) else {
-                continue;
-            };
-            let standing = queue.account.standing(&limits, queue.in_flight);
-            if standing == QueueStanding::SessionSpent {
-                queue.account.begin_session();
-            }
-            let has_more = !queue.lanes.is_empty();
-            self.turns
-                .fetched(number, outcome.rests_until, standing, has_more);
-        }
-        Ok(())
-    }
-
-    /// Makes durable what was committed.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if the log cannot be synced.
-    pub fn sync(&self) -> Result<(), DbError> {
-        self.database.sync()
     }
 
     /// Hands out the next URI.
@@ -358,6 +154,13 @@ impl Frontier {
             Turn::Waiting => return Ok(NextUri::Waiting),
             Turn::Over => return Ok(NextUri::Over),
         };
+        let (lease, has_more) = self.take_first(number)?;
+        self.turns.took_uri(number, has_more);
+        Ok(NextUri::Fetch(Box::new(lease)))
+    }
+
+    /// Takes the first URI out of a queue that has one; whether the queue has more.
+    fn take_first(&mut self, number: QueueNumber) -> Result<(Lease, bool), DbError> {
         let lane = self
             .queue(number)
             .and_then(|queue| queue.lanes.first_key_value());
@@ -382,18 +185,100 @@ impl Frontier {
             }
             has_more = !queue.lanes.is_empty();
         }
-        self.turns.took_uri(number, has_more);
-        Ok(NextUri::Fetch(Box::new(Lease {
+        self.waiting = self.waiting.saturating_sub(1);
+        let lease = Lease {
             queue: number,
             uri,
             key,
-        })))
+        };
+        Ok((lease, has_more))
     }
 
     /// The number of URIs that wait, those under way not counted.
-    pub fn waiting(&self) -> u64 {
-        let lanes = self.queues.iter().flat_map(|queue| queue.lanes.values());
-        lanes.map(|(count, _)| count).sum()
+    pub const fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// The sums of all queues.
+    pub fn totals(&self) -> QueueAccount {
+        let mut totals = QueueAccount::default();
+        for queue in &self.queues {
+            totals.total = totals.total.saturating_add(queue.account.total);
+            totals.successes = totals.successes.saturating_add(queue.account.successes);
+            totals.bytes = totals.bytes.saturating_add(queue.account.bytes);
+            totals.errors = totals.errors.saturating_add(queue.account.errors);
+        }
+        totals
+    }
+
+    /// Gives the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue ended.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if a queue cannot be read.
+    pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, DbError> {
+        let mut heads = Vec::new();
+        for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
+            let standing = queue.account.standing(&self.limits, 0);
+            let (true, QueueStanding::QuotaReached(quota)) = (queue.is_retired, standing) else {
+                continue;
+            };
+            if !queue.lanes.is_empty() {
+                heads.push((number, quota));
+            }
+        }
+        let leases = heads.into_iter().map(|(number, quota)| {
+            let (lease, _) = self.take_first(number)?;
+            Ok((lease, quota))
+        });
+        leases.collect()
+    }
+
+    /// Notes a URI that counts as a seed, because a seed has led to it or a person has added it.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn accept_seed(&mut self, url: &Url) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenRow)?;
+        batch.write()?;
+        Ok(())
+    }
+
+    /// Gives the URIs that were noted as seeds.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn accepted_seeds(&self) -> Result<Vec<Url>, DbError> {
+        let mut seeds = Vec::new();
+        for row in self.accepted.scan()? {
+            let (uri, _) = row?;
+            seeds.extend(Url::parse(&uri).ok());
+        }
+        Ok(seeds)
+    }
+
+    /// Counts the URIs that were not fetched, by host. Reads all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn remaining(&self) -> Result<BTreeMap<String, u64>, DbError> {
+        let mut remaining = BTreeMap::new();
+        for row in self.uris.scan()? {
+            let (_, uri) = row?;
+            let url = Url::parse(&uri.uri).ok();
+            let host = url.as_ref().and_then(Url::host_str).unwrap_or("-");
+            match remaining.get_mut(host) {
+                Some(count) => *count += 1,
+                None => {
+                    remaining.insert(host.to_owned(), 1);
+                }
+            }
+        }
+        Ok(remaining)
     }
 
     /// A queue that has fewer URIs than were counted when it was opened and since.
@@ -405,10 +290,41 @@ impl Frontier {
         }
     }
 
-    /// A URI in the form in which it is remembered: 128 bits of a keyed hash of its canonical form.
-    fn seen_key_of(&self, uri: &str) -> [u8; 16] {
-        let form = Url::parse(uri).map_or_else(|_| uri.to_owned(), |url| canonical(&url));
-        let hash = blake3::keyed_hash(&self.seen_key, form.as_bytes());
+    /// The hasher of URIs.
+    pub const fn hasher(&self) -> UriHasher {
+        UriHasher { key: self.seen_key }
+    }
+}
+
+/// Hashes URIs as a frontier remembers them.
+#[derive(Clone, Copy)]
+pub struct UriHasher {
+    key: [u8; 32],
+}
+
+impl std::fmt::Debug for UriHasher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Who knew the key could choose URIs that fall together.
+        f.debug_struct("UriHasher").finish_non_exhaustive()
+    }
+}
+
+impl UriHasher {
+    /// Hashes the canonical form of a URI.
+    pub fn key_of(&self, url: &Url) -> SeenKey {
+        self.hash(&canonical(url))
+    }
+
+    /// Hashes the canonical form of a URI that was not parsed yet; one that cannot be parsed as it stands.
+    pub fn key_of_text(&self, uri: &str) -> SeenKey {
+        match Url::parse(uri) {
+            Ok(url) => self.key_of(&url),
+            Err(_) => self.hash(uri),
+        }
+    }
+
+    fn hash(&self, form: &str) -> SeenKey {
+        let hash = blake3::keyed_hash(&self.key, form.as_bytes());
         let mut key = [0; 16];
         for (byte, hashed) in key.iter_mut().zip(hash.as_bytes()) {
             *byte = *hashed;

@@ -1,5 +1,7 @@
 //! The rows of a frontier as they are stored.
 
+use std::net::IpAddr;
+
 use archive_db::Value;
 use harvest_policy::account::QueueAccount;
 use serde::{Deserialize, Serialize};
@@ -56,11 +58,84 @@ pub(super) struct AccountRow {
     errors: u64,
 }
 
-/// One number of the frontier as a whole, under its name.
+/// The random key of a frontier, which its hashes are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StateRow(pub(super) Vec<u8>);
+pub(super) struct SeenKeyRow(pub(super) [u8; 32]);
 
-impl Value for StateRow {}
+impl Value for SeenKeyRow {}
+
+/// A place in the files that a crawl writes: all before it is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedPlace {
+    /// The number of the archive file, from 1; 0 before the first one.
+    pub serial: u32,
+    /// The name that the archive file gets when it is closed; empty before the first one.
+    pub file: String,
+    /// The length of the archive file in bytes.
+    pub file_length: u64,
+    /// The length of the crawl log in bytes.
+    pub log_length: u64,
+}
+
+impl Value for RecordedPlace {}
+
+/// The answer of a host to a question that goes before every URI of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PrerequisiteRow {
+    /// The addresses of a host, from `dns:HOST`.
+    Addresses {
+        /// In the order of the answer; empty if there is no such host.
+        addresses: Vec<IpAddr>,
+        /// The second since 1970 from which they are asked for again.
+        until: i64,
+    },
+    /// The robots.txt of a host, from its URI.
+    Robots {
+        /// The status of its response; `None`: the host could not be reached.
+        status: Option<u16>,
+        /// As much of the file as is read.
+        file: Vec<u8>,
+        /// The second since 1970 from which it is asked for again.
+        until: i64,
+    },
+}
+
+impl Value for PrerequisiteRow {}
+
+/// A URI that waits for its pattern to be freed from quarantine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HeldRow {
+    pub(super) queue: String,
+    pub(super) uri: FrontierUri,
+    pub(super) cost: u8,
+}
+
+impl Value for HeldRow {}
+
+/// An outcome that a power cut may take back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PendingRow {
+    /// The place behind its records and its line.
+    pub(super) place: RecordedPlace,
+    pub(super) undo: UndoRow,
+}
+
+impl Value for PendingRow {}
+
+/// How an outcome is taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum UndoRow {
+    /// The URI goes back to where it was, and its queue has the account from before.
+    Uri {
+        key: (u32, u8, u8, u64),
+        uri: FrontierUri,
+        /// Where it went back to by itself.
+        requeued: Option<(u32, u8, u8, u64)>,
+        account: AccountRow,
+    },
+    /// The answer of the host is forgotten.
+    Prerequisite(String),
+}
 
 /// That a URI was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,23 +1,55 @@
 //! Frontiers on a disk, closed and opened again at any moment.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use archive_daemon::clock::Chance;
 
 use super::*;
 
 fn open(directory: &Path, limits: QueueLimits) -> Frontier {
-    Frontier::open(directory, limits, 1, [7; 32]).unwrap()
+    open_after_cut(directory, limits, u64::MAX).0
 }
 
-fn uri(text: &str, urgency: Urgency) -> FrontierUri {
-    FrontierUri {
-        uri: text.to_owned(),
-        hops: "L".to_owned(),
-        via: Some("http://a.dk/".to_owned()),
-        source: None,
-        urgency,
-        tries: 0,
+/// Opens a frontier whose files have only `length` bytes.
+fn open_after_cut(directory: &Path, limits: QueueLimits, length: u64) -> (Frontier, ResumePoint) {
+    let settings = FrontierSettings {
+        limits,
+        connections: 1,
+        fresh_key: [7; 32],
+    };
+    let is_whole = |_: &RecordedPlace, end: &RecordedPlace| end.file_length <= length;
+    Frontier::open(directory, &settings, is_whole).unwrap()
+}
+
+fn place(file_length: u64) -> RecordedPlace {
+    RecordedPlace {
+        serial: 1,
+        file: "f".to_owned(),
+        file_length,
+        log_length: file_length,
+    }
+}
+
+fn candidate(
+    frontier: &Frontier,
+    queue: &str,
+    text: &str,
+    urgency: Urgency,
+    cost: u8,
+) -> Candidate {
+    Candidate {
+        uri: FrontierUri {
+            uri: text.to_owned(),
+            hops: "L".to_owned(),
+            via: Some("http://a.dk/".to_owned()),
+            source: None,
+            urgency,
+            tries: 0,
+        },
+        key: frontier.hasher().key_of_text(text),
+        queue: queue.to_owned(),
+        cost,
     }
 }
 
@@ -26,8 +58,8 @@ fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
     let mut changes = frontier.changes();
     let mut new = 0;
     for text in uris {
-        let uri = uri(text, Urgency::Normal);
-        new += usize::from(frontier.schedule(&mut changes, "a.dk", &uri, 1).unwrap());
+        let candidate = candidate(frontier, "a.dk", text, Urgency::Normal, 1);
+        new += usize::from(frontier.schedule(&mut changes, candidate).unwrap());
     }
     frontier.commit(changes).unwrap();
     new
@@ -50,9 +82,14 @@ fn outcome(goes_back: bool) -> Outcome {
 }
 
 fn finish(frontier: &mut Frontier, lease: Lease, goes_back: bool) {
+    finish_at(frontier, lease, goes_back, 0);
+}
+
+/// Finishes a lease whose records end at `length`.
+fn finish_at(frontier: &mut Frontier, lease: Lease, goes_back: bool, length: u64) {
     let mut changes = frontier.changes();
     frontier
-        .finish(&mut changes, lease, outcome(goes_back))
+        .finish(&mut changes, lease, outcome(goes_back), place(length))
         .unwrap();
     frontier.commit(changes).unwrap();
 }
@@ -91,11 +128,8 @@ fn urgency_decides_then_cost_then_order() {
         ("http://a.dk/2", Urgency::Medium, 9),
         ("dns:a.dk", Urgency::Prerequisite, 1),
     ] {
-        assert!(
-            frontier
-                .schedule(&mut changes, "a.dk", &uri(text, urgency), cost)
-                .unwrap()
-        );
+        let candidate = candidate(&frontier, "a.dk", text, urgency, cost);
+        assert!(frontier.schedule(&mut changes, candidate).unwrap());
     }
     frontier.commit(changes).unwrap();
     let mut order = Vec::new();
@@ -186,6 +220,56 @@ fn quota_ends_a_queue_for_good() {
     }
 }
 
+/// Fails if an outcome without its records stays, one that was synced is taken back, or a budget keeps what it was charged.
+#[test]
+fn outcome_without_records_is_taken_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let limits = QueueLimits {
+        successes: Some(3),
+        ..QueueLimits::default()
+    };
+    let mut frontier = open(directory.path(), limits);
+    schedule(
+        &mut frontier,
+        &["http://a.dk/1", "http://a.dk/2", "http://a.dk/3"],
+    );
+    for length in [10, 20, 30] {
+        let lease = lease(&mut frontier).unwrap();
+        finish_at(&mut frontier, lease, length == 30, length);
+        if length == 10 {
+            frontier.sync(&place(10)).unwrap();
+        }
+    }
+    let mut changes = frontier.changes();
+    let robots = PrerequisiteRow::Robots {
+        status: Some(200),
+        file: b"Disallow:".to_vec(),
+        until: 0,
+    };
+    let uri = "http://a.dk/robots.txt";
+    frontier
+        .answer(&mut changes, uri, &robots, place(40))
+        .unwrap();
+    frontier.commit(changes).unwrap();
+    assert_eq!(frontier.answer_to(uri).unwrap(), Some(robots));
+    drop(frontier);
+    let (mut frontier, resume) = open_after_cut(directory.path(), limits, 19);
+    assert_eq!((resume.taken_back, resume.place), (3, place(10)));
+    assert_eq!(frontier.answer_to(uri).unwrap(), None);
+    let mut again = Vec::new();
+    while let Some(lease) = lease(&mut frontier) {
+        assert_eq!(lease.uri.tries, 0);
+        again.push(lease.uri.uri.clone());
+        finish_at(&mut frontier, lease, false, 50);
+    }
+    assert_eq!(again, ["http://a.dk/2", "http://a.dk/3"]);
+    drop(frontier);
+    // Opening it twice takes nothing back twice.
+    let (frontier, resume) = open_after_cut(directory.path(), limits, 100);
+    assert_eq!((resume.taken_back, resume.place), (0, place(50)));
+    assert_eq!(frontier.waiting(), 0);
+}
+
 /// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was committed.
 #[test]
 fn random_crawls_fetch_every_uri_once() {
@@ -209,10 +293,11 @@ fn random_crawls_fetch_every_uri_once() {
                         let (host, page) = (below(5), below(60));
                         let urgency =
                             [Urgency::Normal, Urgency::Medium][usize::from(page % 7 == 0)];
-                        let uri = uri(&format!("http://h{host}.dk/{page}"), urgency);
+                        let uri = format!("http://h{host}.dk/{page}");
                         let queue = format!("h{host}.dk");
-                        let new = frontier.schedule(&mut changes, &queue, &uri, 1).unwrap();
-                        assert_eq!(new, scheduled.insert(uri.uri));
+                        let candidate = candidate(&frontier, &queue, &uri, urgency, 1);
+                        let new = frontier.schedule(&mut changes, candidate).unwrap();
+                        assert_eq!(new, scheduled.insert(uri));
                     }
                     frontier.commit(changes).unwrap();
                 }

@@ -1,0 +1,321 @@
+//! Changes of a frontier that are written in one batch.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use archive_db::{Batch, DbError};
+use harvest_policy::account::QueueStanding;
+use harvest_policy::turns::QueueNumber;
+
+use super::rows::{PendingRow, PrerequisiteRow, QueueRow, RecordedPlace, SeenRow, UndoRow};
+use super::{Candidate, Frontier, FrontierUri, Lane, Lease, Outcome, PRECEDENCE, SeenKey, UriKey};
+
+/// Changes that are committed together.
+#[derive(Debug)]
+pub struct Changes {
+    pub(super) batch: Batch,
+    /// The URIs that the batch makes seen.
+    seen: HashSet<SeenKey>,
+    queued: Vec<UriKey>,
+    finished: Vec<FinishedLease>,
+    prerequisites: Vec<(String, RecordedPlace)>,
+    touched: BTreeSet<QueueNumber>,
+}
+
+#[derive(Debug)]
+struct FinishedLease {
+    lease: Lease,
+    outcome: Outcome,
+    /// Where the URI went back to.
+    requeued: Option<UriKey>,
+    place: RecordedPlace,
+}
+
+impl Frontier {
+    /// Begins to collect changes.
+    pub fn changes(&self) -> Changes {
+        Changes {
+            batch: self.database.batch(),
+            seen: HashSet::new(),
+            queued: Vec::new(),
+            finished: Vec::new(),
+            prerequisites: Vec::new(),
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// Adds a URI to the queue of a name, unless it was seen. Whether it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read.
+    pub fn schedule(
+        &mut self,
+        changes: &mut Changes,
+        candidate: Candidate,
+    ) -> Result<bool, DbError> {
+        if !self.see(changes, candidate.key)? {
+            return Ok(false);
+        }
+        self.put_in_queue(changes, candidate.queue, &candidate.uri, candidate.cost)?;
+        Ok(true)
+    }
+
+    /// Puts a URI into the queue of a name.
+    pub(super) fn put_in_queue(
+        &mut self,
+        changes: &mut Changes,
+        queue: String,
+        uri: &FrontierUri,
+        cost: u8,
+    ) -> Result<(), DbError> {
+        let number = match self.names.get(&queue) {
+            Some(number) => *number,
+            None => self.add_queue(queue),
+        };
+        changes.touched.insert(number);
+        self.enqueue(changes, number, uri, cost)?;
+        Ok(())
+    }
+
+    /// Notes that a URI was seen; whether it was not before.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read.
+    pub fn see(&mut self, changes: &mut Changes, key: SeenKey) -> Result<bool, DbError> {
+        if self.recent.contains(&key) || changes.seen.contains(&key) {
+            return Ok(false);
+        }
+        if self.seen.get(&key)?.is_some() {
+            self.recent.insert(key);
+            return Ok(false);
+        }
+        changes.seen.insert(key);
+        changes.batch.put(&self.seen, &key, &SeenRow)?;
+        Ok(true)
+    }
+
+    fn enqueue(
+        &mut self,
+        changes: &mut Changes,
+        queue: QueueNumber,
+        uri: &FrontierUri,
+        cost: u8,
+    ) -> Result<UriKey, DbError> {
+        let key = (queue.0, uri.urgency as u8, cost, self.next_number);
+        self.next_number = self.next_number.saturating_add(1);
+        changes.batch.put(&self.uris, &key, uri)?;
+        changes.queued.push(key);
+        Ok(key)
+    }
+
+    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back to the end of its lane. `place`: the place behind
+    /// its records and its line.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the row cannot be written.
+    pub fn finish(
+        &mut self,
+        changes: &mut Changes,
+        lease: Lease,
+        outcome: Outcome,
+        place: RecordedPlace,
+    ) -> Result<(), DbError> {
+        changes.batch.delete(&self.uris, &lease.key)?;
+        let mut requeued = None;
+        if outcome.goes_back {
+            let (_, _, cost, _) = lease.key;
+            let uri = FrontierUri {
+                tries: lease.uri.tries.saturating_add(1),
+                ..lease.uri.clone()
+            };
+            requeued = Some(self.enqueue(changes, lease.queue, &uri, cost)?);
+        }
+        changes.touched.insert(lease.queue);
+        changes.finished.push(FinishedLease {
+            lease,
+            outcome,
+            requeued,
+            place,
+        });
+        Ok(())
+    }
+
+    /// Notes the answer to a prerequisite, by its URI. `place`: the place behind its records and its line.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the row cannot be written.
+    pub fn answer(
+        &mut self,
+        changes: &mut Changes,
+        uri: &str,
+        row: &PrerequisiteRow,
+        place: RecordedPlace,
+    ) -> Result<(), DbError> {
+        changes.batch.put(&self.hosts, &uri.to_owned(), row)?;
+        changes.prerequisites.push((uri.to_owned(), place));
+        Ok(())
+    }
+
+    /// Gives the answer to a prerequisite that was noted before.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the table cannot be read.
+    pub fn answer_to(&self, uri: &str) -> Result<Option<PrerequisiteRow>, DbError> {
+        self.hosts.get(&uri.to_owned())
+    }
+
+    /// Writes the changes in one batch, and lets them count from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`]: the frontier is not to be used any more, but to be opened again.
+    pub fn commit(&mut self, mut changes: Changes) -> Result<(), DbError> {
+        for (uri, place) in std::mem::take(&mut changes.prerequisites) {
+            let undo = UndoRow::Prerequisite(uri);
+            self.put_pending(&mut changes.batch, place, undo)?;
+        }
+        let mut settled = Vec::new();
+        for finished in std::mem::take(&mut changes.finished) {
+            settled.push(self.charge(&mut changes.batch, finished)?);
+        }
+        for number in &changes.touched {
+            if let Some(queue) = self.queue(*number) {
+                let row = QueueRow {
+                    number: number.0,
+                    account: queue.account.into(),
+                    is_retired: queue.is_retired,
+                };
+                changes.batch.put(&self.rows, &queue.name, &row)?;
+            }
+        }
+        changes.batch.write()?;
+        for key in changes.seen {
+            self.recent.insert(key);
+        }
+        for (queue, urgency, cost, number) in changes.queued {
+            self.count(QueueNumber(queue), (urgency, cost), number);
+        }
+        for (number, outcome) in settled {
+            self.end_turn(number, &outcome);
+        }
+        Ok(())
+    }
+
+    fn put_pending(
+        &mut self,
+        batch: &mut Batch,
+        place: RecordedPlace,
+        undo: UndoRow,
+    ) -> Result<(), DbError> {
+        let row = PendingRow { place, undo };
+        batch.put(&self.pending, &self.next_pending, &row)?;
+        self.next_pending = self.next_pending.saturating_add(1);
+        Ok(())
+    }
+
+    /// Charges an outcome to its queue, and writes how both are taken back.
+    fn charge(
+        &mut self,
+        batch: &mut Batch,
+        finished: FinishedLease,
+    ) -> Result<(QueueNumber, Outcome), DbError> {
+        let FinishedLease {
+            lease,
+            outcome,
+            requeued,
+            place,
+        } = finished;
+        let limits = self.limits;
+        let mut account = None;
+        if let Some(queue) = self.queue_mut(lease.queue) {
+            account = Some(queue.account);
+            queue.account.charge(outcome.status, outcome.bytes, &limits);
+            queue.in_flight = queue.in_flight.saturating_sub(1);
+            let standing = queue.account.standing(&limits, 0);
+            queue.is_retired |= matches!(
+                standing,
+                QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_)
+            );
+        }
+        let undo = UndoRow::Uri {
+            key: lease.key,
+            uri: lease.uri,
+            requeued,
+            account: account.unwrap_or_default().into(),
+        };
+        self.put_pending(batch, place, undo)?;
+        Ok((lease.queue, outcome))
+    }
+
+    /// Counts a URI that waits in a lane.
+    fn count(&mut self, queue_number: QueueNumber, lane: Lane, number: u64) {
+        if let Some(queue) = self.queue_mut(queue_number) {
+            let (count, _) = queue.lanes.entry(lane).or_insert((0, number));
+            *count += 1;
+            queue.enqueued = queue.enqueued.saturating_add(1);
+            self.waiting = self.waiting.saturating_add(1);
+            self.turns.has_uri(queue_number, PRECEDENCE);
+        }
+    }
+
+    fn end_turn(&mut self, number: QueueNumber, outcome: &Outcome) {
+        let limits = self.limits;
+        let Some(queue) = self.queue_mut(number) else {
+            return;
+        };
+        let standing = queue.account.standing(&limits, queue.in_flight);
+        if standing == QueueStanding::SessionSpent {
+            queue.account.begin_session();
+        }
+        let has_more = !queue.lanes.is_empty();
+        self.turns
+            .fetched(number, outcome.rests_until, standing, has_more);
+    }
+
+    /// Makes durable what was committed, of which the files are durable as far as `place`. Nothing of it can be taken back
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the log cannot be synced.
+    pub fn sync(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
+        self.database.sync()?;
+        let mut batch = self.database.batch();
+        batch.clear(&self.pending)?;
+        batch.put(&self.place, &super::PLACE, place)?;
+        batch.write()?;
+        Ok(())
+    }
+}
+
+/// The URIs that were seen lately, in two generations: most links of a page are among them.
+#[derive(Debug, Default)]
+pub(crate) struct RecentKeys {
+    newer: HashSet<SeenKey>,
+    older: HashSet<SeenKey>,
+}
+
+/// The most keys of one generation: 64 bytes each at most.
+const GENERATION: usize = 1 << 16;
+
+impl RecentKeys {
+    /// Whether a key was added lately.
+    pub(crate) fn contains(&self, key: &SeenKey) -> bool {
+        self.newer.contains(key) || self.older.contains(key)
+    }
+
+    /// Adds a key; the oldest ones are forgotten.
+    pub(crate) fn insert(&mut self, key: SeenKey) {
+        if self.newer.len() >= GENERATION {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.insert(key);
+    }
+}
+
+/// The lanes of each queue, counted from the rows of a table.
+pub(super) type CountedLanes = BTreeMap<QueueNumber, BTreeMap<Lane, (u64, u64)>>;

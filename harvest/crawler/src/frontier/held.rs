@@ -1,0 +1,114 @@
+//! URIs of patterns that are under quarantine: they wait beside the queues until a person frees their pattern.
+
+use archive_db::DbError;
+
+use super::rows::{HeldRow, SeenRow};
+use super::{Candidate, Changes, Frontier, Lease};
+
+impl Frontier {
+    /// Notes that a pattern is under quarantine, or that a person has freed it.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the row cannot be written.
+    pub fn put_pattern(
+        &self,
+        changes: &mut Changes,
+        pattern: &str,
+        is_held: bool,
+    ) -> Result<(), DbError> {
+        let key = (u8::from(is_held), pattern.to_owned());
+        let other = (u8::from(!is_held), pattern.to_owned());
+        changes.batch.delete(&self.patterns, &other)?;
+        changes.batch.put(&self.patterns, &key, &SeenRow)
+    }
+
+    /// Gives the patterns that were noted, and whether each is under quarantine.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn patterns(&self) -> Result<Vec<(bool, String)>, DbError> {
+        let rows = self.patterns.scan()?;
+        rows.map(|row| row.map(|((is_held, pattern), _)| (is_held == 1, pattern)))
+            .collect()
+    }
+
+    /// Holds a URI back that was found, unless it was seen. Whether it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read or written.
+    pub fn hold_back(
+        &mut self,
+        changes: &mut Changes,
+        pattern: &str,
+        candidate: Candidate,
+    ) -> Result<bool, DbError> {
+        if !self.see(changes, candidate.key)? {
+            return Ok(false);
+        }
+        let key = (pattern.to_owned(), candidate.uri.uri.clone());
+        let row = HeldRow {
+            queue: candidate.queue,
+            uri: candidate.uri,
+            cost: candidate.cost,
+        };
+        changes.batch.put(&self.held, &key, &row)?;
+        Ok(true)
+    }
+
+    /// Holds a URI back that was handed out. Its lease is to be finished in the same changes.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the row cannot be written.
+    pub fn hold_back_lease(
+        &self,
+        changes: &mut Changes,
+        pattern: &str,
+        lease: &Lease,
+    ) -> Result<(), DbError> {
+        let (_, _, cost, _) = lease.key;
+        let queue = self.queue(lease.queue);
+        let row = HeldRow {
+            queue: queue.map(|queue| queue.name.clone()).unwrap_or_default(),
+            uri: lease.uri.clone(),
+            cost,
+        };
+        let key = (pattern.to_owned(), lease.uri.uri.clone());
+        changes.batch.put(&self.held, &key, &row)
+    }
+
+    /// Puts the URIs of a pattern back into their queues; how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read or written.
+    pub fn release(&mut self, changes: &mut Changes, pattern: &str) -> Result<u64, DbError> {
+        let mut rows = Vec::new();
+        for row in self.held.prefix(&pattern.to_owned())? {
+            rows.push(row?);
+        }
+        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        for (key, row) in rows {
+            changes.batch.delete(&self.held, &key)?;
+            self.put_in_queue(changes, row.queue, &row.uri, row.cost)?;
+        }
+        Ok(count)
+    }
+
+    /// Counts the URIs that wait for a pattern to be freed.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn held_back(&self, pattern: &str) -> Result<u64, DbError> {
+        let mut count = 0;
+        for row in self.held.prefix(&pattern.to_owned())? {
+            row?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
