@@ -76,8 +76,6 @@ pub struct Capture<'a> {
     pub novelty: Novelty,
     /// The lines of the `metadata` record, as name and value.
     pub metadata: &'a [(String, String)],
-    /// The id of the `warcinfo` record of the file.
-    pub warcinfo_id: &'a str,
     /// Ids for the records: of the response or revisit, the request, the metadata.
     pub record_ids: [String; 3],
 }
@@ -111,6 +109,48 @@ pub fn record_id(mut random: [u8; 16]) -> String {
     let groups = [0..8, 8..12, 12..16, 16..20, 20..32];
     let groups = groups.map(|group| digits.get(group).unwrap_or_default());
     format!("urn:uuid:{}", groups.join("-"))
+}
+
+/// Makes the `resource` record of a block that no message has brought: an answer of a name server.
+///
+/// # Errors
+///
+/// As [`Capture::into_records`].
+pub fn resource_record(
+    uri: &str,
+    time: Timestamp,
+    address: Option<IpAddr>,
+    media_type: &str,
+    record_id: &str,
+    block: &mut Cursor<&[u8]>,
+) -> Result<RecordGroup, CaptureError> {
+    let date = WarcDate::from_time(time, Precision::Second);
+    let block_digest = digest(Algorithm::Sha1, block.get_ref()).to_string();
+    let mut builder = Builder::new(Kind::Resource, record_id, date.as_str())
+        .target_uri(uri)
+        .content_type(media_type)
+        .field("WARC-Block-Digest", &block_digest);
+    if let Some(address) = address {
+        builder = builder.field("WARC-IP-Address", &address.to_string());
+    }
+    let length = u64::try_from(block.get_ref().len()).unwrap_or(u64::MAX);
+    let head = builder.head(length);
+    let head = head.map_err(|source| CaptureError::Header {
+        uri: uri.to_owned(),
+        source,
+    })?;
+    let mut writer = Writer::gzip(tempfile::spooled_tempfile(IN_MEMORY), LEVEL);
+    let written = writer.write(&head, length, block)?;
+    let mut bytes = writer.into_inner();
+    bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+    Ok(RecordGroup {
+        bytes,
+        length: written.length,
+        response: Member {
+            offset: written.offset,
+            length: written.length,
+        },
+    })
 }
 
 impl Capture<'_> {
@@ -156,7 +196,6 @@ impl Capture<'_> {
         builder
             .target_uri(self.uri)
             .field("WARC-IP-Address", &self.address.to_string())
-            .warcinfo_id(self.warcinfo_id)
     }
 
     fn date(&self) -> WarcDate {

@@ -3,6 +3,8 @@
 //! Owns the exchange with hosts, byte for byte as it went over the wire. Decides nothing about what may be fetched, when or in
 //! which order: `harvest-policy` does. Knows no archive.
 
+pub mod archive_files;
 pub mod capture;
 pub mod exchange;
 pub mod frontier;
+pub mod recorder;

@@ -1,0 +1,395 @@
+//! The recorder of a crawl: the order in which the outcome of a try is written down.
+//!
+//! Owns that nothing stands in the crawl log without its records, or twice, whenever the process ends: first the records into
+//! the archive file, then the line into the log, then the outcome into the frontier, with the place in both that it ends at.
+//! Every second, and before a file is closed, all three are synced in this order. When the recorder is opened again, the files
+//! are cut behind the last outcome that all three have, and later ones are taken back. One thread owns it; its calls block.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use archive_daemon::clock::{Chance, Clock};
+use archive_db::DbError;
+use archive_durable::{AppendFile, DiskError, directory};
+use archive_formats::crawl_log::CrawlLogLine;
+use harvest_policy::account::Quota;
+use harvest_policy::quarantine::{Content, Quarantine};
+use harvest_policy::turns::Moment;
+use url::Url;
+
+use crate::archive_files::{
+    ArchiveFileError, ArchiveFileSettings, ArchiveFiles, ClosedFile, has_records,
+};
+use crate::capture::RecordGroup;
+use crate::frontier::{
+    Candidate, Changes, Frontier, FrontierSettings, Lease, NextUri, Outcome, PrerequisiteRow,
+    RecordedPlace,
+};
+
+/// The most outcomes of one batch.
+pub const MOST_IN_BATCH: usize = 256;
+
+/// The name of the crawl log.
+pub const CRAWL_LOG: &str = "crawl.log";
+
+/// Why a crawl cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// The frontier.
+    #[error("the frontier of the crawl: {0}")]
+    Frontier(#[from] DbError),
+    /// The archive files.
+    #[error("an archive file of the crawl: {0}")]
+    ArchiveFile(#[from] ArchiveFileError),
+    /// The crawl log, or a directory.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// The subject of a try.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A URI of the frontier.
+    Uri {
+        /// The URI.
+        lease: Lease,
+        /// How its try ended for its queue.
+        outcome: Outcome,
+    },
+    /// A question to a host that goes before its URIs.
+    Prerequisite {
+        /// `dns:HOST`, or the URI of robots.txt.
+        uri: String,
+        /// The answer; `None` if there was none that is worth keeping.
+        answer: Option<PrerequisiteRow>,
+    },
+}
+
+/// A try that is over, with everything that is to be written of it.
+#[derive(Debug)]
+pub struct FinishedTry {
+    /// Its URI.
+    pub subject: Subject,
+    /// Its records, if there was an exchange.
+    pub records: Vec<RecordGroup>,
+    /// Its lines in the crawl log; the time of each is that of writing.
+    pub lines: Vec<CrawlLogLine>,
+    /// The URIs that it led to.
+    pub candidates: Vec<Candidate>,
+    /// The content of a page, as far as it says whether its pattern makes more of itself.
+    pub content: Option<(Url, Content)>,
+}
+
+/// The settings of a recorder.
+#[derive(Debug)]
+pub struct RecorderSettings {
+    /// Where the frontier lies.
+    pub state: PathBuf,
+    /// Where the logs lie.
+    pub logs: PathBuf,
+    /// The archive files.
+    pub files: ArchiveFileSettings,
+    /// The frontier.
+    pub frontier: FrontierSettings,
+    /// The quarantine, without patterns.
+    pub quarantine: Quarantine,
+}
+
+/// The files of a crawl, and its frontier.
+#[derive(Debug)]
+pub struct Recorder {
+    frontier: Frontier,
+    files: ArchiveFiles,
+    log: AppendFile,
+    log_length: u64,
+    quarantine: Quarantine,
+    is_synced: bool,
+    clock: Clock,
+}
+
+impl Recorder {
+    /// Begins a crawl in its directories, or goes on with it. Gives the number of outcomes that were taken back, too.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError`] if a file or the database is damaged, or the disk refuses.
+    pub fn open(
+        settings: RecorderSettings,
+        clock: Clock,
+        chance: Chance,
+    ) -> Result<(Self, u64), RecorderError> {
+        directory::make(&settings.logs)?;
+        let log_path = settings.logs.join(CRAWL_LOG);
+        let (files, path) = (&settings.files.directory, &log_path);
+        let is_whole = |from: &RecordedPlace, to: &RecordedPlace| {
+            has_records(files, from, to) && has_lines(path, from.log_length, to.log_length)
+        };
+        let (frontier, resume) = Frontier::open(&settings.state, &settings.frontier, is_whole)?;
+        let mut log = AppendFile::open(&log_path)?;
+        log.cut(resume.place.log_length)?;
+        let mut quarantine = settings.quarantine;
+        for (is_held, pattern) in frontier.patterns()? {
+            if is_held {
+                quarantine.hold(&pattern);
+            } else {
+                quarantine.free(&pattern);
+            }
+        }
+        let recorder = Self {
+            frontier,
+            files: ArchiveFiles::open(settings.files, &resume.place, chance)?,
+            log,
+            log_length: resume.place.log_length,
+            quarantine,
+            is_synced: true,
+            clock,
+        };
+        Ok((recorder, resume.taken_back))
+    }
+
+    /// The frontier, for what is only read.
+    pub const fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// Hands out the next URI.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn next(&mut self, now: Moment) -> Result<NextUri, RecorderError> {
+        Ok(self.frontier.next(now)?)
+    }
+
+    /// Gives the first URI of each queue that a quota has retired.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, RecorderError> {
+        Ok(self.frontier.retired_heads()?)
+    }
+
+    /// Notes a URI that counts as a seed from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn accept_seed(&mut self, url: &Url) -> Result<(), RecorderError> {
+        Ok(self.frontier.accept_seed(url)?)
+    }
+
+    /// Adds URIs to the frontier, as a person asks for it: seeds.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn schedule(&mut self, candidates: Vec<Candidate>) -> Result<usize, RecorderError> {
+        let mut changes = self.frontier.changes();
+        let new = self.add(&mut changes, candidates)?;
+        self.frontier.commit(changes)?;
+        self.is_synced = false;
+        Ok(new.len())
+    }
+
+    /// Adds URIs to their queues, or to those that are held back; gives the new ones.
+    fn add(
+        &mut self,
+        changes: &mut Changes,
+        candidates: Vec<Candidate>,
+    ) -> Result<Vec<Url>, DbError> {
+        let mut new = Vec::new();
+        for candidate in candidates {
+            let Ok(url) = Url::parse(&candidate.uri.uri) else {
+                continue;
+            };
+            let is_new = match self.quarantine.holds(&url) {
+                Some(pattern) => self.frontier.hold_back(changes, pattern, candidate)?,
+                None => self.frontier.schedule(changes, candidate)?,
+            };
+            if is_new {
+                new.push(url);
+            }
+        }
+        Ok(new)
+    }
+
+    /// The pattern under quarantine that holds a URI back.
+    pub fn holds(&self, url: &Url) -> Option<&str> {
+        self.quarantine.holds(url)
+    }
+
+    /// Holds back a URI that was handed out and whose pattern is under quarantine.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn hold_back(
+        &mut self,
+        pattern: &str,
+        lease: Lease,
+        outcome: Outcome,
+    ) -> Result<(), RecorderError> {
+        let mut changes = self.frontier.changes();
+        self.frontier
+            .hold_back_lease(&mut changes, pattern, &lease)?;
+        let place = self.files.place(self.log_length);
+        self.frontier.finish(&mut changes, lease, outcome, place)?;
+        self.frontier.commit(changes)?;
+        self.is_synced = false;
+        Ok(())
+    }
+
+    /// Frees a pattern for good, and puts its URIs back into their queues; how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn free(&mut self, pattern: &str) -> Result<u64, RecorderError> {
+        self.quarantine.free(pattern);
+        let mut changes = self.frontier.changes();
+        self.frontier.put_pattern(&mut changes, pattern, false)?;
+        let count = self.frontier.release(&mut changes, pattern)?;
+        self.frontier.commit(changes)?;
+        self.is_synced = false;
+        Ok(count)
+    }
+
+    /// The patterns under quarantine, each with the number of its URIs that are held back.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn quarantined(&self) -> Result<Vec<(String, u64)>, RecorderError> {
+        let patterns = self.quarantine.held();
+        let counted = patterns.map(|pattern| {
+            let count = self.frontier.held_back(pattern)?;
+            Ok((pattern.to_owned(), count))
+        });
+        counted.collect()
+    }
+
+    /// Writes down a batch of tries. Gives the archive files that were closed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError`]: the crawl has to end, and can be gone on with.
+    pub fn record(&mut self, batch: Vec<FinishedTry>) -> Result<Vec<ClosedFile>, RecorderError> {
+        let mut closed = Vec::new();
+        let mut changes = self.frontier.changes();
+        let mut lines = Vec::new();
+        for finished in batch {
+            if self.files.is_full() && !finished.records.is_empty() {
+                let full = std::mem::replace(&mut changes, self.frontier.changes());
+                self.commit(full, &mut lines)?;
+                closed.extend(self.close_file()?);
+            }
+            self.write(finished, &mut changes, &mut lines)?;
+        }
+        self.commit(changes, &mut lines)?;
+        Ok(closed)
+    }
+
+    fn write(
+        &mut self,
+        finished: FinishedTry,
+        changes: &mut Changes,
+        lines: &mut Vec<u8>,
+    ) -> Result<(), RecorderError> {
+        let now = self.clock.now();
+        for mut group in finished.records {
+            self.files.append(&mut group, now)?;
+        }
+        for line in finished.lines {
+            let line = CrawlLogLine { time: now, ..line };
+            lines.extend_from_slice(format!("{line}\n").as_bytes());
+        }
+        let place = self.files.place(self.log_length + length(lines));
+        match finished.subject {
+            Subject::Uri { lease, outcome } => {
+                self.frontier.finish(changes, lease, outcome, place)?;
+            }
+            Subject::Prerequisite { uri, answer } => {
+                let key = self.frontier.hasher().key_of_text(&uri);
+                self.frontier.see(changes, key)?;
+                if let Some(answer) = answer {
+                    self.frontier.answer(changes, &uri, &answer, place)?;
+                }
+            }
+        }
+        let new = self.add(changes, finished.candidates)?;
+        if let Some((url, content)) = finished.content
+            && let Some(pattern) = self.quarantine.fetched(&url, content, &new)
+        {
+            self.frontier.put_pattern(changes, pattern, true)?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, changes: Changes, lines: &mut Vec<u8>) -> Result<(), RecorderError> {
+        self.log.append(lines)?;
+        self.log_length += length(lines);
+        lines.clear();
+        self.frontier.commit(changes)?;
+        self.is_synced = false;
+        Ok(())
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError`]: nothing is known of what was written since the last sync.
+    pub fn sync(&mut self) -> Result<(), RecorderError> {
+        if self.is_synced {
+            return Ok(());
+        }
+        self.files.sync()?;
+        self.log.sync()?;
+        self.frontier.sync(&self.files.place(self.log_length))?;
+        self.is_synced = true;
+        Ok(())
+    }
+
+    /// Closes the archive file that is open, if one is.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError`] if it cannot be made durable, or get its final name.
+    pub fn close_file(&mut self) -> Result<Option<ClosedFile>, RecorderError> {
+        self.sync()?;
+        let closed = self.files.close(self.clock.now())?;
+        self.frontier.sync(&self.files.place(self.log_length))?;
+        Ok(closed)
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// Whether a log has whole lines between two lengths.
+fn has_lines(path: &Path, from: u64, to: u64) -> bool {
+    if from == to {
+        return true;
+    }
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let Ok(bytes) = read() else {
+        return false;
+    };
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let mut lines = text.lines();
+    length(&bytes) == to.saturating_sub(from)
+        && text.ends_with('\n')
+        && lines.all(|line| line.parse::<CrawlLogLine>().is_ok())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Recorders whose files are cut as a power cut does.
+
+use archive_daemon::clock::ManualClock;
+use archive_formats::warc::Reader;
+use harvest_policy::status::FetchStatus;
+
+use super::*;
+use crate::capture::{record_id, resource_record};
+use crate::frontier::{FrontierUri, Urgency};
+
+const FIRST: &str = "http://a.dk/1";
+
+fn open(directory: &Path) -> (Recorder, u64) {
+    let settings = RecorderSettings {
+        state: directory.join("state"),
+        logs: directory.join("logs"),
+        files: ArchiveFileSettings {
+            directory: directory.join("warcs"),
+            prefix: "1-2".to_owned(),
+            host: "h".to_owned(),
+            max_size: 1_000,
+            warcinfo: "software: test\r\n".to_owned(),
+        },
+        frontier: FrontierSettings {
+            limits: harvest_policy::account::QueueLimits::default(),
+            connections: 1,
+            fresh_key: [1; 32],
+        },
+        quarantine: Quarantine::new(0),
+    };
+    let start = "2026-11-23T00:00:00Z".parse().unwrap();
+    let clock = ManualClock::new(start).clock();
+    Recorder::open(settings, clock, Chance::seeded(1)).unwrap()
+}
+
+fn schedule(recorder: &mut Recorder, count: usize) {
+    let hasher = recorder.frontier().hasher();
+    let candidates = (1..=count).map(|number| {
+        let uri = format!("http://a.dk/{number}");
+        Candidate {
+            key: hasher.key_of_text(&uri),
+            queue: "a.dk".to_owned(),
+            cost: 1,
+            uri: FrontierUri {
+                uri,
+                hops: "-".to_owned(),
+                via: None,
+                source: None,
+                urgency: Urgency::Normal,
+                tries: 0,
+            },
+        }
+    });
+    recorder.schedule(candidates.collect()).unwrap();
+}
+
+fn lease(recorder: &mut Recorder) -> Option<Lease> {
+    match recorder.next(Moment::ZERO).unwrap() {
+        NextUri::Fetch(lease) => Some(*lease),
+        NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
+    }
+}
+
+fn finished(lease: Lease) -> FinishedTry {
+    let uri = lease.uri.uri.clone();
+    let time = "2026-11-23T00:00:00Z".parse().unwrap();
+    let mut block = io::Cursor::new(uri.as_bytes());
+    let id = record_id([7; 16]);
+    let group = resource_record(&uri, time, None, "text/plain", &id, &mut block).unwrap();
+    let line = format!("2026-11-23T00:00:00.000Z 200 1 {uri} - - text/plain #001 - - - -");
+    let outcome = Outcome {
+        status: FetchStatus::from_http(200),
+        bytes: 1,
+        goes_back: false,
+        rests_until: Moment::ZERO,
+    };
+    FinishedTry {
+        subject: Subject::Uri { lease, outcome },
+        records: vec![group],
+        lines: vec![line.parse().unwrap()],
+        candidates: Vec::new(),
+        content: None,
+    }
+}
+
+/// The URIs in the log, and those in the archive files.
+fn written(directory: &Path) -> (Vec<String>, Vec<String>) {
+    let log = std::fs::read_to_string(directory.join("logs").join(CRAWL_LOG)).unwrap();
+    let lines = log
+        .lines()
+        .map(|line| line.parse::<CrawlLogLine>().unwrap().uri);
+    let mut records = Vec::new();
+    let mut names = directory::names(&directory.join("warcs")).unwrap();
+    names.sort();
+    for name in names {
+        let mut reader = Reader::new(File::open(directory.join("warcs").join(name)).unwrap());
+        while let Some(record) = reader.next_record().unwrap() {
+            let uri = record
+                .header()
+                .get("WARC-Target-URI")
+                .map(|uri| uri.to_vec());
+            records.extend(uri.map(|uri| String::from_utf8(uri).unwrap()));
+            assert!(record.end().unwrap().defects.is_empty());
+        }
+    }
+    (lines.collect(), records)
+}
+
+/// Fails if after any cut of the archive file or the log, unsynced or torn, a URI stands in one and not in the other, stands
+/// there twice at the end, or never.
+#[test]
+fn log_and_records_agree_after_every_cut() {
+    let count = 5;
+    for (name, step) in [("logs/crawl.log", 17), ("warcs", 41)] {
+        for cut in (0..2000).step_by(step) {
+            let directory = tempfile::tempdir().unwrap();
+            let (mut recorder, _) = open(directory.path());
+            schedule(&mut recorder, count);
+            for number in 0..3 {
+                let lease = lease(&mut recorder).unwrap();
+                recorder.record(vec![finished(lease)]).unwrap();
+                if number == 0 {
+                    recorder.sync().unwrap();
+                }
+            }
+            let synced = recorder.frontier().durable_place().unwrap();
+            drop(recorder);
+            let path = if name == "warcs" {
+                let names = directory::names(&directory.path().join(name)).unwrap();
+                directory.path().join(name).join(names.first().unwrap())
+            } else {
+                directory.path().join(name)
+            };
+            let least = if name == "warcs" {
+                synced.file_length
+            } else {
+                synced.log_length
+            };
+            let length = least + cut;
+            if length > path.metadata().unwrap().len() {
+                continue;
+            }
+            AppendFile::open(&path).unwrap().cut(length).unwrap();
+            let (mut recorder, _) = open(directory.path());
+            let (lines, records) = written(directory.path());
+            assert_eq!(lines, records, "{name} cut at {length}");
+            assert_eq!(lines.first().map(String::as_str), Some(FIRST));
+            while let Some(lease) = lease(&mut recorder) {
+                recorder.record(vec![finished(lease)]).unwrap();
+            }
+            recorder.close_file().unwrap();
+            let (lines, records) = written(directory.path());
+            assert_eq!(lines, records);
+            let mut sorted = lines.clone();
+            sorted.sort();
+            sorted.dedup();
+            assert_eq!((sorted.len(), lines.len()), (count, count));
+        }
+    }
+}
+
+/// Fails if a file gets records although it is full, or a full one is closed before its outcomes are durable.
+#[test]
+fn full_file_is_closed_between_tries() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut recorder, _) = open(directory.path());
+    schedule(&mut recorder, 20);
+    let mut closed = Vec::new();
+    while let Some(lease) = lease(&mut recorder) {
+        closed.extend(recorder.record(vec![finished(lease)]).unwrap());
+    }
+    assert!(closed.len() > 2);
+    assert!(closed.iter().all(|file| file.size < 2_000));
+    closed.extend(recorder.close_file().unwrap());
+    let (lines, records) = written(directory.path());
+    assert_eq!((lines.len(), &lines), (20, &records));
+}
