@@ -5,6 +5,10 @@
 
 pub mod archive_files;
 pub mod capture;
+pub mod crawl;
+pub mod dns;
 pub mod exchange;
+pub mod fetch;
 pub mod frontier;
+pub mod process;
 pub mod recorder;

@@ -1,0 +1,305 @@
+//! A crawl: seeds go in, archive files and a crawl log come out.
+//!
+//! Owns the course of one crawl: one thread decides what is fetched next and records what came of it; fetches and the work on
+//! them go on beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and no job.
+
+mod hosts;
+mod owner;
+mod side;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archive_daemon::clock::{Chance, Clock, NoChance};
+use archive_daemon::thread::{OwnThread, ThreadError};
+use harvest_model::Job;
+use harvest_policy::traps::InvalidTrap;
+use hickory_resolver::net::NetError;
+use rustls::RootCertStore;
+use tokio::sync::{mpsc, watch};
+use url::Url;
+
+use self::owner::Owner;
+use self::side::Side;
+use crate::archive_files::{ArchiveFileSettings, ClosedFile};
+use crate::dns::Dns;
+use crate::exchange::tls::TlsClient;
+use crate::fetch::Fetcher;
+use crate::frontier::FrontierSettings;
+use crate::process::{KnownCaptures, ProcessError, Processor};
+use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+
+/// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
+pub const MIN_FREE: u64 = 400_000_000;
+
+/// The settings of a crawl.
+#[derive(Clone, Debug)]
+pub struct CrawlSettings {
+    /// The directory of the crawl: `state`, `logs`, `warcs` and `scratch` lie in it.
+    pub directory: PathBuf,
+    /// The seeds, and the order that says how they are crawled.
+    pub job: Arc<Job>,
+    /// The name of this machine, in the names of archive files.
+    pub host: String,
+    /// The version of the crawler, for its user agent.
+    pub version: String,
+    /// The lines of `warcinfo`.
+    pub warcinfo: String,
+    /// The captures of earlier jobs.
+    pub known: Option<Arc<KnownCaptures>>,
+}
+
+/// Why a crawl cannot begin, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// The recorder: the disk, the frontier, an archive file.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+    /// A fetched URI cannot be worked up.
+    #[error("cannot work up {uri}: {source}")]
+    Process {
+        /// The URI.
+        uri: String,
+        /// Why not.
+        source: ProcessError,
+    },
+    /// The settings of name servers.
+    #[error("cannot ask name servers: {0}; name one that answers")]
+    Dns(#[from] NetError),
+    /// TLS.
+    #[error("cannot make TLS connections: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The thread of the recorder.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The runtime of the recorder.
+    #[error("cannot begin the recorder of the crawl: {0}")]
+    Runtime(std::io::Error),
+    /// No randomness.
+    #[error(transparent)]
+    Chance(#[from] NoChance),
+    /// The crawler traps of the order.
+    #[error("the crawler traps of the order: {0}")]
+    Traps(#[from] InvalidTrap),
+}
+
+/// Why a crawl has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrawlEnd {
+    /// No URI is left that may be fetched.
+    Finished,
+    /// A person has ended it.
+    Terminated,
+    /// It is to be gone on with later.
+    Suspended,
+    /// Its time is over.
+    TimeLimit,
+    /// As many bytes as it may have.
+    DataLimit,
+    /// As many URIs as it may have.
+    ObjectLimit,
+}
+
+/// A request to a crawl that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// No new fetch begins.
+    Pause,
+    /// Fetches begin again.
+    Resume,
+    /// It ends, and what is under way is recorded.
+    Terminate,
+    /// It ends, to be gone on with later.
+    Suspend,
+    /// Further seeds.
+    AddSeeds(Vec<Url>),
+    /// Patterns that are freed from quarantine for good.
+    Free(Vec<String>),
+}
+
+/// The progress of a crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrawlProgress {
+    /// The URIs that were fetched, with any status of their host.
+    pub fetched: u64,
+    /// The bytes of their records.
+    pub bytes: u64,
+    /// The tries that failed.
+    pub failed: u64,
+    /// The URIs that wait.
+    pub queued: u64,
+    /// The fetches under way.
+    pub under_way: u64,
+    /// Whether it pauses.
+    pub is_paused: bool,
+    /// Whether it waits for room on the disk: less than [`MIN_FREE`] is left.
+    pub lacks_space: bool,
+}
+
+/// The outcome of a crawl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlOutcome {
+    /// Why it has ended.
+    pub end: CrawlEnd,
+    /// Its last progress.
+    pub progress: CrawlProgress,
+    /// The number of outcomes that were taken back when it was gone on with.
+    pub taken_back: u64,
+    /// How long it went on.
+    pub duration: Duration,
+    /// The number of URIs that were not fetched, by host.
+    pub remaining: BTreeMap<String, u64>,
+    /// The patterns under quarantine, each with the number of its URIs that are held back.
+    pub quarantined: Vec<(String, u64)>,
+}
+
+/// A crawl that goes on, as its job sees it.
+#[derive(Debug)]
+pub struct Crawl {
+    settings: CrawlSettings,
+    clock: Clock,
+    chance: Chance,
+    control: mpsc::UnboundedReceiver<Control>,
+    closed: mpsc::UnboundedSender<ClosedFile>,
+    progress: watch::Sender<CrawlProgress>,
+}
+
+/// The ends of a crawl that its job holds.
+#[derive(Debug)]
+pub struct CrawlHandle {
+    /// Takes requests.
+    pub control: mpsc::UnboundedSender<Control>,
+    /// Gives archive files as they are closed.
+    pub closed: mpsc::UnboundedReceiver<ClosedFile>,
+    /// Gives progress.
+    pub progress: watch::Receiver<CrawlProgress>,
+}
+
+impl Crawl {
+    /// A crawl with its handle.
+    pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
+        let (control, requests) = mpsc::unbounded_channel();
+        let (closed_sender, closed) = mpsc::unbounded_channel();
+        let (progress, watched) = watch::channel(CrawlProgress::default());
+        let crawl = Self {
+            settings,
+            clock,
+            chance,
+            control: requests,
+            closed: closed_sender,
+            progress,
+        };
+        let handle = CrawlHandle {
+            control,
+            closed,
+            progress: watched,
+        };
+        (crawl, handle)
+    }
+
+    /// Crawls until nothing is left, a limit is reached, or a person ends it. The last archive file is closed then, unless the
+    /// crawl is suspended. Inside a runtime only: fetches run on it, the recorder on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`CrawlError`]: what is recorded is whole, and the crawl can be gone on with.
+    pub async fn run(self) -> Result<CrawlOutcome, CrawlError> {
+        let Self {
+            settings,
+            clock,
+            chance,
+            control,
+            closed,
+            progress,
+        } = self;
+        let settings = Arc::new(settings);
+        let scratch = settings.directory.join("scratch");
+        archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
+        archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
+        let tls = TlsClient::new(RootCertStore::empty())?;
+        let order = &settings.job.order;
+        let fetcher = Fetcher::new(
+            order,
+            &settings.version,
+            tls,
+            scratch.clone(),
+            clock.clone(),
+        );
+        // Several are asked in turn by the resolver of the machine; an order names one.
+        let server = order.dns.servers.first().map(|server| server.0);
+        let dns = Dns::new(server)?;
+        let scope = order.scope_for(&settings.job.seeds)?;
+        let recorder_settings = RecorderSettings {
+            state: settings.directory.join("state"),
+            logs: settings.directory.join("logs"),
+            files: ArchiveFileSettings {
+                directory: settings.directory.join("warcs"),
+                prefix: settings.job.archive_prefix(),
+                host: settings.host.clone(),
+                max_size: order.files.max_size.bytes(),
+                warcinfo: settings.warcinfo.clone(),
+            },
+            frontier: FrontierSettings {
+                limits: order.queue_limits(),
+                connections: order.queues.connections.get().into(),
+                fresh_key: chance.bytes()?,
+            },
+            quarantine: order.quarantine(),
+        };
+        let thread = OwnThread::new("crawl-recorder");
+        let (opening_clock, opening_chance) = (clock.clone(), chance.clone());
+        let opened = thread
+            .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
+            .await?;
+        let (recorder, taken_back) = opened?;
+        let hasher = recorder.frontier().hasher();
+        let mut processor = Processor::new(order, scope, hasher, scratch, chance.clone());
+        processor.known.clone_from(&settings.known);
+        let processor = Arc::new(processor);
+        let (orders, taken) = mpsc::unbounded_channel();
+        let (events, happened) = mpsc::unbounded_channel();
+        let side = Side {
+            fetcher,
+            dns,
+            processor: Arc::clone(&processor),
+            clock: clock.clone(),
+            chance,
+            job: Arc::clone(&settings.job),
+            events,
+        };
+        let owner = Owner::new(
+            recorder,
+            &settings,
+            processor,
+            clock,
+            owner::Channels {
+                orders,
+                events: happened,
+                control,
+                closed,
+                progress,
+            },
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(CrawlError::Runtime)?;
+        let recording = thread.run(move || runtime.block_on(owner.run()));
+        let side = Arc::new(side).serve(taken);
+        let (ended, ()) = tokio::join!(recording, side);
+        let outcome = ended??;
+        Ok(CrawlOutcome {
+            taken_back,
+            ..outcome
+        })
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "hosts of tests are nobody's tasks"
+)]
+mod tests;

@@ -1,0 +1,383 @@
+//! The events of a crawl, and its end.
+
+use std::time::{Duration, Instant};
+
+use archive_model::Period;
+use harvest_model::order::RobotsPolicy;
+use harvest_policy::address_turns::Ticket;
+use harvest_policy::politeness::FinishedFetch;
+use harvest_policy::robots::RobotsAnswer;
+use harvest_policy::status::{AfterTry, FetchStatus};
+
+use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
+use crate::capture::RecordGroup;
+use crate::crawl::hosts::{dns_uri, robots_uri};
+use crate::crawl::side::SideEvent;
+use crate::crawl::{Control, CrawlEnd, CrawlError, CrawlOutcome};
+use crate::dns::{DnsAnswer, DnsError};
+use crate::frontier::{Outcome, PrerequisiteRow};
+use crate::process::{ProcessedUri, RobotsFile};
+use crate::recorder::{FinishedTry, RecorderError, Subject};
+
+/// The most redirects from a robots.txt (RFC 9309 §2.3.1.2).
+const MOST_ROBOTS_REDIRECTS: u8 = 5;
+
+/// How long it holds that a host has no address, in seconds.
+const NO_ADDRESS_SECONDS: i64 = 3600;
+
+impl Owner {
+    pub(super) fn take_event(&mut self, event: SideEvent) -> Result<(), CrawlError> {
+        match event {
+            SideEvent::Resolved {
+                host,
+                answer,
+                records,
+                line,
+            } => self.resolved(&host, answer, records, *line),
+            SideEvent::Fetched { ticket, result } => {
+                let Some(flight) = self.land(ticket) else {
+                    return Ok(());
+                };
+                let processed = result.map_err(|source| CrawlError::Process {
+                    uri: flight.uri.uri.clone(),
+                    source,
+                })?;
+                self.fetched(flight, *processed)
+            }
+            SideEvent::Panicked(ticket) => {
+                let Some(flight) = self.land(ticket) else {
+                    return Ok(());
+                };
+                let now = self.clock.instant();
+                let status = FetchStatus::RUNTIME_EXCEPTION;
+                let mut line = line_without_fetch(&flight.uri, status, self.clock.now());
+                line.annotations.push("err=Panic".to_owned());
+                self.fetched(
+                    flight,
+                    ProcessedUri {
+                        status,
+                        after: AfterTry::Finished(status),
+                        records: Vec::new(),
+                        lines: vec![line],
+                        candidates: Vec::new(),
+                        seed: None,
+                        content: None,
+                        duration: Duration::ZERO,
+                        ended: now,
+                        bytes: 0,
+                        robots: None,
+                    },
+                )
+            }
+        }
+    }
+
+    /// Takes a flight whose fetch is over, and gives back its connection.
+    fn land(&mut self, ticket: Ticket) -> Option<Flight> {
+        let flight = self.flights.remove(&ticket)?;
+        if let Some((_, connection)) = flight.fetching {
+            self.fetching = self.fetching.saturating_sub(1);
+            self.free_connections.push(connection);
+        }
+        Some(flight)
+    }
+
+    fn resolved(
+        &mut self,
+        host: &str,
+        answer: Result<DnsAnswer, DnsError>,
+        records: Vec<RecordGroup>,
+        mut line: archive_formats::crawl_log::CrawlLogLine,
+    ) -> Result<(), CrawlError> {
+        let uri = dns_uri(host);
+        let tickets = self.asking.remove(&uri).unwrap_or_default();
+        let first = tickets.first().and_then(|ticket| self.flights.get(ticket));
+        if let Some(first) = first {
+            line.via = Some(first.uri.uri.clone());
+            line.source.clone_from(&first.uri.source);
+            if first.uri.hops != "-" {
+                line.hops = format!("{}P", first.uri.hops);
+            }
+        }
+        let now = self.clock.now();
+        let (addresses, seconds) = match answer {
+            Ok(answer) => {
+                let seconds = i64::try_from(answer.holds.as_secs()).unwrap_or(i64::MAX);
+                (answer.addresses, seconds)
+            }
+            Err(DnsError::NoAddress(_)) => (Vec::new(), NO_ADDRESS_SECONDS),
+            Err(DnsError::Failed { .. }) => {
+                for ticket in tickets {
+                    self.refuse(ticket, FetchStatus::DNS_FAILED, None);
+                }
+                return Ok(());
+            }
+        };
+        let until = now.as_second().saturating_add(seconds);
+        self.hosts.put_addresses(host, &addresses, until, now);
+        let answer = PrerequisiteRow::Addresses { addresses, until };
+        self.finished.push(FinishedTry {
+            subject: Subject::Prerequisite {
+                uri,
+                answer: Some(answer),
+            },
+            records,
+            lines: vec![line],
+            candidates: Vec::new(),
+            content: None,
+        });
+        for ticket in tickets {
+            self.proceed(ticket)?;
+        }
+        Ok(())
+    }
+
+    fn fetched(&mut self, flight: Flight, processed: ProcessedUri) -> Result<(), CrawlError> {
+        let rests_until = self.rest_after(&flight, &processed)?;
+        if let Some((address, _)) = flight.fetching {
+            self.turns.ended(address, rests_until);
+        }
+        match flight.subject {
+            FlightSubject::Uri(lease) => {
+                let retry = match processed.after {
+                    AfterTry::Finished(_) => None,
+                    AfterTry::Deferred => Some(Duration::ZERO),
+                    AfterTry::RetryAfter(delay) => Some(delay),
+                };
+                let again = self
+                    .moment_of(processed.ended)
+                    .saturating_add(retry.unwrap_or_default());
+                let status = match processed.after {
+                    AfterTry::Finished(status) => status,
+                    AfterTry::Deferred | AfterTry::RetryAfter(_) => processed.status,
+                };
+                if retry.is_none() && status.is_success() {
+                    self.progress.fetched += 1;
+                    self.progress.bytes = self.progress.bytes.saturating_add(processed.bytes);
+                }
+                self.progress.failed += u64::from(status.is_failure());
+                if let Some(seed) = &processed.seed {
+                    self.accept_seed(seed);
+                    let kept = self.recorder.accept_seed(seed);
+                    kept?;
+                }
+                let content = processed.content.map(|content| (flight.url, content));
+                let outcome = Outcome {
+                    status,
+                    bytes: processed.bytes,
+                    goes_back: retry.is_some(),
+                    rests_until: rests_until.max(again),
+                };
+                self.finished.push(FinishedTry {
+                    subject: Subject::Uri { lease, outcome },
+                    records: processed.records,
+                    lines: processed.lines,
+                    candidates: processed.candidates,
+                    content,
+                });
+                Ok(())
+            }
+            FlightSubject::Robots {
+                ref asked,
+                redirects,
+            } => {
+                let asked = asked.clone();
+                self.robots_fetched(&flight, asked, redirects, processed)
+            }
+        }
+    }
+
+    /// The moment until which the host of a flight rests.
+    fn rest_after(
+        &mut self,
+        flight: &Flight,
+        processed: &ProcessedUri,
+    ) -> Result<Duration, CrawlError> {
+        let mut crawl_delay = None;
+        if self.job.order.robots_policy_for(&flight.url) == RobotsPolicy::Obey
+            && let Some(robots) = robots_uri(&flight.url)
+        {
+            let (product, frontier) = (&self.job.order.robots.agent, self.recorder.frontier());
+            let now = self.clock.now();
+            let rules = self.hosts.robots(robots.as_str(), product, frontier, now);
+            let rules = rules.map_err(RecorderError::from)?;
+            crawl_delay = rules.and_then(|rules| rules.crawl_delay());
+        }
+        let politeness = self.job.order.politeness_for(&flight.url);
+        let pause = politeness.pause_after(FinishedFetch {
+            duration: processed.duration,
+            bytes: processed.bytes,
+            crawl_delay,
+        });
+        Ok(self.moment_of(processed.ended).saturating_add(pause))
+    }
+
+    fn robots_fetched(
+        &mut self,
+        flight: &Flight,
+        asked: String,
+        redirects: u8,
+        processed: ProcessedUri,
+    ) -> Result<(), CrawlError> {
+        let own_uri = flight.uri.uri.clone();
+        let mut finished = FinishedTry {
+            subject: Subject::Prerequisite {
+                uri: own_uri,
+                answer: None,
+            },
+            records: processed.records,
+            lines: processed.lines,
+            candidates: processed.candidates,
+            content: None,
+        };
+        let location = processed.robots.as_ref().and_then(|robots| {
+            let is_redirect = matches!(robots.status, 300..=399);
+            robots.location.clone().filter(|_| is_redirect)
+        });
+        if let Some(location) = location.filter(|_| redirects < MOST_ROBOTS_REDIRECTS) {
+            self.finished.push(finished);
+            let mut uri = flight.uri.clone();
+            uri.via = Some(std::mem::replace(
+                &mut uri.uri,
+                location.as_str().to_owned(),
+            ));
+            uri.hops.push('R');
+            let subject = FlightSubject::Robots {
+                asked,
+                redirects: redirects + 1,
+            };
+            let ticket = self.add_flight(subject, uri, location);
+            return self.proceed(ticket);
+        }
+        let status = processed.robots.as_ref().map(|robots| robots.status);
+        let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
+        let policy = self.job.order.robots_policy_for(&flight.url);
+        if is_unreachable && policy == RobotsPolicy::Obey {
+            self.finished.push(finished);
+            self.robots_failed(&asked);
+            return Ok(());
+        }
+        let RobotsFile { file, .. } = processed.robots.unwrap_or(RobotsFile {
+            status: 0,
+            file: Vec::new(),
+            location: None,
+        });
+        let holds = self.job.order.robots.validity.duration();
+        let until = self.clock.after(holds).as_second();
+        let answer = PrerequisiteRow::Robots {
+            status,
+            file,
+            until,
+        };
+        self.hosts
+            .put_robots(&asked, &self.job.order.robots.agent, &answer);
+        if let Subject::Prerequisite { uri, answer: kept } = &mut finished.subject {
+            uri.clone_from(&asked);
+            *kept = Some(answer);
+        }
+        self.finished.push(finished);
+        for ticket in self.asking.remove(&asked).unwrap_or_default() {
+            self.proceed(ticket)?;
+        }
+        Ok(())
+    }
+
+    /// The robots.txt of a host cannot be had: what waits for it is tried again later.
+    pub(super) fn robots_failed(&mut self, asked: &str) {
+        for ticket in self.asking.remove(asked).unwrap_or_default() {
+            self.refuse(ticket, FetchStatus::ROBOTS_PREREQUISITE_FAILED, None);
+        }
+    }
+
+    pub(super) fn take_control(&mut self, request: Control) -> Result<(), CrawlError> {
+        match request {
+            Control::Pause => self.progress.is_paused = true,
+            Control::Resume => self.progress.is_paused = false,
+            Control::Terminate => {
+                self.end.get_or_insert(CrawlEnd::Terminated);
+            }
+            Control::Suspend => {
+                self.end.get_or_insert(CrawlEnd::Suspended);
+            }
+            Control::Free(patterns) => {
+                for pattern in &patterns {
+                    self.recorder.free(pattern)?;
+                }
+            }
+            Control::AddSeeds(seeds) => {
+                for seed in &seeds {
+                    self.accept_seed(seed);
+                    self.recorder.accept_seed(seed)?;
+                }
+                self.schedule_seeds(&seeds)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long nothing is to be done unless an event comes.
+    pub(super) fn next_wake(&self, synced: Instant) -> Duration {
+        let now = self.now();
+        let next_sync = self.moment_of(synced).saturating_add(SYNC);
+        let limit = self.job.order.limits.max_time.map(Period::duration);
+        let moments = [self.later, self.turns.next_due(), Some(next_sync), limit];
+        let next = moments.into_iter().flatten().min().unwrap_or(next_sync);
+        next.saturating_sub(now)
+    }
+
+    pub(super) fn publish(&mut self) {
+        self.progress.queued = self.recorder.frontier().waiting();
+        self.progress.under_way = u64::try_from(self.fetching).unwrap_or(u64::MAX);
+        let progress = &self.progress;
+        self.channels.progress.send_if_modified(|last| {
+            let differs = last != progress;
+            if differs {
+                last.clone_from(progress);
+            }
+            differs
+        });
+    }
+
+    /// Ends the crawl: its last file is closed, unless it is to be gone on with.
+    pub(super) fn close(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
+        if end == CrawlEnd::Suspended {
+            self.recorder.sync()?;
+            return self.outcome(end);
+        }
+        for (lease, quota) in self.recorder.retired_heads()? {
+            let status = FetchStatus::BLOCKED_BY_QUOTA;
+            let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
+            line.annotations.push(quota.annotation().to_owned());
+            let outcome = Outcome {
+                status,
+                bytes: 0,
+                goes_back: false,
+                rests_until: Duration::ZERO,
+            };
+            self.finished.push(FinishedTry {
+                subject: Subject::Uri { lease, outcome },
+                records: Vec::new(),
+                lines: vec![line],
+                candidates: Vec::new(),
+                content: None,
+            });
+        }
+        self.record()?;
+        if let Some(closed) = self.recorder.close_file()? {
+            drop(self.channels.closed.send(closed));
+        }
+        self.outcome(end)
+    }
+
+    fn outcome(self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
+        let remaining = self.recorder.frontier().remaining();
+        Ok(CrawlOutcome {
+            end,
+            duration: self.now(),
+            remaining: remaining.map_err(RecorderError::from)?,
+            quarantined: self.recorder.quarantined()?,
+            progress: self.progress,
+            taken_back: 0,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! The steps of a URI before its fetch: addresses of its host, robots.txt, a turn at its address.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harvest_model::order::RobotsPolicy;
+use harvest_policy::address::decide;
+use harvest_policy::address_turns::Ticket;
+use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::status::{AfterTry, FetchStatus};
+use jiff::Timestamp;
+use url::{Host, Url};
+
+use super::{FlightSubject, Owner, line_without_fetch};
+use crate::crawl::CrawlError;
+use crate::crawl::hosts::{dns_uri, robots_uri};
+use crate::crawl::side::SideOrder;
+use crate::frontier::{FrontierUri, Lease, Outcome, Urgency};
+use crate::recorder::{FinishedTry, RecorderError, Subject};
+
+impl Owner {
+    /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
+    pub(super) fn proceed(&mut self, ticket: Ticket) -> Result<(), CrawlError> {
+        let Some(flight) = self.flights.get(&ticket) else {
+            return Ok(());
+        };
+        let (url, tries) = (flight.url.clone(), flight.uri.tries);
+        let time = self.clock.now();
+        let addresses: Arc<[IpAddr]> = match url.host() {
+            Some(Host::Ipv4(address)) => Arc::new([address.into()]),
+            Some(Host::Ipv6(address)) => Arc::new([address.into()]),
+            Some(Host::Domain(host)) => {
+                let frontier = self.recorder.frontier();
+                let found = self.hosts.addresses(host, frontier, time);
+                let Some(addresses) = found.map_err(RecorderError::from)? else {
+                    self.ask_for_address(host, ticket);
+                    return Ok(());
+                };
+                addresses
+            }
+            None => Arc::new([]),
+        };
+        let try_number = usize::try_from(tries).unwrap_or(0);
+        let Some(address) = addresses.get(try_number % addresses.len().max(1)).copied() else {
+            let status = if url.has_host() && matches!(url.scheme(), "http" | "https") {
+                FetchStatus::DOMAIN_PREREQUISITE_FAILED
+            } else {
+                FetchStatus::UNFETCHABLE
+            };
+            self.refuse(ticket, status, None);
+            return Ok(());
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            self.refuse(ticket, FetchStatus::UNFETCHABLE, None);
+            return Ok(());
+        }
+        if let Err(forbidden) = decide(address, &self.allowed) {
+            let annotation = format!("address:{:?}", forbidden.purpose);
+            self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
+            return Ok(());
+        }
+        if !self.is_allowed_by_robots(ticket, &url, time)? {
+            return Ok(());
+        }
+        let now = self.now();
+        if self.turns.ask(address, ticket, now) {
+            self.may_go.push_back((ticket, address));
+        }
+        Ok(())
+    }
+
+    fn ask_for_address(&mut self, host: &str, ticket: Ticket) {
+        let waiting = self.asking.entry(dns_uri(host)).or_default();
+        waiting.push(ticket);
+        if waiting.len() == 1 {
+            let order = SideOrder::Resolve(host.to_owned());
+            // The other end lives as long as this one.
+            drop(self.channels.orders.send(order));
+        }
+    }
+
+    /// Whether a flight may go on to its fetch: its host's robots.txt is known and allows it, or it is one itself.
+    fn is_allowed_by_robots(
+        &mut self,
+        ticket: Ticket,
+        url: &Url,
+        time: Timestamp,
+    ) -> Result<bool, CrawlError> {
+        let flight = self.flights.get(&ticket);
+        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, FlightSubject::Uri(_)));
+        let robots = robots_uri(url).filter(|robots| is_uri && robots != url);
+        let Some(robots) = robots else {
+            return Ok(true);
+        };
+        let product = &self.job.order.robots.agent;
+        let frontier = self.recorder.frontier();
+        let rules = self.hosts.robots(robots.as_str(), product, frontier, time);
+        let rules = rules.map_err(RecorderError::from)?;
+        if let Some(rules) = rules {
+            let path = url.query().map_or_else(
+                || url.path().to_owned(),
+                |query| format!("{}?{query}", url.path()),
+            );
+            let allows =
+                self.job.order.robots_policy_for(url) == RobotsPolicy::Ignore || rules.allow(&path);
+            if !allows {
+                let annotation = Some("robotExcluded".to_owned());
+                self.refuse(ticket, FetchStatus::ROBOTS_PRECLUDED, annotation);
+            }
+            return Ok(allows);
+        }
+        let waiting = self.asking.entry(robots.as_str().to_owned()).or_default();
+        waiting.push(ticket);
+        if waiting.len() == 1 {
+            let ticket = self.add_robots(ticket, robots, 0);
+            self.proceed(ticket)?;
+        }
+        Ok(false)
+    }
+
+    /// Adds the flight of a robots.txt that another flight needs.
+    fn add_robots(&mut self, needed_by: Ticket, url: Url, redirects: u8) -> Ticket {
+        let flight = self.flights.get(&needed_by);
+        let hops = flight.and_then(|flight| flight.uri.hops.parse::<HopPath>().ok());
+        let uri = FrontierUri {
+            uri: url.as_str().to_owned(),
+            hops: hops.unwrap_or_default().then(Hop::Prerequisite).to_string(),
+            via: flight.map(|flight| flight.uri.uri.clone()),
+            source: flight.and_then(|flight| flight.uri.source.clone()),
+            urgency: Urgency::Prerequisite,
+            tries: 0,
+        };
+        let asked = url.as_str().to_owned();
+        let subject = FlightSubject::Robots { asked, redirects };
+        self.add_flight(subject, uri, url)
+    }
+
+    /// Ends a flight without a fetch.
+    pub(super) fn refuse(
+        &mut self,
+        ticket: Ticket,
+        status: FetchStatus,
+        annotation: Option<String>,
+    ) {
+        let Some(flight) = self.flights.remove(&ticket) else {
+            return;
+        };
+        match flight.subject {
+            FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
+            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked),
+        }
+    }
+
+    pub(super) fn refuse_lease(
+        &mut self,
+        lease: Lease,
+        status: FetchStatus,
+        annotation: Option<String>,
+    ) {
+        let tries = lease.uri.tries.saturating_add(1);
+        let after = self.processor.retry.after_try(status, tries, None);
+        let mut lines = Vec::new();
+        let mut rest = Duration::ZERO;
+        if let AfterTry::Finished(status) = after {
+            let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
+            line.annotations.extend(annotation);
+            lines.push(line);
+        }
+        if let AfterTry::RetryAfter(delay) = after {
+            rest = delay;
+        }
+        self.progress.failed += u64::from(status.is_failure());
+        let outcome = Outcome {
+            status,
+            bytes: 0,
+            goes_back: lines.is_empty(),
+            rests_until: self.now().saturating_add(rest),
+        };
+        self.finished.push(FinishedTry {
+            subject: Subject::Uri { lease, outcome },
+            records: Vec::new(),
+            lines,
+            candidates: Vec::new(),
+            content: None,
+        });
+    }
+}

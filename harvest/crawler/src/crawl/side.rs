@@ -1,0 +1,305 @@
+//! The work beside the recorder: questions to name servers, fetches, and the work on what was fetched.
+//!
+//! Owns nothing that outlives a try. What it does ends in an event for the owner of the crawl, whatever happens.
+
+use std::io::Cursor;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use archive_daemon::clock::{Chance, Clock};
+use archive_formats::crawl_log::CrawlLogLine;
+use archive_formats::date::Stamp;
+use archive_formats::digest::{Algorithm, digest};
+use harvest_model::{Job, Order};
+use harvest_policy::address_turns::Ticket;
+use harvest_policy::status::{AfterTry, FetchStatus};
+use index_dedup::EarlierCapture;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
+use url::Url;
+
+use crate::capture::{RecordGroup, record_id, resource_record};
+use crate::dns::{Dns, DnsAnswer, DnsError};
+use crate::exchange::receive::ReceiveLimits;
+use crate::exchange::{ExchangeError, ExchangeLimits};
+use crate::fetch::{Fetch, FetchError, Fetcher};
+use crate::frontier::FrontierUri;
+use crate::process::{FetchedUri, ProcessError, ProcessedUri, Processor};
+
+/// An order of the owner.
+#[derive(Debug)]
+pub(super) enum SideOrder {
+    /// To ask for the addresses of a host.
+    Resolve(String),
+    /// To fetch a URI.
+    Fetch(Box<FetchOrder>),
+}
+
+/// A URI to be fetched.
+#[derive(Debug)]
+pub(super) struct FetchOrder {
+    pub(super) ticket: Ticket,
+    pub(super) uri: FrontierUri,
+    pub(super) url: Url,
+    pub(super) address: IpAddr,
+    pub(super) connection: u32,
+    pub(super) is_robots: bool,
+}
+
+/// An event for the owner.
+#[derive(Debug)]
+pub(super) enum SideEvent {
+    /// The answer of a name server.
+    Resolved {
+        host: String,
+        answer: Result<DnsAnswer, DnsError>,
+        records: Vec<RecordGroup>,
+        line: Box<CrawlLogLine>,
+    },
+    /// A fetch is over and worked up.
+    Fetched {
+        ticket: Ticket,
+        result: Result<Box<ProcessedUri>, ProcessError>,
+    },
+    /// The work on a fetch has panicked: a bug of ours, which ends one URI.
+    Panicked(Ticket),
+}
+
+/// All that works beside the owner.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) fetcher: Fetcher,
+    pub(super) dns: Dns,
+    pub(super) processor: Arc<Processor>,
+    pub(super) clock: Clock,
+    pub(super) chance: Chance,
+    pub(super) job: Arc<Job>,
+    pub(super) events: UnboundedSender<SideEvent>,
+}
+
+impl Side {
+    /// Does what is ordered, until the owner orders nothing more.
+    pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<SideOrder>) {
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                order = orders.recv() => {
+                    let Some(order) = order else {
+                        return;
+                    };
+                    let side = Arc::clone(&self);
+                    running.spawn(async move {
+                        let event = match order {
+                            SideOrder::Resolve(host) => side.resolve(host).await,
+                            SideOrder::Fetch(order) => side.fetch(*order).await,
+                        };
+                        // The owner may have ended meanwhile.
+                        drop(side.events.send(event));
+                    });
+                }
+                Some(_) = running.join_next() => {}
+            }
+        }
+    }
+
+    async fn resolve(&self, host: String) -> SideEvent {
+        let (began, start) = (self.clock.now(), self.clock.instant());
+        let answer = self.dns.resolve(&host, began).await;
+        let duration = self.clock.instant().saturating_duration_since(start);
+        let uri = super::hosts::dns_uri(&host);
+        let text = answer.as_ref().map_or("", |answer| answer.text.as_str());
+        let mut line = CrawlLogLine {
+            time: began,
+            status: FetchStatus::DNS_FAILED.number(),
+            size: None,
+            uri: uri.clone(),
+            hops: "P".to_owned(),
+            via: None,
+            media_type: Some("text/dns".to_owned()),
+            thread: 0,
+            begun: Some(Stamp::from_time_millis(began)),
+            milliseconds: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            digest: None,
+            source: None,
+            annotations: Vec::new(),
+        };
+        let mut records = Vec::new();
+        if !text.is_empty() {
+            let size = u64::try_from(text.len()).unwrap_or(u64::MAX);
+            line.status = FetchStatus::DNS_SUCCESS.number();
+            line.size = Some(size);
+            line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
+            line.annotations.push(format!("content-size:{size}"));
+            let id = record_id(self.chance.bytes().unwrap_or_default());
+            let mut block = Cursor::new(text.as_bytes());
+            let address = self.dns.server();
+            // A text in memory of a host that was parsed: neither the block nor a field can fail.
+            records.extend(resource_record(&uri, began, address, "text/dns", &id, &mut block).ok());
+        }
+        SideEvent::Resolved {
+            host,
+            answer,
+            records,
+            line: Box::new(line),
+        }
+    }
+
+    async fn fetch(self: &Arc<Self>, order: FetchOrder) -> SideEvent {
+        let FetchOrder {
+            ticket,
+            uri,
+            url,
+            address,
+            connection,
+            is_robots,
+        } = order;
+        let condition = match self.condition(&uri, is_robots).await {
+            Ok(condition) => condition,
+            Err(error) => {
+                let result = Err(error);
+                return SideEvent::Fetched { ticket, result };
+            }
+        };
+        let mut fields = Vec::new();
+        if let Some(earlier) = &condition {
+            let etag = earlier.etag.clone();
+            fields.extend(etag.map(|etag| ("If-None-Match".to_owned(), etag)));
+            let modified = earlier.last_modified.clone();
+            fields.extend(modified.map(|time| ("If-Modified-Since".to_owned(), time)));
+        }
+        let fetch = Fetch {
+            url: url.clone(),
+            address,
+            referer: uri.via.clone().filter(|via| via.starts_with("http")),
+            fields,
+            limits: exchange_limits(&self.job.order, &url),
+        };
+        let start = self.clock.instant();
+        let fetched = match self.fetcher.fetch(&fetch).await {
+            Ok(fetched) => fetched,
+            Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
+                return SideEvent::Fetched {
+                    ticket,
+                    result: Err(ProcessError::Spool(error)),
+                };
+            }
+            Err(error) => {
+                let processed = self.failed(&uri, connection, &error, start, is_robots);
+                return SideEvent::Fetched {
+                    ticket,
+                    result: Ok(Box::new(processed)),
+                };
+            }
+        };
+        let fetched = FetchedUri {
+            uri,
+            url,
+            connection,
+            fetched,
+            ended: self.clock.instant(),
+            condition,
+        };
+        let processor = Arc::clone(&self.processor);
+        let work = move || {
+            archive_daemon::run::spare(|| processor.process(fetched, is_robots).map(Box::new))
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(result)) => SideEvent::Fetched { ticket, result },
+            Ok(Err(_)) | Err(_) => SideEvent::Panicked(ticket),
+        }
+    }
+
+    /// The earlier capture that a request is conditional on.
+    async fn condition(
+        &self,
+        uri: &FrontierUri,
+        is_robots: bool,
+    ) -> Result<Option<EarlierCapture>, ProcessError> {
+        let Some(known) = self.processor.known.clone().filter(|_| !is_robots) else {
+            return Ok(None);
+        };
+        let uri = uri.uri.clone();
+        let found = tokio::task::spawn_blocking(move || known.condition(&uri)).await;
+        let found = found.map_err(|error| ProcessError::Spool(std::io::Error::other(error)))?;
+        Ok(found?)
+    }
+
+    /// A try without a response.
+    fn failed(
+        &self,
+        uri: &FrontierUri,
+        connection: u32,
+        error: &FetchError,
+        start: Instant,
+        is_robots: bool,
+    ) -> ProcessedUri {
+        let status = match error {
+            FetchError::NoHost(_) | FetchError::Header(_) => FetchStatus::UNFETCHABLE,
+            FetchError::Exchange(error) => match error {
+                ExchangeError::Connect { .. } | ExchangeError::Tls { .. } => {
+                    FetchStatus::CONNECT_FAILED
+                }
+                ExchangeError::NoResponse { .. } => FetchStatus::CONNECT_LOST,
+                ExchangeError::Timeout { .. } => FetchStatus::TIMEOUT,
+                ExchangeError::Storage(_) => FetchStatus::RUNTIME_EXCEPTION,
+            },
+        };
+        let tries = uri.tries.saturating_add(1);
+        let after = if is_robots {
+            AfterTry::Finished(status)
+        } else {
+            let retry = self.job.order.retry_rules();
+            retry.after_try(status, tries, None)
+        };
+        let ended = self.clock.instant();
+        let mut lines = Vec::new();
+        if let AfterTry::Finished(status) = after {
+            let mut line = super::owner::line_without_fetch(uri, status, self.clock.now());
+            line.thread = connection;
+            if tries > 1 {
+                line.annotations.push(format!("{tries}t"));
+            }
+            let name = match error {
+                FetchError::NoHost(_) => "NoHost",
+                FetchError::Header(_) => "InvalidHeaderField",
+                FetchError::Exchange(error) => match error {
+                    ExchangeError::Connect { .. } => "Connect",
+                    ExchangeError::Tls { .. } => "Tls",
+                    ExchangeError::NoResponse { .. } => "NoResponse",
+                    ExchangeError::Timeout { .. } => "Timeout",
+                    ExchangeError::Storage(_) => "Storage",
+                },
+            };
+            line.annotations.push(format!("err={name}"));
+            lines.push(line);
+        }
+        ProcessedUri {
+            status,
+            after,
+            records: Vec::new(),
+            lines,
+            candidates: Vec::new(),
+            seed: None,
+            content: None,
+            duration: ended.saturating_duration_since(start),
+            ended,
+            bytes: 0,
+            robots: None,
+        }
+    }
+}
+
+/// The limits of the exchange of a URI.
+fn exchange_limits(order: &Order, url: &Url) -> ExchangeLimits {
+    let limits = &order.limits;
+    ExchangeLimits {
+        connect: limits.connect.duration(),
+        stall: limits.stall.duration(),
+        total: limits.total.duration(),
+        receive: ReceiveLimits {
+            head: usize::try_from(limits.max_head.bytes()).unwrap_or(usize::MAX),
+            body: order.max_body_for(url),
+        },
+    }
+}

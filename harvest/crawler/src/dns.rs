@@ -1,0 +1,139 @@
+//! The addresses of hosts, with the answer of the name server as it is archived.
+//!
+//! Owns the question to the name server and the text of its answer (`text/dns`: the time with 14 digits, then a line for each
+//! resource record, as in Heritrix' `dns:` records; WARC 1.1 §6.4.4). Does not decide which addresses may be connected to, and
+//! does not remember: its owner does, as long as the answer holds.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use archive_formats::date::Stamp;
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use jiff::Timestamp;
+
+/// The shortest time that an answer holds, whatever the server says.
+const SHORTEST: Duration = Duration::from_mins(1);
+
+/// The longest time that an answer holds.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// The addresses of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsAnswer {
+    /// The addresses, in the order of the answer.
+    pub addresses: Vec<IpAddr>,
+    /// The block of the `dns:` record.
+    pub text: String,
+    /// How long the answer holds.
+    pub holds: Duration,
+}
+
+/// Why there is no address.
+#[derive(Debug, thiserror::Error)]
+pub enum DnsError {
+    /// The name server knows no address of the host.
+    #[error("the name server knows no address of {0}")]
+    NoAddress(String),
+    /// The name server cannot be reached, or fails.
+    #[error("cannot ask for the address of {host}: {source}")]
+    Failed {
+        /// The host.
+        host: String,
+        /// Why not.
+        source: NetError,
+    },
+}
+
+/// Asks name servers.
+#[derive(Clone)]
+pub struct Dns {
+    resolver: TokioResolver,
+    server: Option<IpAddr>,
+}
+
+impl std::fmt::Debug for Dns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dns")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dns {
+    /// Asks this name server, by UDP and TCP; `None`: those of the machine (`/etc/resolv.conf`, `/etc/hosts`).
+    ///
+    /// # Errors
+    ///
+    /// [`NetError`] if the settings of the machine cannot be read.
+    pub fn new(server: Option<SocketAddr>) -> Result<Self, NetError> {
+        let mut builder = match server {
+            None => TokioResolver::builder_tokio()?,
+            Some(server) => {
+                let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+                let connections = connections.map(|mut connection| {
+                    connection.port = server.port();
+                    connection
+                });
+                let server = NameServerConfig::new(server.ip(), true, connections.to_vec());
+                let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+                TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+            }
+        };
+        let options = builder.options_mut();
+        options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
+        options.preserve_intermediates = true;
+        Ok(Self {
+            resolver: builder.build()?,
+            server: server.map(|server| server.ip()),
+        })
+    }
+
+    /// The name server that is asked; `None`: those of the machine.
+    pub const fn server(&self) -> Option<IpAddr> {
+        self.server
+    }
+
+    /// Asks for the addresses of a host. `now`: the time that the record bears.
+    ///
+    /// # Errors
+    ///
+    /// [`DnsError::NoAddress`] if the answer has no address, [`DnsError::Failed`] if there is no answer.
+    pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<DnsAnswer, DnsError> {
+        // With a dot at its end no domain of this machine is tried behind it.
+        let name = format!("{}.", host.trim_end_matches('.'));
+        let found = self.resolver.lookup_ip(name).await;
+        let found = found.map_err(|source| {
+            if source.is_no_records_found() {
+                DnsError::NoAddress(host.to_owned())
+            } else {
+                DnsError::Failed {
+                    host: host.to_owned(),
+                    source,
+                }
+            }
+        })?;
+        let addresses: Vec<IpAddr> = found.iter().collect();
+        if addresses.is_empty() {
+            return Err(DnsError::NoAddress(host.to_owned()));
+        }
+        let mut lines = vec![Stamp::from_time(now).to_string()];
+        let mut seconds = u32::MAX;
+        for record in found.as_lookup().answers() {
+            seconds = seconds.min(record.ttl);
+            let kind = record.record_type();
+            let (name, class, data) = (&record.name, record.dns_class, &record.data);
+            lines.push(format!("{name}\t{}\t{class}\t{kind}\t{data}", record.ttl));
+        }
+        let holds = Duration::from_secs(u64::from(seconds));
+        Ok(DnsAnswer {
+            addresses,
+            text: lines.join("\n") + "\n",
+            holds: holds.clamp(SHORTEST, LONGEST),
+        })
+    }
+}

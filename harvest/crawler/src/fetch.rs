@@ -1,0 +1,233 @@
+//! Fetching one URI from one address: a connection, a request, a response.
+//!
+//! Owns the connections that wait for their next request, and which header fields a request has. Decides neither what is
+//! fetched nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use archive_daemon::clock::Clock;
+use harvest_model::Order;
+use rustls::pki_types::ServerName;
+use url::Url;
+
+use crate::exchange::request::{InvalidHeaderField, Request};
+use crate::exchange::tls::{TlsClient, TlsSession};
+use crate::exchange::{Connection, Exchange, ExchangeError, ExchangeLimits};
+
+/// The longest time that a connection waits for its next request: servers close it about then.
+const LONGEST_IDLE: Duration = Duration::from_secs(30);
+
+/// The most connections that wait.
+const MOST_IDLE: usize = 256;
+
+/// Why there is no response.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The URI names no host that can be connected to.
+    #[error("{0} names no host and port that can be connected to")]
+    NoHost(String),
+    /// A header field of the order cannot be sent.
+    #[error(transparent)]
+    Header(#[from] InvalidHeaderField),
+    /// The exchange.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// The URI.
+    pub url: Url,
+    /// The address of its host.
+    pub address: IpAddr,
+    /// The page that led to it, if hosts are told.
+    pub referer: Option<String>,
+    /// Further header fields.
+    pub fields: Vec<(String, String)>,
+    /// How long the exchange may take, and how large it may be.
+    pub limits: ExchangeLimits,
+}
+
+/// A finished fetch.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The request as it was sent.
+    pub request: Request,
+    /// The exchange.
+    pub exchange: Exchange,
+    /// The terms of the TLS session, with `https`.
+    pub tls: Option<TlsSession>,
+}
+
+/// The end of a connection that waits: scheme and port with the address, and the host for TLS.
+type Endpoint = (String, SocketAddr);
+
+#[derive(Debug, Default)]
+struct Idle {
+    connections: HashMap<Endpoint, Vec<(Connection, Instant)>>,
+    count: usize,
+}
+
+/// Fetches URIs.
+#[derive(Debug)]
+pub struct Fetcher {
+    fields: Vec<(&'static str, String)>,
+    tls: TlsClient,
+    scratch: PathBuf,
+    clock: Clock,
+    idle: Mutex<Idle>,
+}
+
+impl Fetcher {
+    /// A fetcher that sends the fields of an order, for a crawler of this version. `scratch`: where large responses go.
+    pub fn new(
+        order: &Order,
+        version: &str,
+        tls: TlsClient,
+        scratch: PathBuf,
+        clock: Clock,
+    ) -> Self {
+        let mut fields = vec![
+            ("User-Agent", order.user_agent(version)),
+            ("Accept", "*/*".to_owned()),
+        ];
+        if order.http.accept_compression {
+            fields.push(("Accept-Encoding", "gzip, deflate".to_owned()));
+        }
+        fields.extend(order.http.from.clone().map(|from| ("From", from)));
+        Self {
+            fields,
+            tls,
+            scratch,
+            clock,
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Fetches a URI.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError`]: no byte of a response has come, or this machine cannot keep it.
+    pub async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
+        let request = self.request(fetch)?;
+        let endpoint = endpoint(fetch)?;
+        if let Some(mut connection) = self.take_idle(&endpoint) {
+            match self.exchange(&mut connection, &request, fetch).await {
+                Ok(exchange) => return Ok(self.finish(connection, endpoint, request, exchange)),
+                // The host has closed it while it waited, which is its right.
+                Err(ExchangeError::NoResponse { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut connection = self.open(fetch, endpoint.1).await?;
+        let exchange = self.exchange(&mut connection, &request, fetch).await?;
+        Ok(self.finish(connection, endpoint, request, exchange))
+    }
+
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        request: &Request,
+        fetch: &Fetch,
+    ) -> Result<Exchange, ExchangeError> {
+        connection
+            .exchange(request, &fetch.limits, &self.scratch, &self.clock)
+            .await
+    }
+
+    async fn open(&self, fetch: &Fetch, address: SocketAddr) -> Result<Connection, FetchError> {
+        let tls = if fetch.url.scheme() == "https" {
+            let host = fetch.url.host_str().unwrap_or_default();
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let name = ServerName::try_from(host.to_owned());
+            let name = name.map_err(|_invalid| FetchError::NoHost(fetch.url.to_string()))?;
+            Some((&self.tls, name))
+        } else {
+            None
+        };
+        Ok(Connection::open(address, tls, &fetch.limits, &self.clock).await?)
+    }
+
+    fn finish(
+        &self,
+        connection: Connection,
+        endpoint: Endpoint,
+        request: Request,
+        exchange: Exchange,
+    ) -> Fetched {
+        let tls = connection.tls().cloned();
+        if exchange.response.is_reusable {
+            self.keep_idle(endpoint, connection);
+        }
+        Fetched {
+            request,
+            exchange,
+            tls,
+        }
+    }
+
+    fn request(&self, fetch: &Fetch) -> Result<Request, InvalidHeaderField> {
+        let own = self.fields.iter();
+        let mut fields: Vec<(&str, &str)> =
+            own.map(|(name, value)| (*name, value.as_str())).collect();
+        if let Some(referer) = &fetch.referer {
+            fields.push(("Referer", referer));
+        }
+        for (name, value) in &fetch.fields {
+            fields.push((name, value));
+        }
+        Request::get(&fetch.url, &fields)
+    }
+
+    fn take_idle(&self, endpoint: &Endpoint) -> Option<Connection> {
+        let now = self.clock.instant();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = idle.connections.get_mut(endpoint)?;
+        let mut dropped = 0;
+        let mut taken = None;
+        while let Some((connection, since)) = waiting.pop() {
+            dropped += 1;
+            if now.saturating_duration_since(since) < LONGEST_IDLE {
+                taken = Some(connection);
+                break;
+            }
+        }
+        if waiting.is_empty() {
+            idle.connections.remove(endpoint);
+        }
+        idle.count = idle.count.saturating_sub(dropped);
+        taken
+    }
+
+    fn keep_idle(&self, endpoint: Endpoint, connection: Connection) {
+        let now = self.clock.instant();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.count >= MOST_IDLE {
+            idle.connections.retain(|_, waiting| {
+                waiting.retain(|(_, since)| now.saturating_duration_since(*since) < LONGEST_IDLE);
+                !waiting.is_empty()
+            });
+            idle.count = idle.connections.values().map(Vec::len).sum();
+        }
+        if idle.count < MOST_IDLE {
+            idle.count += 1;
+            let waiting = idle.connections.entry(endpoint).or_default();
+            waiting.push((connection, now));
+        }
+    }
+}
+
+fn endpoint(fetch: &Fetch) -> Result<Endpoint, FetchError> {
+    let url = &fetch.url;
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return Err(FetchError::NoHost(url.to_string()));
+    };
+    let origin = format!("{}://{host}", url.scheme());
+    Ok((origin, SocketAddr::new(fetch.address, port)))
+}

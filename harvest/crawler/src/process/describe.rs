@@ -1,0 +1,115 @@
+//! The description of a fetch: its status, the lines of its `metadata` record, and its line in the crawl log.
+
+use std::time::Duration;
+
+use archive_formats::crawl_log::CrawlLogLine;
+use archive_formats::date::Stamp;
+use archive_formats::http::{Ending, MediaType};
+use harvest_extraction::Extraction;
+use harvest_policy::status::FetchStatus;
+use jiff::Timestamp;
+
+use super::FetchedUri;
+use crate::exchange::receive::{Response, Truncation};
+
+/// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
+pub(super) fn status_of(response: &Response) -> FetchStatus {
+    match (&response.head, response.ending) {
+        (Some(head), _) => FetchStatus::from_http(head.status().unwrap_or(200)),
+        (None, Ending::Unframed) => FetchStatus::from_http(200),
+        (None, _) if response.truncation == Some(Truncation::Time) => FetchStatus::TIMEOUT,
+        (None, _) => FetchStatus::CONNECT_LOST,
+    }
+}
+
+/// The time that a host asks for: seconds, or a date (RFC 9110 §10.2.3).
+pub(super) fn retry_after(response: &Response, now: Timestamp) -> Option<Duration> {
+    let value = response.head.as_ref()?.get("retry-after")?;
+    let text = std::str::from_utf8(value).ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    Duration::try_from(date.duration_since(now)).ok()
+}
+
+/// The lines of the `metadata` record, as Heritrix has them.
+pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
+    let uri = &fetched.uri;
+    if uri.hops == "-" {
+        add("seed", "");
+    } else {
+        if let Some(via) = &uri.via {
+            add("via", via);
+        }
+        add("hopsFromSeed", &uri.hops);
+    }
+    if let Some(source) = &uri.source {
+        add("sourceTag", source);
+    }
+    let milliseconds = fetched.fetched.exchange.duration.as_millis();
+    add("fetchTimeMs", &milliseconds.to_string());
+    if let Some(charset) = &extraction.charset {
+        add("charsetForLinkExtraction", charset);
+    }
+    if let Some(tls) = &fetched.fetched.tls {
+        add("tlsVersion", &tls.version);
+        add("tlsCipher", &tls.cipher);
+        add("tlsCertificateSha256", &tls.fingerprint);
+        add(
+            "tlsCertificateVerdict",
+            tls.verdict.annotation().unwrap_or("tls:good"),
+        );
+    }
+    lines
+}
+
+/// The line of a fetch in the crawl log.
+pub(super) fn line(
+    fetched: &FetchedUri,
+    status: FetchStatus,
+    tries: u32,
+    extraction: &Extraction,
+) -> CrawlLogLine {
+    let exchange = &fetched.fetched.exchange;
+    let response = &exchange.response;
+    let head = response.head.as_ref();
+    let head_length = head.map_or(0, |head| head.raw().len());
+    let head_length = u64::try_from(head_length).unwrap_or(u64::MAX);
+    let media_type = head.and_then(|head| MediaType::read(head.get("content-type")?));
+    let mut annotations = Vec::new();
+    if tries > 1 {
+        annotations.push(format!("{tries}t"));
+    }
+    annotations.extend(response.truncation.map(|truncation| {
+        let text = match truncation {
+            Truncation::Time => "timeTrunc",
+            Truncation::Length if response.ending == Ending::HeadTooLong => "headerTrunc",
+            Truncation::Length => "lenTrunc",
+            Truncation::Disconnect => "disconnectTrunc",
+        };
+        text.to_owned()
+    }));
+    if let Some(tls) = &fetched.fetched.tls {
+        annotations.extend(tls.verdict.annotation().map(str::to_owned));
+    }
+    annotations.extend(extraction.annotations.iter().cloned());
+    annotations.push(format!("content-size:{}", response.block_length));
+    CrawlLogLine {
+        time: exchange.began,
+        status: status.number(),
+        size: Some(response.block_length.saturating_sub(head_length)),
+        uri: fetched.uri.uri.clone(),
+        hops: fetched.uri.hops.clone(),
+        via: fetched.uri.via.clone(),
+        media_type: media_type.map(|media_type| media_type.essence),
+        thread: fetched.connection,
+        begun: Some(Stamp::from_time_millis(exchange.began)),
+        milliseconds: u64::try_from(exchange.duration.as_millis()).unwrap_or(u64::MAX),
+        digest: Some(response.payload_digest.to_string()),
+        source: fetched.uri.source.clone(),
+        annotations,
+    }
+}
