@@ -1,1 +1,17 @@
-//! The life of one harvest job, from its order to its receipts.
+//! The life of one harvest job: a directory, a crawl, its documentation, and the archive.
+//!
+//! Owns the order of things: archive files are stored while the crawl goes on, the metadata file is stored last, and a local file
+//! goes only on a receipt that is kept. A job whose process has ended is gone on with from its directory. Decides nothing about
+//! what is fetched, and nothing about where the archive keeps it.
+
+mod actions;
+pub mod directory;
+mod document;
+pub mod job;
+mod progress_log;
+pub mod report;
+mod upload;
+
+pub use directory::{JobDirectory, JobDirectoryError};
+pub use job::{JobError, JobParts, Notice, run_job};
+pub use report::{DomainOutcome, FileOutcome, JobReport, JobStatus, QuarantinedPattern};

@@ -1,0 +1,140 @@
+//! `progress-statistics.log`: a line every 20 seconds, and a note of each state.
+//!
+//! Owns the log while a crawl goes on. Numbers come from the progress of the crawl.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use archive_daemon::clock::Clock;
+use archive_durable::{AppendFile, DiskError};
+use harvest_crawler::crawl::CrawlProgress;
+use harvest_reports::progress::{CrawlState, ProgressLine, Rate, StateNote, legend};
+use harvest_reports::text::Hundredths;
+use tokio::sync::watch;
+
+/// How often a line is written.
+const PERIOD: Duration = Duration::from_secs(20);
+
+/// The log of the progress of a crawl.
+pub(crate) struct ProgressLog {
+    log: AppendFile,
+    clock: Clock,
+    /// The moment and the progress of the first line: a crawl that is gone on with has fetched before.
+    first: Option<(Instant, CrawlProgress)>,
+    /// Those of the last line.
+    last: Option<(Instant, CrawlProgress)>,
+}
+
+impl ProgressLog {
+    /// Opens the log, and notes that the crawl runs.
+    pub(crate) fn open(path: &Path, clock: Clock) -> Result<Self, DiskError> {
+        let mut log = Self {
+            log: AppendFile::open(path)?,
+            clock,
+            first: None,
+            last: None,
+        };
+        log.write(&legend())?;
+        log.note(CrawlState::Running)?;
+        Ok(log)
+    }
+
+    /// Writes lines until the crawl gives no more progress.
+    pub(crate) async fn follow(
+        &mut self,
+        mut progress: watch::Receiver<CrawlProgress>,
+    ) -> Result<(), DiskError> {
+        let mut is_paused = false;
+        let clock = self.clock.clone();
+        let mut next = clock.instant();
+        loop {
+            let now = clock.instant();
+            if now >= next {
+                let current = progress.borrow_and_update().clone();
+                self.line(&current)?;
+                next = now.checked_add(PERIOD).unwrap_or(now);
+            }
+            let wait = next.saturating_duration_since(now);
+            tokio::select! {
+                changed = progress.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let now_paused = progress.borrow().is_paused;
+                    if now_paused != is_paused {
+                        is_paused = now_paused;
+                        let state = if is_paused { CrawlState::Paused } else { CrawlState::Running };
+                        self.note(state)?;
+                    }
+                }
+                () = clock.sleep(wait) => {}
+            }
+        }
+    }
+
+    fn line(&mut self, progress: &CrawlProgress) -> Result<(), DiskError> {
+        let now = self.clock.instant();
+        let this = (now, progress.clone());
+        let first = self.first.get_or_insert_with(|| this.clone());
+        let last = self.last.as_ref().unwrap_or(first);
+        let rate = |value: fn(&CrawlProgress) -> u64| {
+            let since = |(begin, before): &(Instant, CrawlProgress)| {
+                let more = value(progress).saturating_sub(value(before));
+                Hundredths::per_second(more, now.saturating_duration_since(*begin))
+            };
+            Rate {
+                current: since(last),
+                average: since(first),
+            }
+        };
+        let (documents_per_second, kilobytes_per_second) = (
+            rate(|progress| progress.fetched),
+            rate(|progress| progress.bytes / 1024),
+        );
+        let line = ProgressLine {
+            time: self.clock.now(),
+            discovered: progress
+                .fetched
+                .saturating_add(progress.queued)
+                .saturating_add(progress.failed)
+                .saturating_add(progress.under_way),
+            queued: progress.queued,
+            downloaded: progress.fetched,
+            documents_per_second,
+            kilobytes_per_second,
+            failures: progress.failed,
+            busy_threads: progress.under_way,
+            memory_kilobytes: 0,
+            heap_kilobytes: 0,
+            congestion: Hundredths(0),
+            max_depth: 0,
+            average_depth: 0,
+        };
+        self.last = Some(this);
+        self.write(&line.to_string())
+    }
+
+    /// Notes a state.
+    pub(crate) fn note(&mut self, state: CrawlState) -> Result<(), DiskError> {
+        let note = StateNote {
+            time: self.clock.now(),
+            state,
+        };
+        self.write(&note.to_string())?;
+        self.log.sync()
+    }
+
+    /// Writes the last line and the state in which the crawl has ended.
+    pub(crate) fn end(
+        &mut self,
+        progress: &CrawlProgress,
+        state: CrawlState,
+    ) -> Result<(), DiskError> {
+        self.line(progress)?;
+        self.note(state)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), DiskError> {
+        self.log.append(format!("{line}\n").as_bytes())
+    }
+}
