@@ -8,6 +8,7 @@ mod audit;
 mod batch;
 mod cdx;
 mod check;
+mod crawl;
 mod get;
 mod index;
 mod list;
@@ -144,6 +145,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Warc(warc::Warc),
     Cdx(cdx::Cdx),
+    Crawl(Box<crawl::Crawl>),
     #[command(subcommand)]
     Index(index::Index),
     #[command(subcommand)]
@@ -203,6 +205,7 @@ impl Command {
             Self::Batch(batch) => talk(batch.run(context)),
             Self::Warc(warc) => warc.run(context),
             Self::Cdx(cdx) => cdx.run(context),
+            Self::Crawl(crawl) => crawl.run(context),
             Self::Index(index) => index.run(context),
             Self::Settings(settings) => settings.run(context),
             Self::Pki(pki) => pki.run(context),

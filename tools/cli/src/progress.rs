@@ -26,6 +26,15 @@ impl Progress {
         Self { bar }
     }
 
+    /// A line for work whose end nobody knows.
+    pub(crate) fn counting() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{spinner} {elapsed_precise}  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar }
+    }
+
     /// No bar.
     pub(crate) fn hidden() -> Self {
         Self {
