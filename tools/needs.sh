@@ -7,8 +7,8 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/hold
 
 # What the executable is built with, as COMMAND:PACKAGE.
 BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
-# What the demonstration harvests with, and its judge.
-DEMO_NEEDS=(b3sum:b3sum python3:python3 wget:wget)
+# The web server that the demonstration crawls, and its judge.
+DEMO_NEEDS=(b3sum:b3sum python3:python3)
 # What the tests run beside the archive.
 TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount node:nodejs npm:npm python3:python3 unshare:util-linux)
 # Outside judges of what the tests write, from PyPI.

@@ -1,4 +1,5 @@
-//! What `holdfast up --demo` shows: the public command line, on real files, with every number taken from its answers.
+//! What `holdfast up --demo` shows: the public command line, on sites that it crawls, with every number taken
+//! from its answers.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,7 +12,7 @@ use tokio::process::Command;
 
 use super::prepare::{CHECKSUM_REPLICA, Prepared, REPLICAS};
 use super::processes::Processes;
-use crate::output::tell;
+use crate::output::{size, tell};
 
 /// The documentation that is served on loopback and archived from there, where it is installed.
 const SOURCES: [&str; 2] = ["/usr/share/doc", "/usr/share/common-licenses"];
@@ -23,20 +24,26 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// Runs it; an error says what was not as it should be.
 pub(super) async fn run(prepared: &Prepared, processes: Option<&Processes>) -> Result<(), String> {
     let show = Show::new(prepared)?;
-    let files = show.make_warcs().await?;
-    let stored = show
-        .json(&with(&["store", "--receipts", &show.receipts()], &files))
-        .await?;
-    let count = stored
-        .get("files")
-        .and_then(Value::as_array)
-        .map_or(0, Vec::len);
+    let jobs = show.crawl_sources().await?;
+    let mut files = Vec::new();
+    let mut receipts = Vec::new();
+    for job in &jobs {
+        files.extend(list(&job.join("warcs"))?);
+        files.extend(list(&job.join("metadata"))?);
+        receipts.extend(list(&job.join("receipts"))?);
+    }
+    if files.len() != receipts.len() {
+        return Err(format!(
+            "{} files of crawls have {} receipts",
+            files.len(),
+            receipts.len()
+        ));
+    }
     tell(&format!(
-        "stored {count} WARC files in {} replicas, each read back from the disk, and in a checksum replica",
+        "each of {} archive and metadata files is in {} replicas, read back from the disk, and in a checksum replica",
+        files.len(),
         REPLICAS.len()
     ));
-
-    let receipts = list(Path::new(&show.receipts()))?;
     show.json(&with(&["verify", "receipt"], &receipts)).await?;
     tell(&format!(
         "verified {} custody receipts, offline",
@@ -147,9 +154,7 @@ impl Show {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let client = prepared.client_file();
         let directory = client.with_file_name("demo");
-        for path in [directory.clone(), directory.join("receipts")] {
-            archive_durable::directory::make(&path).map_err(|error| error.to_string())?;
-        }
+        archive_durable::directory::make(&directory).map_err(|error| error.to_string())?;
         Ok(Self {
             program,
             client,
@@ -159,35 +164,30 @@ impl Show {
         })
     }
 
-    fn receipts(&self) -> String {
-        self.directory.join("receipts").display().to_string()
-    }
-
-    /// Harvests documentation from a web server on loopback into WARC files with `wget`.
-    async fn make_warcs(&self) -> Result<Vec<PathBuf>, String> {
-        let mut made = Vec::new();
-        for (number, source) in SOURCES
-            .iter()
-            .filter(|source| Path::new(source).is_dir())
-            .enumerate()
-        {
-            let warc = self.directory.join(format!("demo-{number}.warc.gz"));
-            if !warc.is_file() {
-                self.harvest(source, &self.directory.join(format!("demo-{number}")))
-                    .await?;
-            }
-            made.push(warc);
+    /// Crawls documentation from a web server on loopback, with all that a harvest job leaves; gives the directories of the jobs.
+    async fn crawl_sources(&self) -> Result<Vec<PathBuf>, String> {
+        let mut jobs = Vec::new();
+        let there = SOURCES.iter().filter(|source| Path::new(source).is_dir());
+        for (number, source) in (1..).zip(there) {
+            let base = self.directory.join(format!("crawl-{number}"));
+            archive_durable::directory::make(&base).map_err(|error| error.to_string())?;
+            let begun = list(&base)?.pop();
+            let job = match begun {
+                Some(job) => job,
+                None => self.crawl(source, number, &base).await?,
+            };
+            jobs.push(job);
         }
-        if made.is_empty() {
+        if jobs.is_empty() {
             return Err(format!(
                 "there is no documentation to harvest in {}",
                 SOURCES.join(" or ")
             ));
         }
-        Ok(made)
+        Ok(jobs)
     }
 
-    async fn harvest(&self, source: &str, warc: &Path) -> Result<(), String> {
+    async fn crawl(&self, source: &str, number: u32, base: &Path) -> Result<PathBuf, String> {
         let mut server = Command::new("python3")
             .args([
                 "-u",
@@ -204,29 +204,26 @@ impl Show {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("python3: {error}; install it, or start without --demo"))?;
-        let port = port(&mut server).await?;
-        let warc_file = format!("--warc-file={}", warc.display());
-        let url = format!("http://127.0.0.1:{port}/");
-        let scratch = warc.with_extension("pages");
-        let directory = format!("--directory-prefix={}", scratch.display());
-        let quota = "--quota=60m";
-        // wget ends with 8 where a page was not found, which is no matter here: the WARC is what counts.
-        Command::new("wget")
-            .args([
-                "--quiet",
-                "--recursive",
-                "--level=3",
-                "--no-parent",
-                "--delete-after",
-                quota,
-                &directory,
-            ])
-            .args([&warc_file, &url])
-            .stdin(Stdio::null())
-            .status()
-            .await
-            .map_err(|error| format!("wget: {error}; install it, or start without --demo"))?;
-        server.kill().await.map_err(|error| error.to_string())
+        let url = format!("http://127.0.0.1:{}/", port(&mut server).await?);
+        let (job, base) = (number.to_string(), base.display().to_string());
+        let limits = ["--max-hops", "3", "--max-bytes", "60 MB", "--delay", "0"];
+        let names = ["--collection", "demo", "--job", &job, "--keep", &base];
+        let words = [&["crawl", &url, "--connections", "4"][..], &limits, &names].concat();
+        let report = self.json(&words).await?;
+        server.kill().await.map_err(|error| error.to_string())?;
+        let number_of = |name: &str| report.get(name).and_then(Value::as_u64);
+        let (Some(objects), Some(bytes)) = (number_of("objects"), number_of("bytes")) else {
+            return Err(format!("the crawl does not say what it has: {report}"));
+        };
+        if report.get("status").and_then(Value::as_str) != Some("done") || objects == 0 {
+            return Err(format!("the crawl is not done: {report}"));
+        }
+        tell(&format!(
+            "crawled {source} from a web server: {objects} objects, {}; logs and reports are in the metadata file",
+            size(bytes)
+        ));
+        let job = list(Path::new(&base))?.pop();
+        job.ok_or_else(|| format!("the crawl has left no directory in {base}"))
     }
 
     /// Flips one bit in the middle of a stored file, behind the archive's back.
@@ -309,20 +306,25 @@ impl Show {
         String::from_utf8(output.stdout).map_err(|error| error.to_string())
     }
 
+    /// The checksums of files by `b3sum`, by their names; `None` where it is not installed.
     async fn b3sum(&self, files: &[PathBuf]) -> Result<Option<String>, String> {
-        let names = files.iter().filter_map(|file| file.file_name());
-        match Command::new("b3sum")
-            .args(names)
-            .current_dir(&self.directory)
-            .output()
-            .await
-        {
-            Ok(output) => String::from_utf8(output.stdout)
-                .map(Some)
-                .map_err(|error| error.to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
+        let mut lines = String::new();
+        for file in files {
+            let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else {
+                continue;
+            };
+            let output = Command::new("b3sum")
+                .arg(name)
+                .current_dir(directory)
+                .output()
+                .await;
+            match output {
+                Ok(output) => lines.push_str(&String::from_utf8_lossy(&output.stdout)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.to_string()),
+            }
         }
+        Ok(Some(lines))
     }
 }
 
