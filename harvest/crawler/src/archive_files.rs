@@ -271,6 +271,8 @@ fn are_whole(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
     if file.metadata()?.len() < end {
         return Ok(false);
     }
+    // It is believed to be there for good.
+    file.sync_all()?;
     file.seek(SeekFrom::Start(begin))?;
     let mut reader = Reader::new(file.take(end.saturating_sub(begin)));
     let (mut records, mut next) = (0, 0);

@@ -18,6 +18,7 @@ use harvest_model::Job;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use rustls::RootCertStore;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
@@ -86,7 +87,7 @@ pub enum CrawlError {
 }
 
 /// Why a crawl has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrawlEnd {
     /// No URI is left that may be fetched.
     Finished,
@@ -120,7 +121,7 @@ pub enum Control {
 }
 
 /// The progress of a crawl.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlProgress {
     /// The URIs that were fetched, with any status of their host.
     pub fetched: u64,
@@ -139,7 +140,7 @@ pub struct CrawlProgress {
 }
 
 /// The outcome of a crawl.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlOutcome {
     /// Why it has ended.
     pub end: CrawlEnd,

@@ -14,6 +14,7 @@ use hickory_resolver::config::{
 };
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::Name;
 use jiff::Timestamp;
 
 /// The shortest time that an answer holds, whatever the server says.
@@ -106,6 +107,9 @@ impl Dns {
     pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<DnsAnswer, DnsError> {
         // With a dot at its end no domain of this machine is tried behind it.
         let name = format!("{}.", host.trim_end_matches('.'));
+        if Name::from_utf8(&name).is_err() {
+            return Err(DnsError::NoAddress(host.to_owned()));
+        }
         let found = self.resolver.lookup_ip(name).await;
         let found = found.map_err(|source| {
             if source.is_no_records_found() {

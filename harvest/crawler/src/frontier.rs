@@ -315,6 +315,12 @@ impl UriHasher {
         self.hash(&canonical(url))
     }
 
+    /// Hashes a URI that another one with the same canonical form redirects to, so that it is not taken for seen: a host often
+    /// sends from `http://a.dk/` to `http://www.a.dk/`.
+    pub fn key_of_redirect(&self, url: &Url) -> SeenKey {
+        self.hash(&format!("redirect {url}"))
+    }
+
     /// Hashes the canonical form of a URI that was not parsed yet; one that cannot be parsed as it stands.
     pub fn key_of_text(&self, uri: &str) -> SeenKey {
         match Url::parse(uri) {

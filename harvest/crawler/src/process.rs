@@ -264,13 +264,17 @@ impl Processor {
         let mut found = Vec::new();
         let mut seed = None;
         let is_redirect = matches!(status.number(), 300..=399);
+        let own_key = self.hasher.key_of_text(&from.uri);
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
         for link in links {
             if link.hop == Hop::Speculative && !self.reads_scripts {
                 continue;
             }
             let path = hops.then(link.hop);
-            let key = self.hasher.key_of(&link.url);
+            let mut key = self.hasher.key_of(&link.url);
+            if link.hop == Hop::Redirect && key == own_key && link.url.as_str() != from.uri {
+                key = self.hasher.key_of_redirect(&link.url);
+            }
             let becomes_seed = is_redirect
                 && link.hop == Hop::Redirect
                 && path.is_redirected_seed()

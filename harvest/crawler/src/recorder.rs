@@ -311,9 +311,9 @@ impl Recorder {
                 self.frontier.finish(changes, lease, outcome, place)?;
             }
             Subject::Prerequisite { uri, answer } => {
-                let key = self.frontier.hasher().key_of_text(&uri);
-                self.frontier.see(changes, key)?;
                 if let Some(answer) = answer {
+                    let key = self.frontier.hasher().key_of_text(&uri);
+                    self.frontier.see(changes, key)?;
                     self.frontier.answer(changes, &uri, &answer, place)?;
                 }
             }
@@ -359,6 +359,8 @@ impl Recorder {
     /// [`RecorderError`] if it cannot be made durable, or get its final name.
     pub fn close_file(&mut self) -> Result<Option<ClosedFile>, RecorderError> {
         self.sync()?;
+        // Nothing may be taken back any more of a file that has its final name.
+        self.frontier.sync(&self.files.place(self.log_length))?;
         let closed = self.files.close(self.clock.now())?;
         self.frontier.sync(&self.files.place(self.log_length))?;
         Ok(closed)
@@ -376,6 +378,8 @@ fn has_lines(path: &Path, from: u64, to: u64) -> bool {
     }
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
+        // It is believed to be there for good.
+        file.sync_all()?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
         file.take(to.saturating_sub(from)).read_to_end(&mut bytes)?;

@@ -161,9 +161,16 @@ impl Owner {
             loop {
                 self.record()?;
                 self.give_out()?;
-                if self.finished.is_empty() {
+                let passed = self.clock.instant().saturating_duration_since(synced);
+                if self.finished.is_empty() || passed >= SYNC {
+                    self.record()?;
                     break;
                 }
+            }
+            // Also where one refused URI follows the other. What a request changes is done at once.
+            if let Ok(request) = self.channels.control.try_recv() {
+                self.take_control(request)?;
+                continue;
             }
             self.publish();
             if let Some(end) = self.over() {
@@ -172,6 +179,11 @@ impl Owner {
             let wait = self.next_wake(synced);
             tokio::select! {
                 event = self.channels.events.recv() => {
+                    if event.is_none() {
+                        // Nobody works for this crawl any more: its process ends.
+                        self.recorder.sync()?;
+                        return self.close(CrawlEnd::Suspended);
+                    }
                     let mut next = event;
                     while let Some(event) = next {
                         self.take_event(event)?;
@@ -339,7 +351,9 @@ impl Owner {
 
     /// Fetches what may go, as far as there are connections.
     fn go(&mut self) {
-        while self.fetching < self.max_fetches {
+        let waits = self.progress.is_paused || self.progress.lacks_space;
+        // At the end they give back their turns.
+        while self.fetching < self.max_fetches && (self.end.is_some() || !waits) {
             let Some((ticket, address)) = self.may_go.pop_front() else {
                 return;
             };

@@ -16,11 +16,15 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
+mod politeness;
+mod quarantine;
+mod wire;
+
 /// The paths that hosts were asked for, in order.
 type AskedPaths = Arc<Mutex<Vec<String>>>;
 
-/// A site: the response to each path.
-type Pages = Arc<BTreeMap<&'static str, String>>;
+/// A site: the response to a path, if it has one.
+type Pages = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 fn page(body: &str) -> String {
     let length = body.len();
@@ -33,12 +37,14 @@ fn redirect(location: &str) -> String {
 
 /// Serves a site; gives its base URI and the paths that it is asked for.
 async fn serve(pages: &[(&'static str, String)]) -> (Url, AskedPaths) {
+    let pages: BTreeMap<&'static str, String> = pages.iter().cloned().collect();
+    serve_by(Arc::new(move |path| pages.get(path).cloned())).await
+}
+
+async fn serve_by(pages: Pages) -> (Url, AskedPaths) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
-    let (asked, pages): (AskedPaths, Pages) = (
-        AskedPaths::default(),
-        Arc::new(pages.iter().cloned().collect()),
-    );
+    let asked = AskedPaths::default();
     let told = Arc::clone(&asked);
     tokio::task::spawn(async move {
         loop {
@@ -61,7 +67,7 @@ async fn answer(mut stream: TcpStream, pages: Pages, asked: AskedPaths) {
         let text = String::from_utf8(request).unwrap();
         let path = text.split(' ').nth(1).unwrap().to_owned();
         let not_found = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
-        let response = pages.get(path.as_str()).unwrap_or(&not_found).clone();
+        let response = pages(&path).unwrap_or(not_found);
         asked.lock().unwrap().push(path);
         if stream.write_all(response.as_bytes()).await.is_err() {
             return;
@@ -264,6 +270,47 @@ async fn redirected_seed_takes_its_host_along() {
     let lines = log(directory.path());
     let broken = lines.iter().find(|line| line.uri == broken.as_str());
     assert_eq!(broken.unwrap().status, -8);
+}
+
+/// Fails if a redirect to another spelling of the same URI, as from `http://a.dk/` to `http://www.a.dk/`, leads nowhere because it
+/// counts as seen.
+#[tokio::test]
+async fn redirect_to_another_spelling_is_followed() {
+    let session = "/?PHPSESSID=0123456789abcdef0123456789abcdef";
+    let (base, _) = serve(&[("/", redirect(session)), (session, page("home"))]).await;
+    let directory = tempfile::tempdir().unwrap();
+    crawl(settings(directory.path(), std::slice::from_ref(&base), "")).await;
+    let statuses = statuses(directory.path(), &base);
+    assert_eq!((statuses["/"], statuses[session]), (302, 200));
+}
+
+/// Fails if a quota ends a queue although a fetch under way did not use it up, so that pages are left out unnoticed.
+#[tokio::test]
+async fn quota_is_used_up_with_several_connections() {
+    let mut pages = small_site();
+    pages.extend(["/d1", "/d2"].map(|path| (path, page("leaf"))));
+    let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n".to_owned();
+    pages.push(("/a", busy));
+    let links = "<a href=/a>a</a> <a href=/secret>s</a> <a href=/c>c</a> <a href=/d1>1</a> <a href=/d2>2</a>";
+    pages.push(("/", page(links)));
+    let (base, _) = serve(&pages).await;
+    for connections in 1..4 {
+        let directory = tempfile::tempdir().unwrap();
+        let order = format!(
+            "queues.connections = {connections}\nqueues.max_objects = 4\nretry.max_tries = 3"
+        );
+        let outcome = crawl(settings(
+            directory.path(),
+            std::slice::from_ref(&base),
+            &order,
+        ))
+        .await;
+        let fetched = outcome.progress.fetched;
+        assert!(
+            (4..4 + connections).contains(&fetched),
+            "{connections}: {fetched}"
+        );
+    }
 }
 
 /// Fails if a trap is fetched, or a page outside of the scope.

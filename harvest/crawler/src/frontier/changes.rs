@@ -232,8 +232,14 @@ impl Frontier {
         let limits = self.limits;
         let mut account = None;
         if let Some(queue) = self.queue_mut(lease.queue) {
-            account = Some(queue.account);
+            let before = queue.account;
+            account = Some(before);
             queue.account.charge(outcome.status, outcome.bytes, &limits);
+            if outcome.goes_back {
+                // Nothing of it is recorded: it costs a try, and is no object.
+                queue.account.successes = before.successes;
+                queue.account.bytes = before.bytes;
+            }
             queue.in_flight = queue.in_flight.saturating_sub(1);
             let standing = queue.account.standing(&limits, 0);
             queue.is_retired |= matches!(
@@ -267,11 +273,18 @@ impl Frontier {
         let Some(queue) = self.queue_mut(number) else {
             return;
         };
-        let standing = queue.account.standing(&limits, queue.in_flight);
+        let standing = queue.account.standing(&limits, 0);
+        let reserved = queue.account.standing(&limits, queue.in_flight);
+        let is_reserved = matches!(
+            reserved,
+            QueueStanding::QuotaReached(_) | QueueStanding::BudgetSpent
+        );
         if standing == QueueStanding::SessionSpent {
             queue.account.begin_session();
         }
-        let has_more = !queue.lanes.is_empty();
+        // What is under way may use up the rest of a quota: the others wait until it is known.
+        let waits = is_reserved && queue.in_flight > 0;
+        let has_more = !queue.lanes.is_empty() && !waits;
         self.turns
             .fetched(number, outcome.rests_until, standing, has_more);
     }

@@ -16,7 +16,7 @@ use crate::exchange::receive::{Response, Truncation};
 pub(super) fn status_of(response: &Response) -> FetchStatus {
     match (&response.head, response.ending) {
         (Some(head), _) => FetchStatus::from_http(head.status().unwrap_or(200)),
-        (None, Ending::Unframed) => FetchStatus::from_http(200),
+        (None, Ending::Complete | Ending::Unframed) => FetchStatus::from_http(200),
         (None, _) if response.truncation == Some(Truncation::Time) => FetchStatus::TIMEOUT,
         (None, _) => FetchStatus::CONNECT_LOST,
     }

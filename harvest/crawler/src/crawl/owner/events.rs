@@ -320,6 +320,7 @@ impl Owner {
         let now = self.now();
         let next_sync = self.moment_of(synced).saturating_add(SYNC);
         let limit = self.job.order.limits.max_time.map(Period::duration);
+        let limit = limit.filter(|_| self.end.is_none());
         let moments = [self.later, self.turns.next_due(), Some(next_sync), limit];
         let next = moments.into_iter().flatten().min().unwrap_or(next_sync);
         next.saturating_sub(now)

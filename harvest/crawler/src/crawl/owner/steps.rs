@@ -129,7 +129,8 @@ impl Owner {
             via: flight.map(|flight| flight.uri.uri.clone()),
             source: flight.and_then(|flight| flight.uri.source.clone()),
             urgency: Urgency::Prerequisite,
-            tries: 0,
+            // The same address as for the URI that waits for it.
+            tries: flight.map_or(0, |flight| flight.uri.tries),
         };
         let asked = url.as_str().to_owned();
         let subject = FlightSubject::Robots { asked, redirects };

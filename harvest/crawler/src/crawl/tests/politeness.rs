@@ -1,0 +1,143 @@
+//! Many hosts at few addresses, by names that a name server of this test gives them.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+use tokio::net::UdpSocket;
+
+use super::*;
+
+const ADDRESSES: u8 = 20;
+const HOSTS: u8 = 60;
+
+/// The pause that the order asks for.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The requests of a host, or at an address, each with the moments at which it came and at which its response was sent.
+type Visits = Arc<Mutex<Vec<(IpAddr, String, Instant, Instant)>>>;
+
+/// Answers every question for `hN.test` with the address 127.0.1.(N modulo the number of addresses).
+async fn name_server() -> std::net::SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::task::spawn(async move {
+        let mut question = [0; 512];
+        loop {
+            let (length, asker) = socket.recv_from(&mut question).await.unwrap();
+            let label = usize::from(question[12]);
+            let name = std::str::from_utf8(&question[13..13 + label]).unwrap();
+            let number: u8 = name[1..].parse().unwrap();
+            // The question ends with the empty label, its type and its class.
+            let end = question[12..length]
+                .iter()
+                .position(|byte| *byte == 0)
+                .unwrap()
+                + 17;
+            let mut answer = question[..end].to_vec();
+            answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+            answer.extend([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+            answer.extend([127, 0, 1, number % ADDRESSES + 1]);
+            socket.send_to(&answer, asker).await.unwrap();
+        }
+    });
+    address
+}
+
+/// Serves at every address, at one port.
+async fn web_servers() -> (u16, Visits) {
+    let visits = Visits::default();
+    let mut port = 0;
+    for number in 1..=ADDRESSES {
+        let address = Ipv4Addr::new(127, 0, 1, number);
+        let listener = TcpListener::bind((address, port)).await.unwrap();
+        port = listener.local_addr().unwrap().port();
+        let visits = Arc::clone(&visits);
+        tokio::task::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::task::spawn(visit(stream, address.into(), Arc::clone(&visits)));
+            }
+        });
+    }
+    (port, visits)
+}
+
+async fn visit(mut stream: TcpStream, address: IpAddr, visits: Visits) {
+    loop {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let Ok(byte) = stream.read_u8().await else {
+                return;
+            };
+            request.push(byte);
+        }
+        let came = Instant::now();
+        let text = String::from_utf8(request).unwrap();
+        let host = text.lines().find_map(|line| line.strip_prefix("Host: "));
+        let response = page("<a href=/1>1</a> <a href=/2>2</a>");
+        if stream.write_all(response.as_bytes()).await.is_err() {
+            return;
+        }
+        let mut visits = visits.lock().unwrap();
+        visits.push((address, host.unwrap().to_owned(), came, Instant::now()));
+    }
+}
+
+/// Fails if a host or an address is asked again before it has rested, from the end of a response to the next request, also after
+/// robots.txt; or if queues wait for addresses that are not theirs.
+#[tokio::test]
+async fn hosts_and_addresses_rest_between_requests() {
+    let dns = name_server().await;
+    let (port, visits) = web_servers().await;
+    let hosts = 0..HOSTS;
+    let seeds: Vec<Url> = hosts
+        .map(|number| Url::parse(&format!("http://h{number}.test:{port}/")).unwrap())
+        .collect();
+    let order = format!(
+        "
+        networks.allow = [\"127.0.1.0/24\"]
+        dns.servers = [\"{dns}\"]
+        limits.max_fetches = 50
+        "
+    );
+    let pause = PAUSE.as_millis();
+    let politeness =
+        format!("{{ delay_factor = 0.0, min_delay = \"{pause} ms\", max_delay = \"{pause} ms\" }}");
+    let directory = tempfile::tempdir().unwrap();
+    let text =
+        format!("scope.kind = \"host\"\nqueues.by = \"host\"\npoliteness = {politeness}\n{order}");
+    let order = Order::parse(&text).unwrap();
+    let mut settings = settings(directory.path(), &seeds, "");
+    Arc::get_mut(&mut settings.job).unwrap().order = order;
+    let outcome = crawl(settings).await;
+    assert_eq!(outcome.progress.fetched, 3 * u64::from(HOSTS));
+    let visits = visits.lock().unwrap();
+    assert_eq!(visits.len(), 4 * usize::from(HOSTS));
+    let mut ends: HashMap<String, Instant> = HashMap::new();
+    for (address, host, came, ended) in visits.iter() {
+        for name in [address.to_string(), host.clone()] {
+            if let Some(before) = ends.insert(name.clone(), *ended) {
+                let rest = came.saturating_duration_since(before);
+                // The response has ended here a little later than at the crawler.
+                assert!(
+                    rest + Duration::from_millis(20) >= PAUSE,
+                    "{name}: {rest:?}"
+                );
+            }
+        }
+    }
+    let first = visits.iter().take(usize::from(ADDRESSES) * 2);
+    let addresses: BTreeSet<IpAddr> = first.map(|(address, ..)| *address).collect();
+    assert!(
+        addresses.len() > usize::from(ADDRESSES) / 2,
+        "{addresses:?}"
+    );
+    let dns_lines = log(directory.path()).into_iter();
+    let dns_lines = dns_lines.filter(|line| line.uri.starts_with("dns:") && line.status == 1);
+    assert_eq!(dns_lines.count(), usize::from(HOSTS));
+    assert_eq!(
+        recorded(directory.path(), Kind::Resource).len(),
+        usize::from(HOSTS)
+    );
+}

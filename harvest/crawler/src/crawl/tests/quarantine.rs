@@ -1,0 +1,82 @@
+//! A site with a calendar that goes on without an end, beside real pages.
+
+use super::*;
+
+/// The number of articles of the site.
+const ARTICLES: u32 = 120;
+
+/// A home page with lists of articles, and a calendar whose months lead to each other.
+fn site(path: &str) -> Option<String> {
+    let number = |prefix: &str| path.strip_prefix(prefix)?.parse::<u32>().ok();
+    if path == "/" {
+        let lists = (0..ARTICLES / 10).map(|list| format!("<a href=/list/{list}>more</a> "));
+        return Some(page(
+            &(lists.collect::<String>() + "<a href=/month/100>calendar</a>"),
+        ));
+    }
+    if let Some(list) = number("/list/").filter(|list| *list < ARTICLES / 10) {
+        let articles = (list * 10..list * 10 + 10)
+            .map(|article| format!("<a href=/article/{article}>read</a> "));
+        return Some(page(&articles.collect::<String>()));
+    }
+    if let Some(article) = number("/article/").filter(|article| *article < ARTICLES) {
+        let words = ["sea", "wind", "boat", "net", "fish", "sail", "rope"];
+        let text = (0..12).map(|place| words[usize::try_from((article >> place) % 7).unwrap()]);
+        let text = text.collect::<Vec<_>>().join(" ");
+        return Some(page(&format!(
+            "article {text} {} <a href=/>home</a>",
+            "x".repeat(usize::try_from(article).unwrap())
+        )));
+    }
+    let month = number("/month/")?;
+    let (before, after) = (month.saturating_sub(1), month.saturating_add(1));
+    Some(page(&format!(
+        "month {month} <a href=/month/{before}>-</a> <a href=/month/{after}>+</a>"
+    )))
+}
+
+/// Fails if a crawl of an endless calendar does not end by itself, or loses a real page to the quarantine; or if a pattern that
+/// is freed stays where it is.
+#[tokio::test]
+async fn endless_calendar_is_left_and_can_be_freed() {
+    let (base, asked) = serve_by(Arc::new(site)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 2000";
+    let outcome = crawl(settings(
+        directory.path(),
+        std::slice::from_ref(&base),
+        order,
+    ))
+    .await;
+    assert_eq!(outcome.end, CrawlEnd::Finished);
+    let [(pattern, held)] = outcome.quarantined.as_slice() else {
+        panic!("{:?}", outcome.quarantined);
+    };
+    assert!(pattern.contains("/month/"), "{pattern}");
+    assert!(*held > 0);
+    let paths: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
+    let articles = paths
+        .iter()
+        .filter(|path| path.starts_with("/article/"))
+        .count();
+    assert_eq!(articles, usize::try_from(ARTICLES).unwrap());
+    let months = |paths: &BTreeSet<String>| {
+        let months = paths.iter().filter(|path| path.starts_with("/month/"));
+        months.count()
+    };
+    let before = months(&paths);
+    assert!(before < 100, "{before}");
+    // A person frees it: it goes on, until the limit that the person has set.
+    let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 300";
+    let settings = settings(directory.path(), std::slice::from_ref(&base), order);
+    let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());
+    let free = Control::Free(vec![pattern.clone()]);
+    handle.control.send(free).unwrap();
+    let outcome = crawl.run().await.unwrap();
+    assert_eq!(outcome.end, CrawlEnd::ObjectLimit);
+    assert_eq!(outcome.quarantined, []);
+    let paths: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
+    assert!(months(&paths) > before);
+    // No page was asked for twice.
+    assert_eq!(paths.len(), asked.lock().unwrap().len());
+}
