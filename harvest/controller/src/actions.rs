@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_daemon::clock::Clock;
+use archive_durable::directory::EntryKind;
 use archive_durable::{DiskError, directory, read_small, replace};
 use harvest_crawler::crawl::Control;
 use harvest_model::seed::parse_seeds;
@@ -38,7 +39,10 @@ pub(crate) async fn watch(
             if name.starts_with('.') || name.ends_with('~') || name.ends_with(".part") {
                 continue;
             }
-            let request = read(&path, &name)?;
+            if !matches!(directory::kind(&path)?, Some(EntryKind::File { .. })) {
+                continue;
+            }
+            let request = read(&path, &name).unwrap_or_else(|error| Err(error.to_string()));
             let time = clock.now().as_millisecond();
             let done = job.path("done");
             match request {

@@ -5,6 +5,8 @@
 //! order.toml          the order without passwords, for the documentation
 //! seeds.txt           the seeds
 //! harvestInfo.xml     the harvest that the job belongs to
+//! run.json            the choices of the person who began it
+//! outcome.json        how the crawl ended, once it is over
 //! state/              the frontier
 //! logs/               crawl.log, progress-statistics.log
 //! warcs/              archive files that are not yet stored
@@ -21,10 +23,12 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::{AppendFile, DiskError, directory, read_small, replace, replace_secret};
 use harvest_crawler::archive_files::ClosedFile;
+use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintError;
 use harvest_model::{InvalidOrder, Job};
 use harvest_reports::index::{ArchiveIndex, IndexError, IndexLines, index_archive_file};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The longest `job.toml`.
@@ -67,8 +71,8 @@ pub enum JobDirectoryError {
         /// Why not.
         source: io::Error,
     },
-    /// The description of an archive file is damaged.
-    #[error("cannot read {path}: {source}; remove it, and the file is indexed again")]
+    /// The description of an archive file, or another fact of the job, is damaged.
+    #[error("cannot read {path}: {source}; look what it was, or begin another job")]
     Entry {
         /// The file.
         path: PathBuf,
@@ -86,6 +90,17 @@ pub struct FileEntry {
     pub size: u64,
     /// When it was closed.
     pub closed: Timestamp,
+}
+
+/// The choices of the person who began a job, which hold when it is gone on with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// Whether nothing is stored.
+    pub stores_nothing: bool,
+    /// Whether local files stay after they are stored.
+    pub keeps_files: bool,
+    /// The organisation that harvests.
+    pub organization: String,
 }
 
 /// The directory of a job.
@@ -142,6 +157,61 @@ impl JobDirectory {
             path: path.to_owned(),
             job,
         })
+    }
+
+    /// Keeps the choices of the person who began the job.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`].
+    pub fn keep_run_settings(&self, settings: &RunSettings) -> Result<(), JobDirectoryError> {
+        self.keep("run.json", settings)
+    }
+
+    /// The choices of the person who began the job; those of a job that has none are the defaults.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
+    pub fn run_settings(&self) -> Result<RunSettings, JobDirectoryError> {
+        Ok(self.kept("run.json")?.unwrap_or_default())
+    }
+
+    /// Keeps the outcome of the crawl: it is over, and is not gone on with.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`].
+    pub fn keep_outcome(&self, outcome: &CrawlOutcome) -> Result<(), JobDirectoryError> {
+        self.keep("outcome.json", outcome)
+    }
+
+    /// The outcome of the crawl, once it is over.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Entry`] if it is damaged, [`JobDirectoryError::Disk`].
+    pub fn outcome(&self) -> Result<Option<CrawlOutcome>, JobDirectoryError> {
+        self.kept("outcome.json")
+    }
+
+    fn keep(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
+        let path = self.path(name);
+        let text = serde_json::to_vec(value);
+        let text = text.map_err(|source| JobDirectoryError::Entry {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(replace(&path, &text)?)
+    }
+
+    fn kept<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
+        let path = self.path(name);
+        let Some(bytes) = read_small(&path, MAX_JOB)? else {
+            return Ok(None);
+        };
+        let value = serde_json::from_slice(&bytes);
+        value.map_err(|source| JobDirectoryError::Entry { path, source })
     }
 
     /// The job.

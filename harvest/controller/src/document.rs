@@ -64,8 +64,12 @@ pub(crate) fn document(
 ) -> Result<ClosedFile, DocumentError> {
     let name = metadata_name(job);
     let path = job.path("metadata").join(&name);
+    let receipt = job.path("receipts").join(format!("{name}.receipt.json"));
     let size = if let Some(directory::EntryKind::File { size, .. }) = directory::kind(&path)? {
         size
+    } else if directory::kind(&receipt)?.is_some() {
+        // It is in the archive, and no other one may have its name.
+        0
     } else {
         write_reports(job, parts, outcome)?;
         write_metadata(job, parts, warcinfo, &name)?

@@ -149,15 +149,16 @@ pub async fn run_job(
         }),
         notify,
     };
-    let mut files = Vec::new();
-    for closed in directory.closed_files(parts.clock.now())? {
-        if !closed.name.contains("-metadata-") {
-            files.push(uploads.take(&closed).await?);
+    let left = directory.closed_files(parts.clock.now())?;
+    let (outcome, mut files) = if let Some(outcome) = directory.outcome()? {
+        let mut files = Vec::new();
+        for closed in &left {
+            files.push(uploads.take(closed).await?);
         }
-    }
-    let (outcome, mut stored) =
-        crawl(directory, parts, settings, control, progress, &uploads).await?;
-    files.append(&mut stored);
+        (outcome, files)
+    } else {
+        crawl(&uploads, parts, settings, control, progress, left).await?
+    };
     let status = if outcome.end == CrawlEnd::Suspended {
         JobStatus::Suspended
     } else {
@@ -192,14 +193,16 @@ pub async fn run_job(
 }
 
 /// Crawls, and stores each archive file as soon as it is closed.
+/// `left`: files that an earlier process has closed.
 async fn crawl(
-    directory: &JobDirectory,
+    uploads: &Uploads<'_>,
     parts: &JobParts,
     settings: CrawlSettings,
     mut control: mpsc::UnboundedReceiver<Control>,
     progress: watch::Sender<CrawlProgress>,
-    uploads: &Uploads<'_>,
+    left: Vec<ClosedFile>,
 ) -> Result<(CrawlOutcome, Vec<FileOutcome>), JobError> {
+    let directory = uploads.directory;
     let (crawl, handle) = Crawl::new(settings, parts.clock.clone(), parts.chance.clone());
     let log_path = directory.path("logs").join(PROGRESS_LOG);
     let mut log = ProgressLog::open(&log_path, parts.clock.clone())?;
@@ -225,6 +228,9 @@ async fn crawl(
     let mut closed = handle.closed;
     let store = async {
         let mut files = Vec::new();
+        for file in &left {
+            files.push(uploads.take(file).await?);
+        }
         while let Some(file) = closed.recv().await {
             files.push(uploads.take(&file).await?);
         }
@@ -259,6 +265,9 @@ async fn crawl(
             }
             let state = end_message(outcome.end).map_or(CrawlState::Paused, CrawlState::Ended);
             log.end(&outcome.progress, state)?;
+            if outcome.end != CrawlEnd::Suspended {
+                directory.keep_outcome(outcome)?;
+            }
         }
         Err(_) => log.note(CrawlState::Ended(EndMessage::AbnormalExit))?,
     }

@@ -12,6 +12,6 @@ mod progress_log;
 pub mod report;
 mod upload;
 
-pub use directory::{JobDirectory, JobDirectoryError};
+pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
 pub use job::{JobError, JobParts, Notice, run_job};
 pub use report::{DomainOutcome, FileOutcome, JobReport, JobStatus, QuarantinedPattern};

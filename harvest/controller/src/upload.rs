@@ -81,11 +81,15 @@ impl Uploader<'_> {
             .directory
             .path("receipts")
             .join(format!("{name}.receipt.json"));
-        if directory::kind(&receipt)?.is_none() {
-            let envelope = self.store(name, path).await?;
-            replace(&receipt, envelope.as_bytes())?;
-            (self.notify)(Notice::Stored(name));
+        let has_receipt = directory::kind(&receipt)?.is_some();
+        let is_here = directory::kind(path)?.is_some();
+        // A file that is to go is stored again even so: the archive says once more that it has these bytes.
+        if has_receipt && (self.keeps_files || !is_here) {
+            return Ok(());
         }
+        let envelope = self.store(name, path).await?;
+        replace(&receipt, envelope.as_bytes())?;
+        (self.notify)(Notice::Stored(name));
         if !self.keeps_files {
             directory::remove_name(path)?;
         }

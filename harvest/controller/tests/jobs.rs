@@ -274,6 +274,10 @@ async fn refused_file_stays_and_is_stored_later() {
     let report = run(&directory, &parts(Some(Arc::new(archive)), Clock::system())).await;
     assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
     assert_eq!(names(&directory.path("warcs")), BTreeSet::new());
+    // Once more: nothing is left to do, and nothing is done.
+    let again = run(&directory, &parts(None, Clock::system())).await;
+    assert_eq!(again.objects, 5);
+    assert_eq!(names(&directory.path("metadata")), BTreeSet::new());
     assert_eq!(fs::read(directory.path("logs/crawl.log")).unwrap(), log);
 }
 

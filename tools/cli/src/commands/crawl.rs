@@ -11,7 +11,9 @@ use archive_daemon::Clock;
 use archive_daemon::clock::Chance;
 use archive_model::{ByteSize, Period};
 use clap::{Args, ValueEnum};
-use harvest_controller::{JobDirectory, JobParts, JobReport, JobStatus, Notice, run_job};
+use harvest_controller::{
+    JobDirectory, JobParts, JobReport, JobStatus, Notice, RunSettings, run_job,
+};
 use harvest_crawler::crawl::{Control, CrawlProgress};
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
 use harvest_model::seed::parse_seed;
@@ -158,7 +160,11 @@ impl Crawl {
             }
             None => self.begin(&clock)?,
         };
-        let archive: Option<Arc<dyn Ingest>> = if self.no_store {
+        let run = directory
+            .run_settings()
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let stores_nothing = self.no_store || run.stores_nothing;
+        let archive: Option<Arc<dyn Ingest>> = if stores_nothing {
             None
         } else {
             let session = Session::open(&context.global)?;
@@ -169,9 +175,9 @@ impl Crawl {
             chance: Chance::system(),
             archive,
             patience: PATIENCE,
-            keeps_files: self.keep.is_some() || self.no_store,
+            keeps_files: self.keep.is_some() || run.keeps_files || stores_nothing,
             address: own_address(),
-            organization: self.organization.unwrap_or_else(|| host.clone()),
+            organization: self.organization.unwrap_or(run.organization),
             host,
         };
         let bar = if context.output.is_json() {
@@ -229,7 +235,16 @@ impl Crawl {
         let mut job = Job::new(id, self.harvest, now, seeds, order);
         job.collection.clone_from(&self.collection);
         let base = self.keep.clone().unwrap_or_else(|| PathBuf::from(BASE));
-        JobDirectory::create(&base, job, now).map_err(|error| Failure::failed(error.to_string()))
+        let run = RunSettings {
+            stores_nothing: self.no_store,
+            keeps_files: self.keep.is_some(),
+            organization: self.organization.clone().unwrap_or_else(host_name),
+        };
+        let created = JobDirectory::create(&base, job, now).and_then(|directory| {
+            directory.keep_run_settings(&run)?;
+            Ok(directory)
+        });
+        created.map_err(|error| Failure::failed(error.to_string()))
     }
 
     /// The order of the file, with the options of the command line over it.

@@ -186,9 +186,17 @@ fn crawl_killed_ten_times_captures_each_page_once() {
     let base = directory.path().join("crawls");
     for kill in 1..=10 {
         let mut command = executable();
-        command.arg("crawl").arg("--no-store");
+        command.arg("crawl");
         if kill == 1 {
-            command.args([&site.base, "--delay", "0", "--job", "5", "--keep"]);
+            command.args([
+                &site.base,
+                "--delay",
+                "0",
+                "--job",
+                "5",
+                "--no-store",
+                "--keep",
+            ]);
             command.arg(&base);
         } else {
             command.arg("--resume").arg(only_entry(&base));
@@ -205,9 +213,7 @@ fn crawl_killed_ten_times_captures_each_page_once() {
         });
     }
     let job = only_entry(&base);
-    let ran = run(executable()
-        .args(["crawl", "--no-store", "--json", "--resume"])
-        .arg(&job));
+    let ran = run(executable().args(["crawl", "--json", "--resume"]).arg(&job));
     assert_eq!(ran.code, 0, "{ran:?}");
     let report = ran.json();
     assert_eq!(report["objects"], PAGES + 1);
