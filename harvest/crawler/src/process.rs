@@ -74,7 +74,7 @@ pub struct FetchedUri {
 pub struct ProcessedUri {
     /// The status of the try.
     pub status: FetchStatus,
-    /// What follows from it.
+    /// Whether it is tried again, and when.
     pub after: AfterTry,
     /// Its records; none if it is tried again.
     pub records: Vec<RecordGroup>,
