@@ -19,8 +19,8 @@ const PAGES: usize = 60;
 const CHUNKED: &str = "/chunked";
 
 /// A site on loopback: a home page, and pages that link to their neighbours.
-struct Site {
-    base: String,
+pub struct Site {
+    pub base: String,
     state: Arc<State>,
 }
 
@@ -33,7 +33,7 @@ struct State {
 }
 
 impl Site {
-    fn serve() -> Self {
+    pub fn serve() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let base = format!("http://{}/", listener.local_addr().expect("an address"));
         let state = Arc::new(State::default());
@@ -130,7 +130,7 @@ fn page(path: &str) -> Option<String> {
 }
 
 /// The only entry of a directory.
-fn only_entry(base: &Path) -> PathBuf {
+pub fn only_entry(base: &Path) -> PathBuf {
     let mut entries = std::fs::read_dir(base).expect("a directory");
     let path = entries
         .next()

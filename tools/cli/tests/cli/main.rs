@@ -14,6 +14,7 @@ mod archive;
 mod archive_files;
 mod audit_log;
 mod checks;
+mod crawl_documents;
 mod crawls;
 mod dedup;
 mod files;
