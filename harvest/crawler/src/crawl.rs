@@ -29,6 +29,7 @@ use crate::dns::Dns;
 use crate::exchange::tls::TlsClient;
 use crate::fetch::Fetcher;
 use crate::frontier::FrontierSettings;
+use crate::login::Logins;
 use crate::process::{KnownCaptures, ProcessError, Processor};
 use crate::recorder::{Recorder, RecorderError, RecorderSettings};
 
@@ -266,8 +267,9 @@ impl Crawl {
             dns,
             processor: Arc::clone(&processor),
             clock: clock.clone(),
-            chance,
+            logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
+            chance,
             events,
         };
         let owner = Owner::new(

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use archive_daemon::clock::Clock;
+use archive_daemon::clock::{Clock, NoChance};
 use harvest_model::Order;
 use rustls::pki_types::ServerName;
 use url::Url;
@@ -33,6 +33,9 @@ pub enum FetchError {
     /// A header field of the order cannot be sent.
     #[error(transparent)]
     Header(#[from] InvalidHeaderField),
+    /// No randomness to sign a request.
+    #[error(transparent)]
+    Chance(#[from] NoChance),
     /// The exchange.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
@@ -49,6 +52,8 @@ pub struct Fetch {
     pub referer: Option<String>,
     /// Further header fields.
     pub fields: Vec<(String, String)>,
+    /// The value of `Authorization`, which is not recorded.
+    pub authorization: Option<String>,
     /// How long the exchange may take, and how large it may be.
     pub limits: ExchangeLimits,
 }
@@ -182,7 +187,11 @@ impl Fetcher {
         for (name, value) in &fetch.fields {
             fields.push((name, value));
         }
-        Request::get(&fetch.url, &fields)
+        let request = Request::get(&fetch.url, &fields)?;
+        match &fetch.authorization {
+            Some(value) => request.with_secret("Authorization", value),
+            None => Ok(request),
+        }
     }
 
     fn take_idle(&self, endpoint: &Endpoint) -> Option<Connection> {

@@ -10,5 +10,6 @@ pub mod dns;
 pub mod exchange;
 pub mod fetch;
 pub mod frontier;
+pub mod login;
 pub mod process;
 pub mod recorder;

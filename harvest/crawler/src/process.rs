@@ -355,6 +355,7 @@ impl Processor {
         metadata: &[(String, String)],
         novelty: Novelty,
     ) -> Result<RecordGroup, ProcessError> {
+        let request = fetched.fetched.request.recorded_bytes();
         let exchange = &mut fetched.fetched.exchange;
         let ids = [
             record_id(self.chance.bytes()?),
@@ -365,7 +366,7 @@ impl Processor {
             uri: &fetched.uri.uri,
             began: exchange.began,
             address: exchange.address.ip(),
-            request: fetched.fetched.request.bytes(),
+            request: &request,
             response: &mut exchange.response,
             novelty,
             metadata,

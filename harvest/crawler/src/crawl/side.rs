@@ -23,8 +23,9 @@ use crate::capture::{RecordGroup, record_id, resource_record};
 use crate::dns::{Dns, DnsAnswer, DnsError};
 use crate::exchange::receive::ReceiveLimits;
 use crate::exchange::{ExchangeError, ExchangeLimits};
-use crate::fetch::{Fetch, FetchError, Fetcher};
+use crate::fetch::{Fetch, FetchError, Fetched, Fetcher};
 use crate::frontier::FrontierUri;
+use crate::login::Logins;
 use crate::process::{FetchedUri, ProcessError, ProcessedUri, Processor};
 
 /// An order of the owner.
@@ -74,6 +75,7 @@ pub(super) struct Side {
     pub(super) processor: Arc<Processor>,
     pub(super) clock: Clock,
     pub(super) chance: Chance,
+    pub(super) logins: Logins,
     pub(super) job: Arc<Job>,
     pub(super) events: UnboundedSender<SideEvent>,
 }
@@ -173,10 +175,11 @@ impl Side {
             address,
             referer: uri.via.clone().filter(|via| via.starts_with("http")),
             fields,
+            authorization: None,
             limits: exchange_limits(&self.job.order, &url),
         };
         let start = self.clock.instant();
-        let fetched = match self.fetcher.fetch(&fetch).await {
+        let fetched = match self.fetch_with_login(fetch, is_robots).await {
             Ok(fetched) => fetched,
             Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
                 return SideEvent::Fetched {
@@ -210,6 +213,28 @@ impl Side {
         }
     }
 
+    /// Fetches a URI, and once more where its host asks for a user that the order has. The second response is the one that counts.
+    async fn fetch_with_login(
+        &self,
+        mut fetch: Fetch,
+        is_robots: bool,
+    ) -> Result<Fetched, FetchError> {
+        if !is_robots {
+            fetch.authorization = self.logins.authorization(&fetch.url)?;
+        }
+        let fetched = self.fetcher.fetch(&fetch).await?;
+        let head = fetched.exchange.response.head.as_ref();
+        let Some(head) = head.filter(|head| head.status() == Some(401) && !is_robots) else {
+            return Ok(fetched);
+        };
+        let was_sent = fetch.authorization.is_some();
+        let Some(answer) = self.logins.answer(&fetch.url, head, was_sent)? else {
+            return Ok(fetched);
+        };
+        fetch.authorization = Some(answer);
+        self.fetcher.fetch(&fetch).await
+    }
+
     /// The earlier capture that a request is conditional on.
     async fn condition(
         &self,
@@ -236,6 +261,7 @@ impl Side {
     ) -> ProcessedUri {
         let status = match error {
             FetchError::NoHost(_) | FetchError::Header(_) => FetchStatus::UNFETCHABLE,
+            FetchError::Chance(_) => FetchStatus::RUNTIME_EXCEPTION,
             FetchError::Exchange(error) => match error {
                 ExchangeError::Connect { .. } | ExchangeError::Tls { .. } => {
                     FetchStatus::CONNECT_FAILED
@@ -263,6 +289,7 @@ impl Side {
             let name = match error {
                 FetchError::NoHost(_) => "NoHost",
                 FetchError::Header(_) => "InvalidHeaderField",
+                FetchError::Chance(_) => "NoChance",
                 FetchError::Exchange(error) => match error {
                     ExchangeError::Connect { .. } => "Connect",
                     ExchangeError::Tls { .. } => "Tls",

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
+mod login;
 mod politeness;
 mod quarantine;
 mod wire;

@@ -9,6 +9,8 @@ use url::Url;
 pub struct Request {
     method: &'static str,
     bytes: Vec<u8>,
+    /// Where a field with a secret stands.
+    secret: std::ops::Range<usize>,
 }
 
 /// A header field that cannot be sent.
@@ -77,12 +79,42 @@ impl Request {
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
-        Ok(Self { method, bytes })
+        Ok(Self {
+            method,
+            bytes,
+            secret: 0..0,
+        })
     }
 
-    /// Exactly what is sent: the block of a `request` record.
+    /// Puts a field with a secret behind the request line: it is sent, and never recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeaderField`] if the value would break the message into other lines.
+    pub fn with_secret(mut self, name: &str, value: &str) -> Result<Self, InvalidHeaderField> {
+        if value.chars().any(char::is_control) {
+            return Err(InvalidHeaderField {
+                name: name.escape_default().to_string(),
+            });
+        }
+        let line_end = memchr::memchr(b'\n', &self.bytes);
+        let begin = line_end.map_or(self.bytes.len(), |at| at + 1);
+        let field = format!("{name}: {value}\r\n").into_bytes();
+        self.secret = begin..begin + field.len();
+        self.bytes.splice(begin..begin, field);
+        Ok(self)
+    }
+
+    /// Exactly what is sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The block of its `request` record: what is sent, but for a secret.
+    pub fn recorded_bytes(&self) -> Vec<u8> {
+        let before = self.bytes.get(..self.secret.start).unwrap_or_default();
+        let behind = self.bytes.get(self.secret.end..).unwrap_or_default();
+        [before, behind].concat()
     }
 
     /// Whether the response has no body, whatever its head says.
@@ -119,6 +151,18 @@ mod tests {
             login.unwrap().bytes(),
             b"POST /login HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\na=b"
         );
+    }
+
+    /// Fails if a secret is not sent, or is recorded.
+    #[test]
+    fn secret_is_sent_and_not_recorded() {
+        let request = Request::get(&url("http://a/"), &[("Accept", "*/*")]).unwrap();
+        let secret = request.clone().with_secret("Authorization", "Basic eDp5");
+        let secret = secret.unwrap();
+        let sent = b"GET / HTTP/1.1\r\nAuthorization: Basic eDp5\r\nHost: a\r\nAccept: */*\r\n\r\n";
+        assert_eq!(secret.bytes(), sent);
+        assert_eq!(secret.recorded_bytes(), request.bytes());
+        assert!(request.with_secret("Authorization", "a\r\nb").is_err());
     }
 
     /// Fails if a value from a page can add a header field or a second request.

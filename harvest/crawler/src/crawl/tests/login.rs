@@ -1,0 +1,91 @@
+//! A host that asks for a user and a password.
+
+use super::*;
+
+/// Asks for a user of the realm `members`, unless `me` with the password `hush` is told.
+const CHALLENGE: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"members\"\r\nContent-Length: 0\r\n\r\n";
+
+/// The Authorization field that opens the site: `me:hush`.
+const OPEN: &str = "Authorization: Basic bWU6aHVzaA==";
+
+async fn members() -> (Url, AskedPaths) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/", listener.local_addr().unwrap());
+    let asked = AskedPaths::default();
+    let told = Arc::clone(&asked);
+    tokio::task::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let told = Arc::clone(&told);
+            tokio::task::spawn(async move {
+                loop {
+                    let mut request = Vec::new();
+                    while !request.ends_with(b"\r\n\r\n") {
+                        let Ok(byte) = stream.read_u8().await else {
+                            return;
+                        };
+                        request.push(byte);
+                    }
+                    let request = String::from_utf8(request).unwrap();
+                    let response = if request.contains(OPEN) {
+                        page("<a href=/a>a</a> <a href=/b>b</a>")
+                    } else if request.contains("robots") {
+                        "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_owned()
+                    } else {
+                        CHALLENGE.to_owned()
+                    };
+                    told.lock().unwrap().push(request);
+                    stream.write_all(response.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    (Url::parse(&base).unwrap(), asked)
+}
+
+/// Fails if a password does not open its host, goes to another one, is asked for with every page, or gets into a record.
+#[tokio::test]
+async fn password_opens_its_host_and_is_not_recorded() {
+    let (base, asked) = members().await;
+    for (realm, opened) in [("members", true), ("others", false)] {
+        asked.lock().unwrap().clear();
+        let directory = tempfile::tempdir().unwrap();
+        let order = format!(
+            "
+            [[credential]]
+            host = \"127.0.0.1\"
+            realm = \"{realm}\"
+            user = \"me\"
+            password = \"hush\"
+            "
+        );
+        crawl(settings(
+            directory.path(),
+            std::slice::from_ref(&base),
+            &order,
+        ))
+        .await;
+        let statuses = statuses(directory.path(), &base);
+        assert_eq!(statuses["/"], if opened { 200 } else { 401 });
+        assert_eq!(statuses.len(), if opened { 4 } else { 2 });
+        let asked = asked.lock().unwrap();
+        let with_login = asked
+            .iter()
+            .filter(|request| request.contains("Authorization"));
+        assert_eq!(
+            (asked.len(), with_login.count()),
+            if opened { (5, 3) } else { (2, 0) }
+        );
+        let warcs = fs::read_dir(directory.path().join("warcs")).unwrap();
+        for entry in warcs {
+            let bytes = fs::read(entry.unwrap().path()).unwrap();
+            let mut reader = Reader::new(bytes.as_slice());
+            while let Some(mut record) = reader.next_record().unwrap() {
+                let mut block = Vec::new();
+                record.read_to_end(&mut block).unwrap();
+                let text = String::from_utf8_lossy(&block);
+                assert!(!text.contains("Authorization:"), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Users and passwords for hosts that ask for them.
+//!
+//! Owns which challenge is answered, and with which credential of the order: a password goes to the host that it is for, and to no
+//! other one. A host that has asked once is told at once with the next requests. Form logins are not made here.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive_daemon::clock::{Chance, NoChance};
+use archive_formats::http::Head;
+use harvest_model::Job;
+use harvest_model::order::Credential;
+use harvest_policy::credential::{Challenge, Login, SignedRequest, parse_challenges, strongest};
+use url::Url;
+
+/// The most challenges of hosts that are remembered.
+const MOST_REMEMBERED: usize = 1024;
+
+/// A host's demand, and how often it was answered.
+#[derive(Clone, Debug)]
+struct AnsweredChallenge {
+    challenge: Challenge,
+    count: u32,
+}
+
+/// The credentials of a crawl.
+#[derive(Debug)]
+pub struct Logins {
+    job: Arc<Job>,
+    chance: Chance,
+    /// By scheme, host and port.
+    answered: Mutex<HashMap<String, AnsweredChallenge>>,
+}
+
+impl Logins {
+    /// The credentials of a job's order.
+    pub fn new(job: Arc<Job>, chance: Chance) -> Self {
+        Self {
+            job,
+            chance,
+            answered: Mutex::default(),
+        }
+    }
+
+    /// The value of `Authorization` for a host that has asked before.
+    ///
+    /// # Errors
+    ///
+    /// [`NoChance`] if there is no randomness for a nonce.
+    pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = answered.get_mut(&url.origin().ascii_serialization()) else {
+            return Ok(None);
+        };
+        known.count = known.count.saturating_add(1);
+        let (challenge, count) = (known.challenge.clone(), known.count);
+        drop(answered);
+        self.sign(&challenge, count, url)
+    }
+
+    /// Answers a response with status 401; `None` if no credential of the order does, or the one that was sent was refused.
+    ///
+    /// # Errors
+    ///
+    /// [`NoChance`] if there is no randomness for a nonce.
+    pub fn answer(
+        &self,
+        url: &Url,
+        head: &Head,
+        was_sent: bool,
+    ) -> Result<Option<String>, NoChance> {
+        let fields = head.all("www-authenticate").map(String::from_utf8_lossy);
+        let fields: Vec<String> = fields.map(Cow::into_owned).collect();
+        let challenges = parse_challenges(&fields.join(", ")).into_iter();
+        let answerable = challenges.filter(|challenge| self.credential(url, challenge).is_some());
+        let Some(challenge) = strongest(answerable.collect()) else {
+            return Ok(None);
+        };
+        // Its nonce was too old, which says nothing of the password.
+        let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
+        if was_sent && !is_stale {
+            return Ok(None);
+        }
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if answered.len() >= MOST_REMEMBERED {
+            answered.clear();
+        }
+        let known = AnsweredChallenge {
+            challenge: challenge.clone(),
+            count: 1,
+        };
+        answered.insert(url.origin().ascii_serialization(), known);
+        drop(answered);
+        self.sign(&challenge, 1, url)
+    }
+
+    fn credential(&self, url: &Url, challenge: &Challenge) -> Option<&Credential> {
+        let mut credentials = self.job.order.credentials_for(url);
+        credentials.find(|credential| credential.answers(challenge.realm()))
+    }
+
+    fn sign(
+        &self,
+        challenge: &Challenge,
+        nonce_count: u32,
+        url: &Url,
+    ) -> Result<Option<String>, NoChance> {
+        let Some(credential) = self.credential(url, challenge) else {
+            return Ok(None);
+        };
+        let client_nonce = hex::encode(self.chance.bytes::<16>()?);
+        let target = url.query().map_or_else(
+            || url.path().to_owned(),
+            |query| format!("{}?{query}", url.path()),
+        );
+        let login = Login {
+            user: &credential.user,
+            password: credential.password.expose(),
+        };
+        let request = SignedRequest {
+            method: "GET",
+            target: &target,
+            client_nonce: &client_nonce,
+            nonce_count,
+        };
+        // A login that no field can carry is left unanswered: the host's 401 is what is archived.
+        Ok(challenge.authorization(&login, &request).ok())
+    }
+}
