@@ -23,6 +23,22 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// The longest request.
 const MAX_REQUEST: u64 = 64 << 20;
 
+/// The seeds that were taken from requests: a process that was killed may not have put them into the frontier. Those that it has
+/// are not fetched again.
+pub(crate) fn taken_seeds(job: &JobDirectory) -> Result<Vec<Control>, DiskError> {
+    let mut requests = Vec::new();
+    for name in directory::names(&job.path("done"))? {
+        let path = job.path("done").join(&name);
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "seeds")
+        {
+            requests.extend(read(&path, &name.to_string_lossy())?.ok());
+        }
+    }
+    Ok(requests)
+}
+
 /// Takes requests as they come, for as long as it is polled.
 pub(crate) async fn watch(
     job: &JobDirectory,
@@ -48,9 +64,10 @@ pub(crate) async fn watch(
             match request {
                 Ok(request) => {
                     notify(Notice::Action(&name));
-                    // The crawl may have ended meanwhile.
-                    drop(control.send(request));
-                    directory::move_new(&path, &done.join(format!("{time}-{name}")))?;
+                    // A crawl that has ended takes nothing: the file stays for the next one.
+                    if control.send(request).is_ok() {
+                        directory::move_new(&path, &done.join(format!("{time}-{name}")))?;
+                    }
                 }
                 Err(why) => {
                     notify(Notice::ActionRefused {

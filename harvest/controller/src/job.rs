@@ -207,6 +207,9 @@ async fn crawl(
     let log_path = directory.path("logs").join(PROGRESS_LOG);
     let mut log = ProgressLog::open(&log_path, parts.clock.clone())?;
     let requests = handle.control.clone();
+    for request in actions::taken_seeds(directory)? {
+        drop(requests.send(request));
+    }
     // Requests that were there before it count from its begin.
     while let Ok(request) = control.try_recv() {
         drop(requests.send(request));

@@ -336,6 +336,7 @@ async fn requests_in_the_action_directory_are_taken() {
     assert_eq!(report.objects, 10);
     let done = names(&directory.path("done"));
     assert_eq!(done.len(), 2);
+    assert_eq!(report.status, JobStatus::Done);
     assert!(done.iter().any(|name| name.ends_with("-nonsense.refused")));
     assert!(done.iter().any(|name| name.ends_with("-more.seeds")));
 }
