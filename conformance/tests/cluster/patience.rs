@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use archive_client::{Access, Ingest, StoreEvent, Wanted};
-use archive_db::fault;
-use archive_repository::admin::Admin;
+use archive_db::{DbError, fault};
+use archive_repository::admin::{Admin, AdminError};
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::{GetRequest, ListRequest};
 use tokio::time::{Instant, timeout};
@@ -60,7 +60,15 @@ async fn turn(cluster: &Cluster, part: &str, worker: &str) {
 /// Puts rows into the admin data that are like that of a file which is there, under other names.
 async fn multiply(cluster: &mut Cluster, of: &str, count: usize) {
     cluster.stop(REPOSITORY).await;
-    let admin = Admin::open(&cluster.path("repository")).unwrap();
+    let path = cluster.path("repository");
+    // Its tasks have ended; a call that it had begun on a blocking thread may hold the table for a moment longer.
+    let opened = eventually("the table is free", LONG, async || {
+        match Admin::open(&path) {
+            Err(AdminError::Database(busy @ DbError::Busy { .. })) => Err(busy.to_string()),
+            opened => Ok(opened),
+        }
+    });
+    let admin = opened.await.unwrap();
     let row = admin.file(&name(of)).unwrap().unwrap();
     let mut changes = admin.change();
     for number in 0..count {
