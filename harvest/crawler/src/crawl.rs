@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::Job;
+use harvest_model::order::Http2Use;
+use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use rustls::RootCertStore;
@@ -82,6 +83,9 @@ pub enum CrawlError {
     /// No randomness.
     #[error(transparent)]
     Chance(#[from] NoChance),
+    /// The order asks for something that this crawler does not do.
+    #[error("`{0}` of the order is not built yet; leave it out")]
+    NotBuilt(&'static str),
     /// The crawler traps of the order.
     #[error("the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
@@ -217,6 +221,7 @@ impl Crawl {
             progress,
         } = self;
         let settings = Arc::new(settings);
+        refuse_unbuilt(&settings.job.order)?;
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
@@ -229,9 +234,8 @@ impl Crawl {
             scratch.clone(),
             clock.clone(),
         );
-        // Several are asked in turn by the resolver of the machine; an order names one.
-        let server = order.dns.servers.first().map(|server| server.0);
-        let dns = Dns::new(server)?;
+        let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
+        let dns = Dns::new(&servers)?;
         let scope = order.scope_for(&settings.job.seeds)?;
         let recorder_settings = RecorderSettings {
             state: settings.directory.join("state"),
@@ -298,6 +302,21 @@ impl Crawl {
             ..outcome
         })
     }
+}
+
+/// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
+fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
+    let has_form = order.credentials.iter().any(|one| one.form.is_some());
+    let asked = [
+        (
+            "http.http2 = \"always\"",
+            order.http.http2 == Http2Use::Always,
+        ),
+        ("files.compress = false", !order.files.compress),
+        ("credential.form", has_form),
+    ];
+    let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
+    first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))
 }
 
 #[cfg(test)]

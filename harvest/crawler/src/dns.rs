@@ -66,35 +66,39 @@ impl std::fmt::Debug for Dns {
 }
 
 impl Dns {
-    /// Asks this name server, by UDP and TCP; `None`: those of the machine (`/etc/resolv.conf`, `/etc/hosts`).
+    /// Asks these name servers, by UDP and TCP; without any those of the machine (`/etc/resolv.conf`, `/etc/hosts`).
     ///
     /// # Errors
     ///
     /// [`NetError`] if the settings of the machine cannot be read.
-    pub fn new(server: Option<SocketAddr>) -> Result<Self, NetError> {
-        let mut builder = match server {
-            None => TokioResolver::builder_tokio()?,
-            Some(server) => {
+    pub fn new(servers: &[SocketAddr]) -> Result<Self, NetError> {
+        let mut builder = if servers.is_empty() {
+            TokioResolver::builder_tokio()?
+        } else {
+            let servers = servers.iter().map(|server| {
                 let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
                 let connections = connections.map(|mut connection| {
                     connection.port = server.port();
                     connection
                 });
-                let server = NameServerConfig::new(server.ip(), true, connections.to_vec());
-                let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
-                TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
-            }
+                NameServerConfig::new(server.ip(), true, connections.to_vec())
+            });
+            let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
         let options = builder.options_mut();
         options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
         options.preserve_intermediates = true;
         Ok(Self {
             resolver: builder.build()?,
-            server: server.map(|server| server.ip()),
+            server: match servers {
+                [server] => Some(server.ip()),
+                _ => None,
+            },
         })
     }
 
-    /// The name server that is asked; `None`: those of the machine.
+    /// The only name server that is asked; `None`: several, or those of the machine.
     pub const fn server(&self) -> Option<IpAddr> {
         self.server
     }

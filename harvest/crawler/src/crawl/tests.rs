@@ -314,6 +314,19 @@ async fn quota_is_used_up_with_several_connections() {
     }
 }
 
+/// Fails if an order is taken that asks for something that is not done.
+#[tokio::test]
+async fn order_with_unbuilt_settings_is_refused() {
+    let seed = Url::parse("http://127.0.0.1:1/").unwrap();
+    for order in ["http.http2 = \"always\"", "files.compress = false"] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings(directory.path(), std::slice::from_ref(&seed), order);
+        let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
+        let error = crawl.run().await.unwrap_err().to_string();
+        assert!(error.contains(order), "{error}");
+    }
+}
+
 /// Fails if a trap is fetched, or a page outside of the scope.
 #[tokio::test]
 async fn traps_and_other_sites_are_left_out() {

@@ -102,7 +102,8 @@ impl Owner {
         let now = self.clock.now();
         let (addresses, seconds) = match answer {
             Ok(answer) => {
-                let seconds = i64::try_from(answer.holds.as_secs()).unwrap_or(i64::MAX);
+                let holds = answer.holds.min(self.job.order.dns.validity.duration());
+                let seconds = i64::try_from(holds.as_secs()).unwrap_or(i64::MAX);
                 (answer.addresses, seconds)
             }
             Err(DnsError::NoAddress(_)) => (Vec::new(), NO_ADDRESS_SECONDS),
