@@ -100,7 +100,7 @@ fn records(path: &Path) -> Vec<Value> {
 
 /// Fails if a log, a report or the metadata file cannot be read by the rules of the field, or they contradict each other.
 #[test]
-fn documents_of_a_crawl_are_as_the_field_expects() {
+fn crawl_documents_are_as_the_field_expects() {
     let site = Site::serve();
     let directory = tempfile::tempdir().unwrap();
     let mut command = executable();

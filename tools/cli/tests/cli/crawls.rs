@@ -351,7 +351,7 @@ fn warcio_finds_no_fault_but_chunked_payloads() {
 
 /// Fails if a second crawl by the index of the first one stores a payload again, or a revisit leads nowhere.
 #[test]
-fn second_crawl_by_the_index_stores_no_payload_again() {
+fn second_crawl_by_index_stores_no_payload_again() {
     let site = Site::serve();
     let directory = tempfile::tempdir().unwrap();
     let crawl = |name: &str, words: &[&str]| {
