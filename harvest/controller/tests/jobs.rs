@@ -314,7 +314,9 @@ async fn requests_in_the_action_directory_are_taken() {
         Notice::Stored(_)
         | Notice::Waiting { .. }
         | Notice::NotStored { .. }
-        | Notice::TakenBack(_) => panic!("{notice:?}"),
+        | Notice::TakenBack(_)
+        | Notice::Salvaged { .. }
+        | Notice::NothingHarvested => panic!("{notice:?}"),
     };
     // No fetch is under way before both are taken, and none is given up for the time that passes here.
     let advance = async {
