@@ -106,6 +106,8 @@ pub enum CrawlEnd {
     DataLimit,
     /// As many URIs as it may have.
     ObjectLimit,
+    /// Its frontier is lost: it cannot go on, and what it has recorded is all there is.
+    Broken,
 }
 
 /// A request to a crawl that goes on.

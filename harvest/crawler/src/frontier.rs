@@ -19,12 +19,14 @@ use url::Url;
 pub use self::changes::Changes;
 pub(crate) use self::changes::RecentKeys;
 pub use self::open::{FrontierSettings, ResumePoint};
+pub use self::report::QueueAtRest;
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
 use self::rows::{HeldRow, PendingRow, QueueRow, SeenRow};
 
 mod changes;
 mod held;
 mod open;
+mod report;
 mod rows;
 
 /// The precedence of a queue unless something else is said.
