@@ -218,6 +218,12 @@ impl Turns {
         self.queues.get(&number).map(|queue| queue.state)
     }
 
+    /// The moment until which a queue rests, whatever its state is.
+    pub fn rests_until(&self, number: QueueNumber) -> Moment {
+        let queue = self.queues.get(&number);
+        queue.map_or(Moment::ZERO, |queue| queue.rests_until)
+    }
+
     /// The number of fetches under way.
     pub fn in_process(&self) -> usize {
         self.in_process
