@@ -16,9 +16,9 @@ use harvest_crawler::crawl::{
 };
 use harvest_crawler::process::KnownCaptures;
 use harvest_model::Order;
-use harvest_model::order::RobotsPolicy;
+use harvest_model::order::{Http2Use, RobotsPolicy};
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
-use harvest_reports::warcinfo::Warcinfo;
+use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
 use index_dedup::{DedupError, DedupIndex};
 use tokio::sync::{mpsc, watch};
 
@@ -318,6 +318,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         RobotsPolicy::Ignore => "ignore",
     };
     let info = job.harvest_info().into_iter();
+    let may_rewrite = job.order.http.http2 != Http2Use::Never;
     Warcinfo {
         software: SOFTWARE.to_owned(),
         ip: Some(parts.address),
@@ -330,6 +331,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         robots: Some(robots.to_owned()),
         user_agent: Some(job.order.user_agent(env!("CARGO_PKG_VERSION"))),
         from: job.order.http.from.clone(),
+        http2: may_rewrite.then(|| REWRITTEN_HEADS.to_owned()),
         harvest_info: info.map(|(key, value)| (key.to_owned(), value)).collect(),
     }
 }

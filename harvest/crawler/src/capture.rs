@@ -13,6 +13,7 @@ use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
 use jiff::Timestamp;
 use tempfile::SpooledTempFile;
 
+use crate::exchange::Protocol;
 use crate::exchange::receive::Response;
 
 /// How hard records are deflated: zlib's own default.
@@ -72,6 +73,8 @@ pub struct Capture<'a> {
     pub request: &'a [u8],
     /// The response as it came in.
     pub response: &'a mut Response,
+    /// The protocol by which it came.
+    pub protocol: Protocol,
     /// Whether it is new.
     pub novelty: Novelty,
     /// The lines of the `metadata` record, as name and value.
@@ -193,9 +196,13 @@ impl Capture<'_> {
 
     /// The fields that every record of the exchange has.
     fn described(&self, builder: Builder) -> Builder {
-        builder
+        let builder = builder
             .target_uri(self.uri)
-            .field("WARC-IP-Address", &self.address.to_string())
+            .field("WARC-IP-Address", &self.address.to_string());
+        match self.protocol {
+            Protocol::Http1 => builder,
+            Protocol::Http2 => builder.field("WARC-Protocol", "h2"),
+        }
     }
 
     fn date(&self) -> WarcDate {

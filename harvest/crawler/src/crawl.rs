@@ -14,11 +14,9 @@ use std::time::Duration;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::order::Http2Use;
 use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use rustls::RootCertStore;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 use url::Url;
@@ -27,7 +25,7 @@ use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
 use crate::dns::Dns;
-use crate::exchange::tls::TlsClient;
+use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
 use crate::frontier::FrontierSettings;
 use crate::login::Logins;
@@ -225,7 +223,7 @@ impl Crawl {
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
-        let tls = TlsClient::new(RootCertStore::empty())?;
+        let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
         let fetcher = Fetcher::new(
             order,
@@ -308,10 +306,6 @@ impl Crawl {
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
     let has_form = order.credentials.iter().any(|one| one.form.is_some());
     let asked = [
-        (
-            "http.http2 = \"always\"",
-            order.http.http2 == Http2Use::Always,
-        ),
         ("files.compress = false", !order.files.compress),
         ("credential.form", has_form),
     ];
