@@ -10,7 +10,7 @@ use archive_durable::{AppendFile, DiskError, directory, replace};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
-use harvest_policy::queue_name::registrable_domain;
+use harvest_crawler::suffixes::{SuffixListError, suffix_list};
 use harvest_reports::archive_files::{ArchiveFileReport, archive_files_report};
 use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
@@ -36,6 +36,9 @@ pub enum DocumentError {
     /// The directory of the job.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -236,11 +239,12 @@ pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, Document
     let last = last_line(BufReader::new(open(&path)?)).map_err(log_error(&path))?;
     let reason = StopReason::from_last_progress_line(last.as_deref());
     let mut report = HarvestReport::new(reason, false);
+    let suffixes = suffix_list(&job.job().order)?;
     let path = job.path("logs").join(CRAWL_LOG);
     for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
         match entry.map_err(log_error(&path))? {
             LogEntry::Line(line) => {
-                report.add(&line, |host| Some(registrable_domain(host).to_owned()));
+                report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
             }
             // It is counted in crawl-report.txt.
             LogEntry::Unreadable(_) => {}

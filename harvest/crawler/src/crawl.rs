@@ -26,6 +26,7 @@ use url::Url;
 use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
+use crate::cookies::Cookies;
 use crate::dns::Dns;
 use crate::exchange::tls::TlsClient;
 use crate::fetch::Fetcher;
@@ -33,6 +34,7 @@ use crate::frontier::FrontierSettings;
 use crate::login::Logins;
 use crate::process::{KnownCaptures, ProcessError, Processor};
 use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+use crate::suffixes::{SuffixListError, suffix_list};
 
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
 pub const MIN_FREE: u64 = 400_000_000;
@@ -86,6 +88,9 @@ pub enum CrawlError {
     /// The order asks for something that this crawler does not do.
     #[error("`{0}` of the order is not built yet; leave it out")]
     NotBuilt(&'static str),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The crawler traps of the order.
     #[error("the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
@@ -236,7 +241,9 @@ impl Crawl {
         );
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
         let dns = Dns::new(&servers)?;
-        let scope = order.scope_for(&settings.job.seeds)?;
+        let suffixes = suffix_list(order)?;
+        let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
+        let queues = order.queue_names(Arc::new(suffixes));
         let recorder_settings = RecorderSettings {
             state: settings.directory.join("state"),
             logs: settings.directory.join("logs"),
@@ -261,7 +268,7 @@ impl Crawl {
             .await?;
         let (recorder, taken_back) = opened?;
         let hasher = recorder.frontier().hasher();
-        let mut processor = Processor::new(order, scope, hasher, scratch, chance.clone());
+        let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
         let processor = Arc::new(processor);
         let (orders, taken) = mpsc::unbounded_channel();
@@ -271,6 +278,7 @@ impl Crawl {
             dns,
             processor: Arc::clone(&processor),
             clock: clock.clone(),
+            cookies: Cookies::new(&order.http, clock.clone()),
             logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
             chance,
@@ -306,14 +314,12 @@ impl Crawl {
 
 /// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    let has_form = order.credentials.iter().any(|one| one.form.is_some());
     let asked = [
         (
             "http.http2 = \"always\"",
             order.http.http2 == Http2Use::Always,
         ),
         ("files.compress = false", !order.files.compress),
-        ("credential.form", has_form),
     ];
     let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
     first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))

@@ -4,7 +4,9 @@
 //! fetched nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,8 +56,25 @@ pub struct Fetch {
     pub fields: Vec<(String, String)>,
     /// The value of `Authorization`, which is not recorded.
     pub authorization: Option<String>,
+    /// A form to be sent once, with POST; `None`: the URI is asked for.
+    pub form: Option<FilledForm>,
     /// How long the exchange may take, and how large it may be.
     pub limits: ExchangeLimits,
+}
+
+/// A form with its values, as `application/x-www-form-urlencoded`.
+#[derive(Clone)]
+pub struct FilledForm {
+    /// The body of the request.
+    pub body: Vec<u8>,
+    /// The part of the body that is sent, and never recorded: a password.
+    pub secret: Range<usize>,
+}
+
+impl fmt::Debug for FilledForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilledForm").finish_non_exhaustive()
+    }
 }
 
 /// A finished fetch.
@@ -122,7 +141,9 @@ impl Fetcher {
     pub async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
         let request = self.request(fetch)?;
         let endpoint = endpoint(fetch)?;
-        if let Some(mut connection) = self.take_idle(&endpoint) {
+        // A form is sent once: on a connection that its host may have closed nobody would know.
+        let idle = fetch.form.is_none().then(|| self.take_idle(&endpoint));
+        if let Some(mut connection) = idle.flatten() {
             match self.exchange(&mut connection, &request, fetch).await {
                 Ok(exchange) => return Ok(self.finish(connection, endpoint, request, exchange)),
                 // The host has closed it while it waited, which is its right.
@@ -187,7 +208,14 @@ impl Fetcher {
         for (name, value) in &fetch.fields {
             fields.push((name, value));
         }
-        let request = Request::get(&fetch.url, &fields)?;
+        let request = match &fetch.form {
+            None => Request::get(&fetch.url, &fields)?,
+            Some(form) => {
+                fields.push(("Content-Type", "application/x-www-form-urlencoded"));
+                let request = Request::post(&fetch.url, &fields, &form.body)?;
+                request.with_secret_in_body(form.secret.clone())
+            }
+        };
         match &fetch.authorization {
             Some(value) => request.with_secret("Authorization", value),
             None => Ok(request),

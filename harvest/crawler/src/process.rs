@@ -15,7 +15,7 @@ use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, Link,
 use harvest_model::Order;
 use harvest_policy::hops::{Hop, HopPath};
 use harvest_policy::quarantine::{Content, MAX_BYTES, words};
-use harvest_policy::queue_name::QueueKind;
+use harvest_policy::queue_name::QueueNames;
 use harvest_policy::robots::RobotsRules;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::{AfterTry, FetchStatus, RetryRules};
@@ -50,6 +50,17 @@ pub enum ProcessError {
     /// The index of earlier captures.
     #[error(transparent)]
     Dedup(#[from] DedupError),
+}
+
+/// The purpose of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchPurpose {
+    /// A URI of the crawl.
+    Page,
+    /// A robots.txt that is asked for before other URIs of its host. It is not tried again.
+    Robots,
+    /// A login form that is sent before other URIs of its host, by the number of its credential. It is not tried again.
+    Login(usize),
 }
 
 /// A fetched URI.
@@ -111,8 +122,8 @@ pub struct RobotsFile {
 pub struct Processor {
     /// Which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
-    /// Which part of a URI names its queue.
-    pub queues: QueueKind,
+    /// How queues get their names.
+    pub queues: QueueNames,
     /// Whether texts in scripts are taken for links.
     pub reads_scripts: bool,
     /// The hasher of the frontier.
@@ -143,13 +154,14 @@ impl Processor {
     pub fn new(
         order: &Order,
         scope: Scope,
+        queues: QueueNames,
         hasher: UriHasher,
         scratch: PathBuf,
         chance: Chance,
     ) -> Self {
         Self {
             scope: RwLock::new(scope),
-            queues: order.queue_kind(),
+            queues,
             reads_scripts: order.extraction.scripts,
             hasher,
             retry: order.retry_rules(),
@@ -164,7 +176,7 @@ impl Processor {
         }
     }
 
-    /// Works up a fetched URI. `is_robots`: it is a robots.txt that is asked for before other URIs of its host.
+    /// Works up a fetched URI.
     ///
     /// # Errors
     ///
@@ -172,16 +184,15 @@ impl Processor {
     pub fn process(
         &self,
         mut fetched: FetchedUri,
-        is_robots: bool,
+        purpose: FetchPurpose,
     ) -> Result<ProcessedUri, ProcessError> {
         let response = &mut fetched.fetched.exchange.response;
         let status = status_of(response);
         let retry_after = retry_after(response, fetched.fetched.exchange.began);
         let tries = fetched.uri.tries.saturating_add(1);
-        let after = if is_robots {
-            AfterTry::Finished(status)
-        } else {
-            self.retry.after_try(status, tries, retry_after)
+        let after = match purpose {
+            FetchPurpose::Page => self.retry.after_try(status, tries, retry_after),
+            FetchPurpose::Robots | FetchPurpose::Login(_) => AfterTry::Finished(status),
         };
         let mut processed = ProcessedUri {
             status,
@@ -201,18 +212,20 @@ impl Processor {
         };
         let hops: HopPath = fetched.uri.hops.parse().unwrap_or_default();
         let (extraction, text) = self.extract(&mut fetched, &hops)?;
-        if is_robots {
+        if purpose == FetchPurpose::Robots {
             processed.robots = Some(robots_file(&mut fetched, &extraction)?);
             processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);
         } else {
             (processed.candidates, processed.seed) =
                 self.candidates(&fetched.uri, &hops, &extraction.links, status);
-            processed.content = content(&fetched, status, &hops, &text);
+            let content = content(&fetched, status, &hops, &text);
+            processed.content = content.filter(|_| purpose == FetchPurpose::Page);
         }
         let metadata = metadata(&fetched, &extraction);
         let mut line = line(&fetched, status, tries, &extraction);
         if status.is_success() {
-            let known = self.known.as_ref().filter(|_| !is_robots);
+            let known = self.known.as_ref();
+            let known = known.filter(|_| purpose == FetchPurpose::Page);
             let comparison = known.map(|known| known.compare(&fetched, status));
             let comparison = comparison.transpose()?.unwrap_or_default();
             line.annotations.extend(comparison.annotations);
@@ -306,7 +319,7 @@ impl Processor {
         let within = path.within_page();
         let is_near = path.last() == Some(Hop::Redirect) || within.len() == 1;
         Candidate {
-            queue: queue_name(self.queues, url, from.source.as_deref()),
+            queue: queue_name(&self.queues, url, from.source.as_deref()),
             key,
             cost: 1,
             uri: FrontierUri {
@@ -377,10 +390,9 @@ impl Processor {
 }
 
 /// The name of the queue of a URI, given the seed that all began with.
-pub fn queue_name(kind: QueueKind, url: &Url, source: Option<&str>) -> String {
+pub fn queue_name(names: &QueueNames, url: &Url, source: Option<&str>) -> String {
     let seed = source.and_then(|source| Url::parse(source).ok());
-    let name = kind.name(url, seed.as_ref().unwrap_or(url));
-    name.unwrap_or_else(|| url.scheme().to_owned())
+    names.name(url, seed.as_ref().unwrap_or(url))
 }
 
 /// A reader that keeps the begin of what is read.

@@ -3,7 +3,7 @@
 //! Owns the state of every URI between the frontier and its record: which answers of its host it waits for, and whether its
 //! address rests. Everything is decided on one thread.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,10 +28,11 @@ use super::side::{FetchOrder, SideEvent, SideOrder};
 use super::{Control, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE};
 use crate::archive_files::ClosedFile;
 use crate::frontier::{Candidate, FrontierUri, Lease, NextUri, Outcome, Urgency};
-use crate::process::{Processor, queue_name};
+use crate::process::{FetchPurpose, Processor, queue_name};
 use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError};
 
 mod events;
+mod login;
 mod steps;
 
 /// How often what was written is made durable.
@@ -69,6 +70,10 @@ enum FlightSubject {
         asked: String,
         redirects: u8,
     },
+    /// A login form, by the number of its credential.
+    Login {
+        number: usize,
+    },
 }
 
 /// The owner of a crawl.
@@ -90,6 +95,10 @@ pub(super) struct Owner {
     next_ticket: Ticket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
     asking: HashMap<String, Vec<Ticket>>,
+    /// URIs that have waited for such an answer, and can go on.
+    released: VecDeque<Ticket>,
+    /// The login forms that were sent, by the number of their credential.
+    sent_logins: HashSet<usize>,
     /// URIs whose address is free, and that wait for a free connection.
     may_go: VecDeque<(Ticket, IpAddr)>,
     fetching: usize,
@@ -129,6 +138,8 @@ impl Owner {
             flights: HashMap::new(),
             next_ticket: 0,
             asking: HashMap::new(),
+            released: VecDeque::new(),
+            sent_logins: HashSet::new(),
             may_go: VecDeque::new(),
             fetching: 0,
             free_connections: Vec::new(),
@@ -226,7 +237,7 @@ impl Owner {
         let candidates = seeds.iter().map(|url| {
             let source = url.as_str().to_owned();
             Candidate {
-                queue: queue_name(self.processor.queues, url, None),
+                queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
                 cost: 1,
                 uri: FrontierUri {
@@ -260,6 +271,9 @@ impl Owner {
     fn give_out(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         self.check_limits(now);
+        while let Some(ticket) = self.released.pop_front() {
+            self.proceed(ticket)?;
+        }
         let due = self.turns.due(now);
         self.may_go.extend(due);
         self.go();
@@ -372,7 +386,11 @@ impl Owner {
                 url: flight.url.clone(),
                 address,
                 connection,
-                is_robots: matches!(flight.subject, FlightSubject::Robots { .. }),
+                purpose: match flight.subject {
+                    FlightSubject::Uri(_) => FetchPurpose::Page,
+                    FlightSubject::Robots { .. } => FetchPurpose::Robots,
+                    FlightSubject::Login { number } => FetchPurpose::Login(number),
+                },
             };
             // The other end lives as long as this one.
             drop(self.channels.orders.send(SideOrder::Fetch(Box::new(order))));
@@ -384,7 +402,9 @@ impl Owner {
         let scope = scope
             .as_deref_mut()
             .unwrap_or_else(|poisoned| poisoned.get_mut());
-        self.job.order.accept_seed(url, &mut scope.accepted);
+        let suffixes = &self.processor.queues.suffixes;
+        let order = &self.job.order;
+        order.accept_seed(url, suffixes, &mut scope.accepted);
     }
 
     /// Why the crawl is over, if it is.

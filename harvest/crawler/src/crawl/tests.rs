@@ -16,9 +16,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
+mod cookies;
+mod forms;
 mod login;
 mod politeness;
 mod quarantine;
+mod requests;
 mod wire;
 
 /// The paths that hosts were asked for, in order.

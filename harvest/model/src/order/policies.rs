@@ -4,32 +4,34 @@
 //! included.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use archive_model::ByteSize;
 use harvest_policy::account::QueueLimits;
 use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::queue_name::{QueueKind, is_public_suffix, registrable_domain};
+use harvest_policy::queue_name::QueueNames;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
+use harvest_policy::suffixes::SuffixList;
 use harvest_policy::surt::{SurtPrefixes, surt};
 use harvest_policy::traps::{InvalidTrap, Traps};
 use url::{Host, Url};
 
 use super::checks::is_this_machine;
-use super::{Credential, Order, Overlay, RobotsPolicy, ScopeKind};
+use super::{Credential, LoginForm, Order, Overlay, RobotsPolicy, ScopeKind};
 
 impl Order {
-    /// The scope of a crawl from `seeds`.
+    /// The scope of a crawl from `seeds`, with the domains of a list of public suffixes.
     ///
     /// # Errors
     ///
     /// [`InvalidTrap::Large`]; [`Order::check`] has found it before.
-    pub fn scope_for(&self, seeds: &[Url]) -> Result<Scope, InvalidTrap> {
+    pub fn scope_for(&self, seeds: &[Url], suffixes: &SuffixList) -> Result<Scope, InvalidTrap> {
         let mut accepted = SurtPrefixes::default();
         for seed in seeds {
-            self.accept_seed(seed, &mut accepted);
+            self.accept_seed(seed, suffixes, &mut accepted);
         }
         for prefix in &self.scope.accept {
             accepted.add(prefix.as_str());
@@ -51,9 +53,9 @@ impl Order {
     }
 
     /// Adds the part of a site that a seed stands for; also for seeds that come while the crawl runs.
-    pub fn accept_seed(&self, seed: &Url, accepted: &mut SurtPrefixes) {
+    pub fn accept_seed(&self, seed: &Url, suffixes: &SuffixList, accepted: &mut SurtPrefixes) {
         match self.scope.kind {
-            ScopeKind::Domain => match domain_root(seed) {
+            ScopeKind::Domain => match domain_root(seed, suffixes) {
                 Some(root) => accepted.add_domain(&root),
                 // `10.0.0.1` would cover `10.0.0.10`, and `github.io` the sites of everyone who has one there.
                 None => accepted.add_host(seed),
@@ -63,9 +65,12 @@ impl Order {
         }
     }
 
-    /// The part of a URI that names its queue.
-    pub const fn queue_kind(&self) -> QueueKind {
-        self.queues.by
+    /// How queues get their names, with a list of public suffixes.
+    pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNames {
+        QueueNames {
+            kind: self.queues.by,
+            suffixes,
+        }
     }
 
     /// The limits of each queue. Objects are counted by a quota or by the total budget (NetarchiveSuite's
@@ -176,16 +181,23 @@ impl Order {
             .iter()
             .filter(|credential| credential.is_for(url))
     }
+
+    /// The login forms that are sent before the pages of a host, each with the number of its credential.
+    pub fn login_forms(&self, url: &Url) -> impl Iterator<Item = (usize, &LoginForm)> {
+        let credentials = self.credentials.iter().enumerate();
+        let own = credentials.filter(|(_, credential)| credential.is_for(url));
+        own.filter_map(|(number, credential)| Some((number, credential.form.as_ref()?)))
+    }
 }
 
 /// The root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
-fn domain_root(url: &Url) -> Option<Url> {
+fn domain_root(url: &Url, suffixes: &SuffixList) -> Option<Url> {
     let Some(Host::Domain(name)) = url.host() else {
         return None;
     };
-    let domain = registrable_domain(name.trim_end_matches('.'));
+    let domain = suffixes.domain(name.trim_end_matches('.'));
     let root = Url::parse(&format!("http://{domain}/")).ok();
-    root.filter(|_| !is_public_suffix(domain))
+    root.filter(|_| !suffixes.is_suffix(domain))
 }
 
 #[cfg(test)]

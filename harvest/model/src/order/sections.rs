@@ -131,6 +131,9 @@ section! {
         /// The name of a queue: the "domain" of a URI, the domain of the "seed" that led to it, or its "host".
         #[serde(with = "QueueKindText")]
         by: QueueKind = QueueKind::Domain,
+        /// A list of public suffixes in place of the one that is built in, in the format of publicsuffix.org: it says what a
+        /// domain is.
+        public_suffixes: Option<PathBuf> = None,
         /// The most requests at a time in one queue.
         connections: NonZeroU16 = NonZeroU16::MIN,
         /// The cost (1 for each URI) after which a queue makes way for others.
@@ -197,6 +200,8 @@ section! {
         accept_compression: bool = false,
         /// HTTP/2: "never", "when-needed" (where a server refuses HTTP/1.1) or "always".
         http2: Http2Use = Http2Use::WhenNeeded,
+        /// Whether cookies are kept and sent (RFC 6265), while the crawl runs; one that is gone on with begins without any.
+        cookies: bool = true,
     }
 }
 

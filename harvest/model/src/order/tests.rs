@@ -30,6 +30,7 @@ agent = "netarkivet"
 validity = "1 h"
 [queues]
 by = "seed"
+public_suffixes = "suffixes.dat"
 connections = 2
 session_budget = 10
 error_penalty = 1
@@ -57,6 +58,7 @@ contact = "https://example.dk/about"
 from = "harvest@example.dk"
 accept_compression = true
 http2 = "never"
+cookies = false
 [extraction]
 scripts = false
 max_links = 10

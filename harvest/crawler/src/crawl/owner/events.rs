@@ -139,6 +139,10 @@ impl Owner {
             self.turns.ended(address, rests_until);
         }
         match flight.subject {
+            FlightSubject::Login { number } => {
+                self.login_fetched(number, flight.uri.uri, processed);
+                Ok(())
+            }
             FlightSubject::Uri(lease) => {
                 let retry = match processed.after {
                     AfterTry::Finished(_) => None,

@@ -26,7 +26,10 @@ fn defaults_are_those_of_the_policies() {
         Politeness::default()
     );
     assert_eq!(order.retry_rules(), RetryRules::default());
-    let (own, usual) = (order.scope_for(&[]).unwrap(), Scope::default());
+    let (own, usual) = (
+        order.scope_for(&[], &SuffixList::default()).unwrap(),
+        Scope::default(),
+    );
     assert_eq!(format!("{own:?}"), format!("{usual:?}"));
 }
 
@@ -68,7 +71,7 @@ fn seeds_open_their_part_of_the_web() {
         let order = parse(&format!(
             "[scope]\nkind = {kind:?}\nreject = [\"http://(uk,co,example,www,:8443)/d/no\"]"
         ));
-        let scope = order.scope_for(&seeds).unwrap();
+        let scope = order.scope_for(&seeds, &SuffixList::default()).unwrap();
         let hops: HopPath = "L".parse().unwrap();
         for text in inside {
             assert!(
