@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Head, Limits as BodyLimits, MediaType};
-use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, Link, extract};
+use harvest_extraction::{
+    Document, Extraction, Limits as ExtractionLimits, Link, as_link, extract,
+};
 use harvest_model::Order;
-use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{Content, MAX_BYTES, words};
 use harvest_policy::queue_name::QueueNames;
 use harvest_policy::robots::RobotsRules;
@@ -44,6 +46,9 @@ pub enum ProcessError {
     /// The temporary file of the response.
     #[error("cannot read a response from its temporary file: {0}; see to the disk of this machine")]
     Spool(#[from] io::Error),
+    /// The hops that led to the URI, as the frontier has them.
+    #[error("the hops in the frontier of the crawl: {0}")]
+    Hops(#[from] InvalidHop),
     /// No randomness for the ids of records.
     #[error(transparent)]
     Chance(#[from] NoChance),
@@ -210,7 +215,7 @@ impl Processor {
         let AfterTry::Finished(status) = after else {
             return Ok(processed);
         };
-        let hops: HopPath = fetched.uri.hops.parse().unwrap_or_default();
+        let hops: HopPath = fetched.uri.hops.parse()?;
         let (extraction, text) = self.extract(&mut fetched, &hops)?;
         if purpose == FetchPurpose::Robots {
             processed.robots = Some(robots_file(&mut fetched, &extraction)?);
@@ -316,8 +321,6 @@ impl Processor {
         path: &HopPath,
         key: crate::frontier::SeenKey,
     ) -> Candidate {
-        let within = path.within_page();
-        let is_near = path.last() == Some(Hop::Redirect) || within.len() == 1;
         Candidate {
             queue: queue_name(&self.queues, url, from.source.as_deref()),
             key,
@@ -327,11 +330,7 @@ impl Processor {
                 hops: path.to_string(),
                 via: Some(from.uri.clone()),
                 source: from.source.clone(),
-                urgency: if is_near {
-                    Urgency::Medium
-                } else {
-                    Urgency::Normal
-                },
+                urgency: urgency(path),
                 tries: 0,
             },
         }
@@ -350,7 +349,7 @@ impl Processor {
         let rules = RobotsRules::parse(&file.file, "");
         let urls = rules.sitemaps().iter();
         let links = urls.filter_map(|text| {
-            let url = fetched.url.join(text).ok()?;
+            let url = as_link(fetched.url.join(text).ok()?)?;
             Some(Link {
                 url,
                 hop: Hop::Manifest,
@@ -386,6 +385,16 @@ impl Processor {
             record_ids: ids,
         };
         Ok(capture.into_records(self.scratch.clone())?)
+    }
+}
+
+/// The urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go before
+/// other pages.
+fn urgency(path: &HopPath) -> Urgency {
+    if path.last() == Some(Hop::Redirect) || path.within_page().len() == 1 {
+        Urgency::Medium
+    } else {
+        Urgency::Normal
     }
 }
 
@@ -459,4 +468,28 @@ fn robots_file(fetched: &mut FetchedUri, extraction: &Extraction) -> io::Result<
         file,
         location: redirect.map(|link| link.url.clone()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the parts of a page wait behind other pages, or the parts of its parts go before them.
+    #[test]
+    fn parts_of_page_are_urgent() {
+        for (path, expected) in [
+            ("L", Urgency::Normal),
+            ("LE", Urgency::Medium),
+            ("LX", Urgency::Medium),
+            ("LEE", Urgency::Normal),
+            ("LR", Urgency::Medium),
+            ("LEER", Urgency::Medium),
+            ("E", Urgency::Medium),
+            ("R", Urgency::Medium),
+            ("PM", Urgency::Normal),
+            ("LS", Urgency::Normal),
+        ] {
+            assert_eq!(urgency(&path.parse().unwrap()), expected, "{path}");
+        }
+    }
 }

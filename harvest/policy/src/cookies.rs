@@ -21,6 +21,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use cookie::Cookie;
+use cookie::time::OffsetDateTime;
 use url::{Host, Url};
 
 use crate::suffixes::SuffixList;
@@ -188,7 +189,9 @@ impl CookieJar {
         let path = given.filter(|path| path.starts_with('/') && path.len() <= MAX_ATTRIBUTE);
         let expires = match cookie.max_age() {
             Some(age) => Some(now.saturating_add(age.whole_seconds())),
-            None => cookie.expires_datetime().map(|time| time.unix_timestamp()),
+            None => cookie
+                .expires_datetime()
+                .map(OffsetDateTime::unix_timestamp),
         };
         let number = self.next_number;
         self.next_number = number.saturating_add(1);

@@ -19,6 +19,7 @@ use super::*;
 mod cookies;
 mod forms;
 mod login;
+mod odd_uris;
 mod politeness;
 mod quarantine;
 mod requests;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use archive_model::Period;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address_turns::Ticket;
+use harvest_policy::hops::Hop;
 use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::RobotsAnswer;
 use harvest_policy::status::{AfterTry, FetchStatus};
@@ -95,9 +96,7 @@ impl Owner {
         if let Some(first) = first {
             line.via = Some(first.uri.uri.clone());
             line.source.clone_from(&first.uri.source);
-            if first.uri.hops != "-" {
-                line.hops = format!("{}P", first.uri.hops);
-            }
+            line.hops = first.uri.hops_to(Hop::Prerequisite);
         }
         let now = self.clock.now();
         let (addresses, seconds) = match answer {
@@ -246,7 +245,7 @@ impl Owner {
                 &mut uri.uri,
                 location.as_str().to_owned(),
             ));
-            uri.hops.push('R');
+            uri.hops = flight.uri.hops_to(Hop::Redirect);
             let subject = FlightSubject::Robots {
                 asked,
                 redirects: redirects + 1,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
 use harvest_policy::address_turns::Ticket;
-use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::hops::Hop;
 use harvest_policy::status::{AfterTry, FetchStatus};
 use jiff::Timestamp;
 use url::{Host, Url};
@@ -133,10 +133,10 @@ impl Owner {
         url: Url,
     ) -> Ticket {
         let flight = self.flights.get(&needed_by);
-        let hops = flight.and_then(|flight| flight.uri.hops.parse::<HopPath>().ok());
+        let hops = flight.map(|flight| flight.uri.hops_to(Hop::Prerequisite));
         let uri = FrontierUri {
             uri: url.as_str().to_owned(),
-            hops: hops.unwrap_or_default().then(Hop::Prerequisite).to_string(),
+            hops: hops.unwrap_or_default(),
             via: flight.map(|flight| flight.uri.uri.clone()),
             source: flight.and_then(|flight| flight.uri.source.clone()),
             urgency: Urgency::Prerequisite,
