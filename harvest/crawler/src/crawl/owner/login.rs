@@ -97,6 +97,6 @@ impl Owner {
 }
 
 /// The name under which flights wait for a login.
-fn login_name(number: usize) -> String {
+pub(super) fn login_name(number: usize) -> String {
     format!("login:{number}")
 }
