@@ -218,7 +218,8 @@ impl Crawl {
                 warcinfo: settings.warcinfo.clone(),
             },
             frontier: FrontierSettings {
-                limits: order.queue_limits(),
+                limits: order.queue_rules(),
+                cost: order.queues.cost,
                 connections: order.queues.connections.get().into(),
                 fresh_key: chance.bytes()?,
                 begin: clock.now(),

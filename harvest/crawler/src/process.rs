@@ -13,6 +13,7 @@ use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Head, Limits as BodyLimits, MediaType};
 use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extract};
 use harvest_model::Order;
+use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{Content, MAX_BYTES, words};
 use harvest_policy::queue_name::QueueNames;
@@ -124,6 +125,10 @@ pub struct Processor {
     pub scope: RwLock<Scope>,
     /// How queues get their names.
     pub queues: QueueNames,
+    /// What a URI costs its queue.
+    pub costs: CostPolicy,
+    /// Which URIs of a queue come first.
+    pub first: UriOrder,
     /// Whether texts in scripts are taken for links.
     pub reads_scripts: bool,
     /// The hasher of the frontier.
@@ -162,6 +167,8 @@ impl Processor {
         Self {
             scope: RwLock::new(scope),
             queues,
+            costs: order.queues.cost,
+            first: order.queues.first,
             reads_scripts: order.extraction.scripts,
             hasher,
             retry: order.retry_rules(),
@@ -234,6 +241,11 @@ impl Processor {
         }
         processed.lines.push(line);
         Ok(processed)
+    }
+
+    /// The place of a URI among those of its queue that are as urgent.
+    pub fn place(&self, uri: &str, via: Option<&str>, path: &HopPath) -> u8 {
+        self.first.place(self.costs.cost(uri, via), path)
     }
 
     /// Finds the links of a response, and keeps the begin of its text.

@@ -65,7 +65,7 @@ impl Processor {
         Candidate {
             queue: queue_name(&self.queues, url, from.source.as_deref()),
             key,
-            cost: 1,
+            cost: self.place(url.as_str(), Some(&from.uri), path),
             uri: FrontierUri {
                 uri: url.as_str().to_owned(),
                 hops: path.to_string(),

@@ -12,6 +12,7 @@ use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
 use harvest_policy::queue_name::QueueNames;
+use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
 use harvest_policy::suffixes::SuffixList;
@@ -40,6 +41,7 @@ impl Order {
         for prefix in &self.scope.reject {
             rejected.add(prefix.as_str());
         }
+        let overlays = self.overlays.iter().map(Overlay::scope);
         Ok(Scope {
             accepted,
             rejected,
@@ -49,6 +51,7 @@ impl Order {
             max_speculative_hops: self.scope.max_speculative_hops,
             max_segments: self.scope.max_path_segments,
             max_repeats: self.scope.max_path_repeats,
+            overlays: overlays.collect::<Result<_, _>>()?,
         })
     }
 
@@ -73,10 +76,15 @@ impl Order {
         }
     }
 
-    /// The limits of each queue. Objects are counted by a quota or by the total budget (NetarchiveSuite's
+    /// The limits of the queue of a name, overlays included: those apply that cover the domain or host of this name. Objects are counted by a quota or by the total budget (NetarchiveSuite's
     /// `objectLimitIsSetByQuotaEnforcer`); a total budget that is smaller stands.
-    pub fn queue_limits(&self) -> QueueLimits {
-        let queues = &self.queues;
+    pub fn queue_limits(&self, name: &str) -> QueueLimits {
+        let root = Some(name).filter(|_| !self.overlays.is_empty());
+        let root = root.and_then(|name| Url::parse(&format!("http://{name}/")).ok());
+        let overlays = root.iter().flat_map(|root| self.overlays_for(root));
+        let queues = overlays.fold(self.queues.clone(), |below, overlay| {
+            overlay.lay_over_queues(&below)
+        });
         let (quota, budget) = if queues.objects_by_quota {
             (queues.max_objects, None)
         } else {
@@ -89,6 +97,16 @@ impl Order {
             successes: quota,
             bytes: queues.max_bytes.map(ByteSize::bytes),
         }
+    }
+
+    /// The limits of each queue by its name.
+    pub fn queue_rules(&self) -> QueueRules {
+        let order = Self {
+            queues: self.queues.clone(),
+            overlays: self.overlays.clone(),
+            ..Self::default()
+        };
+        QueueRules::new(move |name| order.queue_limits(name))
     }
 
     /// The pauses between the fetches of a URI's host, overlays included.

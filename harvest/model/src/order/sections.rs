@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use archive_model::{ByteSize, Period};
 use harvest_policy::address::Network;
+use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::queue_name::QueueKind;
 use harvest_policy::surt::SurtPrefix;
 use harvest_policy::traps::TrapExpression;
@@ -68,6 +69,20 @@ enum QueueKindText {
     Domain,
     Seed,
     Host,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CostPolicy", rename_all = "kebab-case")]
+enum CostPolicyText {
+    Unit,
+    Surplus,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "UriOrder", rename_all = "kebab-case")]
+enum UriOrderText {
+    Cost,
+    Hops,
 }
 
 section! {
@@ -136,7 +151,15 @@ section! {
         public_suffixes: Option<PathBuf> = None,
         /// The most requests at a time in one queue.
         connections: NonZeroU16 = NonZeroU16::MIN,
-        /// The cost (1 for each URI) after which a queue makes way for others.
+        /// What a URI costs: "unit" (1), or "surplus" (1 more with a query, 2 more if the page that led to it differs by its
+        /// query only).
+        #[serde(with = "CostPolicyText")]
+        cost: CostPolicy = CostPolicy::Unit,
+        /// Which URIs come first: those of less "cost", or those that fewer "hops" led to. Redirects and the parts of a page
+        /// come before other pages.
+        #[serde(with = "UriOrderText")]
+        first: UriOrder = UriOrder::Cost,
+        /// The cost after which a queue makes way for others.
         session_budget: u64 = 3000,
         /// The cost of a failure on top of that.
         error_penalty: u64 = 100,

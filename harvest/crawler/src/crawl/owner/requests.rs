@@ -154,7 +154,7 @@ impl Owner {
             Candidate {
                 queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
-                cost: 1,
+                cost: self.processor.place(&source, None, &HopPath::seed()),
                 uri: FrontierUri {
                     uri: source.clone(),
                     hops: HopPath::seed().to_string(),
