@@ -147,7 +147,7 @@ impl Recorder {
         };
         let accept = |found: &FoundFrontier| damage::check(found, &settings.state, path, files);
         let (frontier, resume) =
-            Frontier::open(&settings.state, &settings.frontier, accept, is_whole)?;
+            Frontier::open_accepted(&settings.state, &settings.frontier, accept, is_whole)?;
         let mut log = AppendFile::open(&log_path)?;
         log.cut(resume.place.log_length)?;
         let mut quarantine = settings.quarantine;

@@ -44,6 +44,15 @@ pub struct ControlRequest {
 /// Something that people should know while a crawl goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlNotice {
+    /// It goes on where an earlier process has ended.
+    Resumed {
+        /// The URIs that were fetched.
+        fetched: u64,
+        /// The URIs that wait.
+        queued: u64,
+        /// For how long it has run.
+        running: Duration,
+    },
     /// A pattern of URIs that only makes more of itself was put under quarantine.
     Quarantined(String),
     /// A seed could not be fetched.

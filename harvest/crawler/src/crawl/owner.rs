@@ -258,6 +258,14 @@ impl Owner {
             self.accept_seed(url);
         }
         self.allowed.extend(self.job.order.allowed_networks(&added));
+        let queued = frontier.waiting();
+        if queued > 0 || totals.total > 0 {
+            self.tell(CrawlNotice::Resumed {
+                fetched: totals.successes,
+                queued,
+                running: frontier.running_time(),
+            });
+        }
         self.look_around()?;
         self.schedule_seeds(&Arc::clone(&self.job).seeds)?;
         while let Ok(request) = self.channels.control.try_recv() {

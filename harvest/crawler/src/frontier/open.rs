@@ -53,14 +53,26 @@ pub struct ResumePoint {
 }
 
 impl Frontier {
-    /// Opens the frontier in a directory, or begins one. `accept` is asked about what was found before anything is changed.
-    /// `is_whole` says whether the files have all of what lies between two places; the first outcome of which they have not, and
-    /// all behind it, are taken back: their URIs are fetched again.
+    /// Opens the frontier in a directory, or begins one. `is_whole` says whether the files have all of what lies between two
+    /// places; the first outcome of which they have not, and all behind it, are taken back: their URIs are fetched again.
     ///
     /// # Errors
     ///
-    /// [`DbError`] if the database is damaged, of another version, or cannot be read; the error of `accept`.
-    pub fn open<E: From<DbError>>(
+    /// [`DbError`] if the database is damaged, of another version, or cannot be read.
+    pub fn open(
+        directory: &Path,
+        settings: &FrontierSettings,
+        is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
+    ) -> Result<(Self, ResumePoint), DbError> {
+        Self::open_accepted(directory, settings, |_| Ok(()), is_whole)
+    }
+
+    /// Opens the frontier as [`Frontier::open`] does. `accept` is asked about what was found before anything is changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frontier::open`]; the error of `accept`.
+    pub fn open_accepted<E: From<DbError>>(
         directory: &Path,
         settings: &FrontierSettings,
         accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,

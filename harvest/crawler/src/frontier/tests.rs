@@ -26,8 +26,7 @@ fn open_after_cut(directory: &Path, limits: QueueLimits, length: u64) -> (Fronti
         begin: BEGIN.parse().unwrap(),
     };
     let is_whole = |_: &RecordedPlace, end: &RecordedPlace| end.file_length <= length;
-    let accept = |_: &FoundFrontier| Ok::<_, DbError>(());
-    Frontier::open(directory, &settings, accept, is_whole).unwrap()
+    Frontier::open(directory, &settings, is_whole).unwrap()
 }
 
 fn place(file_length: u64) -> RecordedPlace {

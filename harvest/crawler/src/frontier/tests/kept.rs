@@ -25,10 +25,7 @@ fn open_at(directory: &Path, begin: &str) -> Frontier {
         fresh_key: [7; 32],
         begin: begin.parse().unwrap(),
     };
-    let accept = |_: &FoundFrontier| Ok::<_, DbError>(());
-    Frontier::open(directory, &settings, accept, |_, _| true)
-        .unwrap()
-        .0
+    Frontier::open(directory, &settings, |_, _| true).unwrap().0
 }
 
 /// Fails if a queue that was put off goes sooner because its process ended, or later.
@@ -71,8 +68,7 @@ fn unfetched_uri_comes_back_in_its_place() {
         fresh_key: [7; 32],
         begin: BEGIN.parse().unwrap(),
     };
-    let accept = |_: &FoundFrontier| Ok::<_, DbError>(());
-    let opened = Frontier::open(directory.path(), &settings, accept, |_, _| true);
+    let opened = Frontier::open(directory.path(), &settings, |_, _| true);
     let (mut frontier, _) = opened.unwrap();
     let uris = [
         "http://a.dk/1",
