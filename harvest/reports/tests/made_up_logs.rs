@@ -117,7 +117,8 @@ fn line(random: &mut Random) -> Vec<u8> {
         0 => return b"garbage\n".to_vec(),
         1 => return b"\n".to_vec(),
         2 => {
-            return b"2021-07-05T15:20:39.378Z 200 1 http://a.dk/\xFF - - t #001 - - - -\n".to_vec();
+            return b"2021-07-05T15:20:39.378Z 200 1 http://a.dk/\xFF - - t #001 - - - -\n"
+                .to_vec();
         }
         3 => {
             return [
