@@ -10,13 +10,12 @@ use harvest_crawler::crawl::{
     Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings,
 };
 use harvest_crawler::process::KnownCaptures;
-use harvest_crawler::recorder::RecorderError;
 use harvest_model::Order;
 use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 use index_dedup::{DedupError, DedupIndex};
 use tokio::sync::{mpsc, watch};
 
-use crate::actions;
+use crate::actions::ActionWatch;
 use crate::job::{JobError, Notice, Run};
 use crate::progress_log::ProgressLog;
 
@@ -34,9 +33,6 @@ impl Run<'_> {
             Crawl::new(self.settings()?, parts.clock.clone(), parts.chance.clone());
         let log_path = directory.path("logs").join(PROGRESS_LOG);
         let mut log = ProgressLog::open(&log_path, parts.clock.clone())?;
-        for request in actions::taken_seeds(directory)? {
-            drop(handle.control.send(request));
-        }
         // Requests that were there before it count from its begin.
         while let Ok(request) = requests.try_recv() {
             drop(handle.control.send(request));
@@ -55,6 +51,12 @@ impl Run<'_> {
                 progress.send_replace(current);
             }
         };
+        let mut notices = handle.notices;
+        let tell_notices = async {
+            while let Some(notice) = notices.recv().await {
+                (self.notify)(Notice::Crawl(&notice));
+            }
+        };
         let mut closed = handle.closed;
         let closing = async {
             while let Some(file) = closed.recv().await {
@@ -64,24 +66,26 @@ impl Run<'_> {
         };
         let crawling = async {
             let followed = log.follow(handle.progress);
-            let (ended, (), followed) = tokio::join!(crawl.run(), tell, followed);
-            followed?;
+            let (ended, (), (), followed) = tokio::join!(crawl.run(), tell, tell_notices, followed);
             match ended {
                 Ok(outcome) => {
+                    followed?;
                     self.keep_outcome(&mut log, &outcome)?;
                     Ok(outcome)
                 }
                 Err(error) => {
-                    log.note(CrawlState::Ended(EndMessage::AbnormalExit))?;
+                    // A disk that takes no note is told by the error of the crawl, which came first.
+                    drop(log.note(CrawlState::Ended(EndMessage::AbnormalExit)));
                     Err(self.broken_off(error))
                 }
             }
         };
-        let acting = actions::watch(directory, &parts.clock, handle.control.clone(), self.notify);
+        let acting = ActionWatch::new(directory, &parts.clock, handle.requests, self.notify).run();
         let (outcome, closed) = tokio::select! {
-            ended = async { tokio::join!(crawling, closing) } => ended,
-            // A disk that cannot be read for requests is the disk that the crawl is on.
+            biased;
+            // A request that was answered is put away first, also where it has ended the crawl.
             stopped = acting => return Err(watch_ended(stopped)),
+            ended = async { tokio::join!(crawling, closing) } => ended,
             never = pass_on => match never {},
         };
         let outcome = outcome?;
@@ -104,7 +108,7 @@ impl Run<'_> {
 
     /// The error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without it.
     fn broken_off(&self, source: CrawlError) -> JobError {
-        if let CrawlError::Recorder(RecorderError::Frontier(_)) = source {
+        if source.is_damage() {
             let state = self.directory.path("state");
             return JobError::Frontier { state, source };
         }
@@ -154,7 +158,8 @@ fn watch_ended(ended: Result<(), DiskError>) -> JobError {
 pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
     match end {
         CrawlEnd::Finished => Some(EndMessage::Finished),
-        CrawlEnd::Terminated => Some(EndMessage::EndedByOperator),
+        // NetarchiveSuite ends a crawl that does nothing more, as an operator does: its harvest is unfinished.
+        CrawlEnd::Terminated | CrawlEnd::Idle => Some(EndMessage::EndedByOperator),
         CrawlEnd::TimeLimit => Some(EndMessage::TimeLimit),
         CrawlEnd::DataLimit => Some(EndMessage::DataLimit),
         CrawlEnd::ObjectLimit => Some(EndMessage::DocumentLimit),

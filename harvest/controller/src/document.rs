@@ -12,11 +12,9 @@ use archive_durable::{AppendFile, DiskError, directory, replace};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
-use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueAtRest};
+use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueSnapshot};
 use harvest_crawler::recorder::{CRAWL_LOG, RecorderError};
-use harvest_policy::account::QueueLimits;
 use harvest_policy::queue_name::registrable_domain;
-use harvest_policy::turns::QueueState;
 use harvest_reports::archive_files::{ArchiveFileReport, archive_files_report};
 use harvest_reports::frontier::{QueueReport, ReportMoment};
 use harvest_reports::harvest::{HarvestReport, StopReason};
@@ -28,6 +26,7 @@ use harvest_reports::processors::processors_report;
 use harvest_reports::progress::{EndMessage, FILE_NAME as PROGRESS_LOG, last_line};
 use harvest_reports::statistics::{CrawlStatistics, CrawlSummary};
 use harvest_reports::text::Hundredths;
+use harvest_reports::threads::ThreadReport;
 use harvest_reports::warcinfo::Warcinfo;
 use harvest_reports::{archive_files, frontier, processors, threads};
 
@@ -81,7 +80,7 @@ pub(crate) fn document(
         return Ok(None);
     } else {
         write_reports(job, parts, outcome)?;
-        write_frontier_reports(job, parts)?;
+        write_frontier_reports(job, parts, outcome)?;
         let requests = requests_log(job)?;
         if !requests.is_empty() {
             let path = job.path("logs").join(requests_log::FILE_NAME);
@@ -163,46 +162,56 @@ fn write_reports(
     Ok(())
 }
 
-/// Writes the reports about queues and connections, as they are at the end of a crawl: no URI is under way. Without a frontier there is
-/// nothing to tell.
-fn write_frontier_reports(job: &JobDirectory, parts: &JobParts) -> Result<(), DocumentError> {
+/// Writes the reports about queues and connections at the end of a crawl. Without a frontier there is nothing to tell.
+fn write_frontier_reports(
+    job: &JobDirectory,
+    parts: &JobParts,
+    outcome: &CrawlOutcome,
+) -> Result<(), DocumentError> {
     let state = job.path("state");
     if directory::kind(&state)?.is_none() {
         return Ok(());
     }
     let order = &job.job().order;
-    let limits = order.queue_limits();
+    let time = parts.clock.now();
     let settings = FrontierSettings {
-        limits,
+        limits: order.queue_limits(),
         connections: order.queues.connections.get().into(),
         // It is for a frontier that is begun, which this one was.
         fresh_key: [0; 32],
+        begin: time,
     };
-    let rows = Frontier::open(&state, &settings, |_, _| true)
-        .and_then(|(frontier, _)| frontier.queues_at_rest())
+    let queues = Frontier::open(&state, &settings, |_, _| true)
+        .and_then(|(frontier, _)| frontier.snapshot())
         .map_err(RecorderError::from)?;
-    let rows: Vec<_> = rows
-        .into_iter()
-        .map(|row| queue_report(row, &limits))
-        .collect();
+    let queues: Vec<_> = queues.into_iter().map(queue_report).collect();
     let name = job.job().id.to_string();
-    let time = parts.clock.now();
     let now = ReportMoment {
         time,
         since_begin: Duration::ZERO,
     };
+    let connections = outcome.connections.iter().map(|connection| ThreadReport {
+        number: connection.number,
+        uri: connection.uri.clone(),
+        step: match connection.uri {
+            Some(_) => "fetch".to_owned(),
+            None => "wait".to_owned(),
+        },
+        elapsed: connection.elapsed,
+    });
+    let connections: Vec<_> = connections.collect();
     for (file, text) in [
         (
             frontier::SUMMARY_FILE_NAME,
-            frontier::frontier_summary_report(&name, now, &rows),
+            frontier::frontier_summary_report(&name, now, &queues),
         ),
         (
             frontier::NONEMPTY_FILE_NAME,
-            frontier::frontier_nonempty_report(&name, now, &rows),
+            frontier::frontier_nonempty_report(&name, now, &queues),
         ),
         (
             threads::FILE_NAME,
-            threads::threads_report(&name, time, &[]),
+            threads::threads_report(&name, time, &connections),
         ),
     ] {
         replace(&job.path("reports").join(file), text.as_bytes())?;
@@ -210,28 +219,24 @@ fn write_frontier_reports(job: &JobDirectory, parts: &JobParts) -> Result<(), Do
     Ok(())
 }
 
-fn queue_report(row: QueueAtRest, limits: &QueueLimits) -> QueueReport {
-    let account = row.account;
+fn queue_report(queue: QueueSnapshot) -> QueueReport {
+    let (account, limits) = (queue.account, queue.limits);
     let balance = i128::from(limits.session) - i128::from(account.session);
     let tries = account.successes.saturating_add(account.errors);
     QueueReport {
-        name: row.name,
-        state: match (row.waiting, row.is_retired) {
-            (0, _) => QueueState::Exhausted,
-            (_, true) => QueueState::Retired,
-            (_, false) => QueueState::Inactive,
-        },
-        precedence: 1,
-        current_size: row.waiting,
-        total_enqueues: None,
+        name: queue.name,
+        state: queue.state,
+        precedence: queue.precedence,
+        current_size: queue.size,
+        total_enqueues: Some(queue.enqueued),
         session_balance: i64::try_from(balance).unwrap_or(i64::MIN),
         last_cost: 1,
         average_cost: Hundredths::quotient(account.total.into(), tries.into()),
-        last_dequeue: None,
+        last_dequeue: queue.last_taken,
         total_spend: account.total,
         total_budget: limits.total,
         error_count: account.errors,
-        last_peeked: row.next,
+        last_peeked: queue.next,
         last_queued: None,
     }
 }

@@ -14,7 +14,7 @@ use archive_client::{ClientError, Ingest};
 use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
-use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlProgress};
+use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
 use harvest_model::order::RobotsPolicy;
 use harvest_reports::warcinfo::Warcinfo;
 use index_dedup::DedupError;
@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::directory::{JobDirectory, JobDirectoryError};
 use crate::document::{DocumentError, document};
+use crate::lock::{JobLock, LockError};
 use crate::report::{JobEnd, JobReport, report};
 use crate::salvage::{SalvageError, salvage};
 use crate::upload::Uploader;
@@ -35,6 +36,9 @@ pub enum JobError {
     /// Its directory.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),
+    /// Another process works on it, or its directory cannot be locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -46,7 +50,8 @@ pub enum JobError {
     Crawl(#[from] CrawlError),
     /// The frontier of the crawl.
     #[error(
-        "the crawl broke off: {source}; if {} is damaged for good, move it away: the job then ends with what it has recorded",
+        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up by `holdfast crawl --salvage`: the \
+         job then ends with what it has recorded",
         state.display()
     )]
     Frontier {
@@ -121,8 +126,15 @@ pub enum Notice<'a> {
         /// Why not.
         why: &'a str,
     },
-    /// A request was taken.
-    Action(&'a str),
+    /// A request was carried out.
+    Action {
+        /// The name of its file.
+        name: &'a str,
+        /// What was done.
+        done: &'a str,
+    },
+    /// Something that the crawl tells people.
+    Crawl(&'a CrawlNotice),
     /// A request cannot be taken.
     ActionRefused {
         /// The name of its file.
@@ -169,6 +181,7 @@ pub async fn run_job(
     progress: watch::Sender<CrawlProgress>,
     notify: &(dyn Fn(Notice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
+    let _lock = JobLock::take(directory)?;
     let warcinfo = warcinfo(directory, parts);
     let (files, whole) = mpsc::unbounded_channel();
     let (to_crawl, requests) = mpsc::unbounded_channel();

@@ -9,13 +9,16 @@ mod crawl;
 pub mod directory;
 mod document;
 pub mod job;
+pub mod lock;
 mod progress_log;
 mod receipts;
 pub mod report;
 mod requests_log;
 mod salvage;
+mod unanswered;
 mod upload;
 
 pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
 pub use job::{JobError, JobParts, Notice, run_job};
 pub use report::{DomainOutcome, FileOutcome, JobReport, JobStatus, QuarantinedPattern};
+pub use unanswered::UnansweredSeed;

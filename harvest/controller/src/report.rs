@@ -14,6 +14,7 @@ use crate::crawl::end_message;
 use crate::directory::JobDirectory;
 use crate::document::domains;
 use crate::job::JobError;
+use crate::unanswered::{UnansweredSeed, unanswered_seeds};
 
 /// The state in which a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,6 +76,9 @@ pub struct JobReport {
     pub domains: Vec<DomainOutcome>,
     /// The patterns of URIs under quarantine.
     pub quarantined: Vec<QuarantinedPattern>,
+    /// The seeds, with the reason of each, where not one was fetched; else none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<UnansweredSeed>,
 }
 
 /// A pattern of URIs that only made more of itself.
@@ -110,14 +114,19 @@ pub(crate) fn report(directory: &JobDirectory, end: &JobEnd) -> Result<JobReport
         job: directory.job().id,
         directory: directory.root().display().to_string(),
         status: status(end, &files),
-        stop_reason: end_message(outcome.end)
-            .map_or("Suspended", EndMessage::as_str)
-            .to_owned(),
+        stop_reason: match outcome.end {
+            // The log has Heritrix' words, which say less.
+            CrawlEnd::Idle => "Idle: only tries that failed before were left".to_owned(),
+            end => end_message(end)
+                .map_or("Suspended", EndMessage::as_str)
+                .to_owned(),
+        },
         objects: outcome.progress.fetched,
         bytes: outcome.progress.bytes,
         files,
         domains: domains(directory)?,
         quarantined: quarantined.collect(),
+        unanswered: unanswered_seeds(directory, outcome)?,
     })
 }
 

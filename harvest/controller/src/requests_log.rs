@@ -1,7 +1,7 @@
 //! `requests.log`: the requests that people have made to a job while it ran.
 //!
 //! Owns the text, which is made of the directory `done`: for each request its time, the name of its file, and whether it was taken
-//! or refused; then its lines, each after a tab. Users and passwords in URIs are left out.
+//! or refused; the reason for a refusal after a tab and `# `; then its lines, each after a tab. Users and passwords in URIs are left out.
 
 use std::path::Path;
 
@@ -21,8 +21,9 @@ pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
     let mut requests = Vec::new();
     for name in directory::names(&job.path("done"))? {
         let name = name.to_string_lossy().into_owned();
-        // Another name than `MILLISECONDS-NAME` is nobody's request.
+        // Another name than `MILLISECONDS-NAME` is nobody's request; `.reason` is the reason for a refusal.
         let parts = name.split_once('-');
+        let parts = parts.filter(|(_, rest)| !rest.ends_with(".reason"));
         let time = parts.and_then(|(time, rest)| {
             let time = Timestamp::from_millisecond(time.parse().ok()?).ok()?;
             Some((time, rest.to_owned()))
@@ -37,6 +38,15 @@ pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
             None => (request.as_str(), "taken"),
         };
         text.push_str(&format_line(time, request, state));
+        let reason = job.path("done").join(&file).with_extension("reason");
+        if state == "refused" {
+            let reason = content(&reason)?;
+            for line in String::from_utf8_lossy(&reason).lines() {
+                text.push_str("\t# ");
+                text.push_str(&without_users(line));
+                text.push('\n');
+            }
+        }
         let bytes = content(&job.path("done").join(file))?;
         for line in String::from_utf8_lossy(&bytes).lines() {
             text.push('\t');

@@ -166,14 +166,15 @@ async fn requests_in_the_action_directory_are_taken() {
         }
     };
     let notify = |notice: Notice<'_>| match notice {
-        Notice::Action(name) => {
-            assert_eq!(name, "more.seeds");
+        Notice::Action { name, done } => {
+            assert_eq!((name, done.starts_with("1 new")), ("more.seeds", true));
             told(&control);
         }
         Notice::ActionRefused { name, .. } => {
             assert_eq!(name, "nonsense");
             told(&control);
         }
+        Notice::Crawl(_) => {}
         Notice::Stored(_)
         | Notice::Waiting { .. }
         | Notice::NotStored { .. }
@@ -200,7 +201,8 @@ async fn requests_in_the_action_directory_are_taken() {
     };
     assert_eq!(report.objects, 10);
     let done = names(&directory.path("done"));
-    assert_eq!(done.len(), 2);
+    assert_eq!(done.len(), 3);
+    assert!(done.iter().any(|name| name.ends_with("-nonsense.reason")));
     assert_eq!(report.status, JobStatus::Done);
     assert!(done.iter().any(|name| name.ends_with("-nonsense.refused")));
     assert!(done.iter().any(|name| name.ends_with("-more.seeds")));
