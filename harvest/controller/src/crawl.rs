@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use archive_durable::DiskError;
+use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::{
     Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings,
 };
@@ -20,11 +21,13 @@ use crate::job::{JobError, Notice, Run};
 use crate::progress_log::ProgressLog;
 
 impl Run<'_> {
-    /// Crawls to the end, or until it is suspended.
+    /// Crawls to the end, or until it is suspended. `earlier`: files that an earlier process has closed. They are handed on once the
+    /// crawl has found all its files where it left them.
     pub(crate) async fn crawl(
         &self,
         mut requests: mpsc::UnboundedReceiver<Control>,
         progress: watch::Sender<CrawlProgress>,
+        mut earlier: Vec<ClosedFile>,
     ) -> Result<CrawlOutcome, JobError> {
         let Self {
             directory, parts, ..
@@ -49,6 +52,7 @@ impl Run<'_> {
             while watched.changed().await.is_ok() {
                 let current = watched.borrow_and_update().clone();
                 progress.send_replace(current);
+                self.hand_on(earlier.drain(..));
             }
         };
         let mut notices = handle.notices;
@@ -60,7 +64,7 @@ impl Run<'_> {
         let mut closed = handle.closed;
         let closing = async {
             while let Some(file) = closed.recv().await {
-                self.close(file).await?;
+                self.hand_on(self.index(file).await?);
             }
             Ok::<_, JobError>(())
         };
@@ -89,6 +93,7 @@ impl Run<'_> {
             never = pass_on => match never {},
         };
         let outcome = outcome?;
+        self.hand_on(earlier);
         closed?;
         Ok(outcome)
     }
@@ -110,6 +115,7 @@ impl Run<'_> {
     fn broken_off(&self, source: CrawlError) -> JobError {
         if source.is_damage() {
             let state = self.directory.path("state");
+            let source = Box::new(source);
             return JobError::Frontier { state, source };
         }
         JobError::Crawl(source)

@@ -58,7 +58,7 @@ pub enum JobError {
         /// Its directory.
         state: PathBuf,
         /// Why it cannot be used.
-        source: CrawlError,
+        source: Box<CrawlError>,
     },
     /// The index of earlier captures.
     #[error(transparent)]
@@ -195,10 +195,12 @@ pub async fn run_job(
             files: &files,
             notify,
         };
-        run.close_earlier_files().await?;
-        let outcome = match directory.outcome()? {
-            Some(outcome) => outcome,
-            None => run.crawl(requests, progress).await?,
+        let earlier = run.index_earlier_files().await?;
+        let outcome = if let Some(outcome) = directory.outcome()? {
+            run.hand_on(earlier);
+            outcome
+        } else {
+            run.crawl(requests, progress, earlier).await?
         };
         if outcome.end != CrawlEnd::Suspended {
             run.document(&outcome).await?;
@@ -242,16 +244,25 @@ async fn pass_on(
 }
 
 impl Run<'_> {
-    /// Takes the archive files that an earlier process has closed.
-    async fn close_earlier_files(&self) -> Result<(), JobError> {
+    /// Indexes the archive files that an earlier process has closed. Gives those that are whole.
+    async fn index_earlier_files(&self) -> Result<Vec<ClosedFile>, JobError> {
+        let mut whole = Vec::new();
         for file in self.directory.closed_files(self.parts.clock.now())? {
-            self.close(file).await?;
+            whole.extend(self.index(file).await?);
         }
-        Ok(())
+        Ok(whole)
     }
 
-    /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
-    pub(crate) async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
+    /// Hands files on to be stored.
+    pub(crate) fn hand_on(&self, files: impl IntoIterator<Item = ClosedFile>) {
+        for file in files {
+            // Uploads that were ended take nothing more.
+            drop(self.files.send(file));
+        }
+    }
+
+    /// Indexes an archive file that was closed, and gives it back. A damaged one stays, as `NAME.invalid`.
+    pub(crate) async fn index(&self, file: ClosedFile) -> Result<Option<ClosedFile>, JobError> {
         let (directory, indexed) = (self.directory.clone(), file.clone());
         let damage = blocking("index an archive file", move || {
             directory.index_file(&indexed)
@@ -265,11 +276,9 @@ impl Run<'_> {
                     file.name
                 ),
             });
-        } else {
-            // Uploads that were ended take nothing more.
-            drop(self.files.send(file));
+            return Ok(None);
         }
-        Ok(())
+        Ok(Some(file))
     }
 
     /// Writes the reports and the metadata file, and hands it on to be stored.
@@ -285,9 +294,7 @@ impl Run<'_> {
         let written = blocking("write the metadata file", move || {
             document(&directory, &parts, &warcinfo, &outcome)
         });
-        if let Some(metadata) = written.await? {
-            drop(self.files.send(metadata));
-        }
+        self.hand_on(written.await?);
         Ok(())
     }
 }

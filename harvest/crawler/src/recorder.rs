@@ -172,6 +172,11 @@ impl Recorder {
             clock,
         };
         recorder.release_freed()?;
+        if recorder.files.place(0).file != resume.place.file {
+            // The process ended when it had just closed this file. From now on it may be stored and deleted.
+            let place = recorder.files.place(recorder.log_length);
+            recorder.frontier.sync(&place)?;
+        }
         Ok((recorder, resume.taken_back))
     }
 

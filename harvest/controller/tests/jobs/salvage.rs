@@ -48,7 +48,8 @@ async fn told(directory: &JobDirectory, parts: &JobParts) -> (JobReport, Vec<Str
             Notice::NotStored { name, why } => format!("{name}: {why}"),
             Notice::Stored(_)
             | Notice::Waiting { .. }
-            | Notice::Action(_)
+            | Notice::Action { .. }
+            | Notice::Crawl(_)
             | Notice::ActionRefused { .. }
             | Notice::TakenBack(_)
             | Notice::NothingHarvested => return,
