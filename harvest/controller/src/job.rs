@@ -200,7 +200,7 @@ pub async fn run_job(
             run.hand_on(earlier);
             outcome
         } else {
-            run.crawl(requests, progress, earlier).await?
+            Box::pin(run.crawl(requests, progress, earlier)).await?
         };
         if outcome.end != CrawlEnd::Suspended {
             run.document(&outcome).await?;
