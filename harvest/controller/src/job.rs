@@ -58,7 +58,7 @@ pub enum JobError {
         /// Its directory.
         state: PathBuf,
         /// Why it cannot be used.
-        source: CrawlError,
+        source: Box<CrawlError>,
     },
     /// The index of earlier captures.
     #[error(transparent)]
@@ -200,7 +200,7 @@ pub async fn run_job(
             run.close_all(files).await?;
             outcome
         } else {
-            run.crawl(requests, progress).await?
+            Box::pin(run.crawl(requests, progress)).await?
         };
         if outcome.end != CrawlEnd::Suspended {
             run.document(&outcome).await?;

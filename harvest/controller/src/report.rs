@@ -117,7 +117,13 @@ pub(crate) fn report(directory: &JobDirectory, end: &JobEnd) -> Result<JobReport
         stop_reason: match outcome.end {
             // The log has Heritrix' words, which say less.
             CrawlEnd::Idle => "Idle: only tries that failed before were left".to_owned(),
-            end => end_message(end)
+            CrawlEnd::Finished
+            | CrawlEnd::Terminated
+            | CrawlEnd::Suspended
+            | CrawlEnd::TimeLimit
+            | CrawlEnd::DataLimit
+            | CrawlEnd::ObjectLimit
+            | CrawlEnd::Broken => end_message(outcome.end)
                 .map_or("Suspended", EndMessage::as_str)
                 .to_owned(),
         },
