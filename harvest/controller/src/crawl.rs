@@ -110,6 +110,7 @@ impl Run<'_> {
     fn broken_off(&self, source: CrawlError) -> JobError {
         if source.is_damage() {
             let state = self.directory.path("state");
+            let source = Box::new(source);
             return JobError::Frontier { state, source };
         }
         JobError::Crawl(source)

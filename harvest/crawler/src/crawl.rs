@@ -141,7 +141,7 @@ impl Crawl {
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
-        let (notices, noticed) = mpsc::unbounded_channel();
+        let (notices, to_job) = mpsc::unbounded_channel();
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
@@ -157,7 +157,7 @@ impl Crawl {
         let handle = CrawlHandle {
             control,
             requests,
-            notices: noticed,
+            notices: to_job,
             closed,
             progress: watched,
         };
