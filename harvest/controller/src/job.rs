@@ -50,8 +50,8 @@ pub enum JobError {
     Crawl(#[from] CrawlError),
     /// The frontier of the crawl.
     #[error(
-        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up by `holdfast crawl --salvage`: the \
-         job then ends with what it has recorded",
+        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up: the job then ends with what it \
+         has recorded",
         state.display()
     )]
     Frontier {
@@ -187,7 +187,7 @@ pub async fn run_job(
     let (to_crawl, requests) = mpsc::unbounded_channel();
     let (suspend, suspended) = watch::channel(false);
     salvage(directory, parts, notify)?;
-    let writing = async move {
+    let writing = Box::pin(async move {
         let run = Run {
             directory,
             parts,
@@ -206,15 +206,15 @@ pub async fn run_job(
             run.document(&outcome).await?;
         }
         Ok::<_, JobError>(outcome)
-    };
-    let storing = async {
+    });
+    let storing = Box::pin(async {
         let uploader = Uploader::new(directory, parts, notify);
         Ok(uploader.upload_all(whole, suspended.clone()).await)
-    };
+    });
     let (outcome, failures) = tokio::select! {
         biased;
         never = pass_on(control, to_crawl, suspend) => match never {},
-        ended = async { tokio::try_join!(Box::pin(writing), Box::pin(storing)) } => ended?,
+        ended = async { tokio::try_join!(writing, storing) } => ended?,
     };
     let end = JobEnd {
         outcome,

@@ -148,7 +148,7 @@ impl Crawl {
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
-        let (notices, noticed) = mpsc::unbounded_channel();
+        let (notices, to_job) = mpsc::unbounded_channel();
         let (open, opened) = watch::channel(false);
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
@@ -166,7 +166,7 @@ impl Crawl {
         let handle = CrawlHandle {
             control,
             requests,
-            notices: noticed,
+            notices: to_job,
             opened,
             closed,
             progress: watched,
