@@ -35,6 +35,9 @@ mod novelty;
 /// The most redirects from a seed whose target counts as a seed.
 const MOST_SEED_REDIRECTS: usize = 5;
 
+/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before.
+const MOST_REDIRECTS: usize = 20;
+
 /// Why a fetch cannot be worked up.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
@@ -202,7 +205,7 @@ impl Processor {
         let hops: HopPath = fetched.uri.hops.parse().unwrap_or_default();
         let (extraction, text) = self.extract(&mut fetched, &hops)?;
         if is_robots {
-            processed.robots = Some(robots_file(&mut fetched, &extraction)?);
+            processed.robots = robots_file(&mut fetched, &extraction)?;
             processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);
         } else {
             (processed.candidates, processed.seed) =
@@ -273,6 +276,11 @@ impl Processor {
                 continue;
             }
             let path = hops.then(link.hop);
+            let redirects = path.within_page().iter().rev();
+            let redirects = redirects.take_while(|hop| **hop == Hop::Redirect);
+            if redirects.count() > MOST_REDIRECTS {
+                continue;
+            }
             let mut key = self.hasher.key_of(&link.url);
             if link.hop == Hop::Redirect && key == own_key && link.url.as_str() != from.uri {
                 key = self.hasher.key_of_redirect(&link.url);

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
+mod damage;
 mod http2;
 mod login;
 mod politeness;
