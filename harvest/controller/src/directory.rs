@@ -124,8 +124,9 @@ impl JobDirectory {
         for name in [
             "logs", "warcs", "index", "reports", "metadata", "receipts", "action", "done",
         ] {
-            directory::make(&created.path(name))?;
+            directory::make_unsynced(&created.path(name))?;
         }
+        directory::sync(&created.path)?;
         let job = &created.job;
         let mut seeds = String::new();
         for seed in &job.seeds {

@@ -25,7 +25,7 @@ use url::Url;
 use self::describe::{line, metadata, retry_after, status_of};
 pub use self::novelty::KnownCaptures;
 
-use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, record_id};
+use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, Scratch, record_id};
 use crate::fetch::Fetched;
 use crate::frontier::{Candidate, FrontierUri, RecentKeys, Urgency, UriHasher};
 
@@ -121,8 +121,8 @@ pub struct Processor {
     pub retry: RetryRules,
     /// How much is read of a document for its links.
     pub limits: ExtractionLimits,
-    /// Where large record groups go.
-    pub scratch: PathBuf,
+    /// The means to make records.
+    pub scratch: Scratch,
     /// Randomness for the ids of records.
     pub chance: Chance,
     /// The captures of earlier jobs.
@@ -157,7 +157,7 @@ impl Processor {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
             },
-            scratch,
+            scratch: Scratch::new(scratch),
             chance,
             known: None,
             recent: Mutex::default(),
@@ -372,7 +372,7 @@ impl Processor {
             metadata,
             record_ids: ids,
         };
-        Ok(capture.into_records(self.scratch.clone())?)
+        Ok(capture.into_records(&self.scratch)?)
     }
 }
 
