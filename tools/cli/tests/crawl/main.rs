@@ -16,6 +16,13 @@
 
 #[path = "../whole/archive.rs"]
 mod archive;
+#[path = "../../../../conformance/tests/crash/image.rs"]
+mod image;
+mod interruptions;
+#[path = "../../../../conformance/tests/crash/mounts.rs"]
+mod mounts;
+mod power;
 mod sites;
 mod support;
+mod uploads;
 mod wire;
