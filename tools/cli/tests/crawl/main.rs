@@ -19,10 +19,13 @@ mod archive;
 #[path = "../../../../conformance/tests/crash/image.rs"]
 mod image;
 mod interruptions;
+mod limits;
 #[path = "../../../../conformance/tests/crash/mounts.rs"]
 mod mounts;
+mod politeness;
 mod power;
 mod sites;
 mod support;
+mod traps;
 mod uploads;
 mod wire;
