@@ -13,6 +13,7 @@ use harvest_crawler::frontier::{
 use harvest_policy::account::QueueLimits;
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::Moment;
+use jiff::Timestamp;
 
 /// The URIs of one batch: the links of a page.
 const LINKS: u64 = 100;
@@ -68,6 +69,7 @@ fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
         limits: QueueLimits::default(),
         connections: 1,
         fresh_key: [7; 32],
+        begin: Timestamp::UNIX_EPOCH,
     };
     let (frontier, _) = Frontier::open(directory, &settings, |_, _| true)?;
     Ok(frontier)

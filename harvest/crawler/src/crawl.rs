@@ -3,14 +3,14 @@
 //! Owns the course of one crawl: one thread decides what is fetched next and records what came of it; fetches and the work on
 //! them go on beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and no job.
 
+mod control;
 mod hosts;
+mod outcome;
 mod owner;
 mod side;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
@@ -19,10 +19,10 @@ use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use rustls::RootCertStore;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
-use url::Url;
 
+pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
+pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
 use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
@@ -91,74 +91,21 @@ pub enum CrawlError {
     Traps(#[from] InvalidTrap),
 }
 
-/// Why a crawl has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CrawlEnd {
-    /// No URI is left that may be fetched.
-    Finished,
-    /// A person has ended it.
-    Terminated,
-    /// It is to be gone on with later.
-    Suspended,
-    /// Its time is over.
-    TimeLimit,
-    /// As many bytes as it may have.
-    DataLimit,
-    /// As many URIs as it may have.
-    ObjectLimit,
-}
-
-/// A request to a crawl that goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// No new fetch begins.
-    Pause,
-    /// Fetches begin again.
-    Resume,
-    /// It ends, and what is under way is recorded.
-    Terminate,
-    /// It ends, to be gone on with later.
-    Suspend,
-    /// Further seeds.
-    AddSeeds(Vec<Url>),
-    /// Patterns that are freed from quarantine for good.
-    Free(Vec<String>),
-}
-
-/// The progress of a crawl.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CrawlProgress {
-    /// The URIs that were fetched, with any status of their host.
-    pub fetched: u64,
-    /// The bytes of their records.
-    pub bytes: u64,
-    /// The tries that failed.
-    pub failed: u64,
-    /// The URIs that wait.
-    pub queued: u64,
-    /// The fetches under way.
-    pub under_way: u64,
-    /// Whether it pauses.
-    pub is_paused: bool,
-    /// Whether it waits for room on the disk: less than [`MIN_FREE`] is left.
-    pub lacks_space: bool,
-}
-
-/// The outcome of a crawl.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CrawlOutcome {
-    /// Why it has ended.
-    pub end: CrawlEnd,
-    /// Its last progress.
-    pub progress: CrawlProgress,
-    /// The number of outcomes that were taken back when it was gone on with.
-    pub taken_back: u64,
-    /// How long it went on.
-    pub duration: Duration,
-    /// The number of URIs that were not fetched, by host.
-    pub remaining: BTreeMap<String, u64>,
-    /// The patterns under quarantine, each with the number of its URIs that are held back.
-    pub quarantined: Vec<(String, u64)>,
+impl CrawlError {
+    /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
+    pub const fn is_damage(&self) -> bool {
+        match self {
+            Self::Recorder(error) => error.is_damage(),
+            Self::Process { .. }
+            | Self::Dns(_)
+            | Self::Tls(_)
+            | Self::Thread(_)
+            | Self::Runtime(_)
+            | Self::Chance(_)
+            | Self::NotBuilt(_)
+            | Self::Traps(_) => false,
+        }
+    }
 }
 
 /// A crawl that goes on, as its job sees it.
@@ -168,15 +115,21 @@ pub struct Crawl {
     clock: Clock,
     chance: Chance,
     control: mpsc::UnboundedReceiver<Control>,
+    requests: mpsc::UnboundedReceiver<ControlRequest>,
     closed: mpsc::UnboundedSender<ClosedFile>,
+    notices: mpsc::UnboundedSender<CrawlNotice>,
     progress: watch::Sender<CrawlProgress>,
 }
 
 /// The ends of a crawl that its job holds.
 #[derive(Debug)]
 pub struct CrawlHandle {
-    /// Takes requests.
+    /// Takes requests that nobody waits for.
     pub control: mpsc::UnboundedSender<Control>,
+    /// Takes requests, and answers each once it is durable.
+    pub requests: mpsc::UnboundedSender<ControlRequest>,
+    /// Gives what people should know while it goes on.
+    pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
     /// Gives archive files as they are closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
     /// Gives progress.
@@ -186,19 +139,25 @@ pub struct CrawlHandle {
 impl Crawl {
     /// A crawl with its handle.
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
-        let (control, requests) = mpsc::unbounded_channel();
+        let (control, to_owner) = mpsc::unbounded_channel();
+        let (requests, asked) = mpsc::unbounded_channel();
+        let (notices, noticed) = mpsc::unbounded_channel();
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
             settings,
             clock,
             chance,
-            control: requests,
+            control: to_owner,
+            requests: asked,
             closed: closed_sender,
+            notices,
             progress,
         };
         let handle = CrawlHandle {
             control,
+            requests,
+            notices: noticed,
             closed,
             progress: watched,
         };
@@ -217,9 +176,12 @@ impl Crawl {
             clock,
             chance,
             control,
+            requests,
             closed,
+            notices,
             progress,
         } = self;
+        let begin = clock.instant();
         let settings = Arc::new(settings);
         refuse_unbuilt(&settings.job.order)?;
         let scratch = settings.directory.join("scratch");
@@ -251,6 +213,7 @@ impl Crawl {
                 limits: order.queue_limits(),
                 connections: order.queues.connections.get().into(),
                 fresh_key: chance.bytes()?,
+                begin: clock.now(),
             },
             quarantine: order.quarantine(),
         };
@@ -285,9 +248,12 @@ impl Crawl {
                 orders,
                 events: happened,
                 control,
+                requests,
                 closed,
+                notices,
                 progress,
             },
+            begin,
         );
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -33,6 +33,28 @@ impl Default for QueueLimits {
     }
 }
 
+/// The limits that a person gives one queue while the crawl runs. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBudget {
+    /// The most URIs that are fetched.
+    pub objects: Option<u64>,
+    /// The most bytes that come in.
+    pub bytes: Option<u64>,
+}
+
+impl QueueLimits {
+    /// These limits with those of a person in place of the total ones. Sessions stay as they are.
+    #[must_use]
+    pub const fn with_budget(self, budget: QueueBudget) -> Self {
+        Self {
+            total: None,
+            successes: budget.objects,
+            bytes: budget.bytes,
+            ..self
+        }
+    }
+}
+
 /// The sums that a queue has spent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueAccount {
@@ -78,6 +100,13 @@ pub enum QueueStanding {
     BudgetSpent,
     /// A quota is used up: it is retired, and its URIs are logged with the annotation.
     QuotaReached(Quota),
+}
+
+impl QueueStanding {
+    /// Whether the queue has used up what it may have at all.
+    pub const fn is_spent(self) -> bool {
+        matches!(self, Self::BudgetSpent | Self::QuotaReached(_))
+    }
 }
 
 impl QueueAccount {
@@ -193,6 +222,31 @@ mod tests {
             }
             assert_eq!(account.standing(&limits, 0), expected);
         }
+    }
+
+    /// Fails if a budget of a person leaves a limit of the order in place, or takes a session away.
+    #[test]
+    fn budget_of_a_person_replaces_total_limits() {
+        let limits = QueueLimits {
+            total: Some(1),
+            successes: Some(1),
+            bytes: Some(1),
+            ..QueueLimits::default()
+        };
+        let budget = QueueBudget {
+            objects: Some(3),
+            bytes: None,
+        };
+        let raised = limits.with_budget(budget);
+        assert_eq!(
+            (raised.total, raised.successes, raised.bytes),
+            (None, Some(3), None)
+        );
+        assert_eq!(raised.session, limits.session);
+        let mut account = QueueAccount::default();
+        account.charge(GOOD, 10, &limits);
+        assert!(account.standing(&limits, 0).is_spent());
+        assert!(!account.standing(&raised, 0).is_spent());
     }
 
     /// Fails if several connections of a queue pass its quota together.

@@ -12,6 +12,7 @@ pub mod hops;
 pub mod politeness;
 pub mod quarantine;
 pub mod queue_name;
+pub mod rejections;
 pub mod robots;
 pub mod scope;
 pub mod status;

@@ -35,6 +35,8 @@ pub(super) enum SideOrder {
     Resolve(String),
     /// To fetch a URI.
     Fetch(Box<FetchOrder>),
+    /// To end all fetches: they end in no event.
+    CutFetches,
 }
 
 /// A URI to be fetched.
@@ -83,24 +85,29 @@ pub(super) struct Side {
 impl Side {
     /// Does what is ordered, until the owner orders nothing more.
     pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<SideOrder>) {
-        let mut running = JoinSet::new();
+        let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
         loop {
             tokio::select! {
                 order = orders.recv() => {
-                    let Some(order) = order else {
-                        return;
-                    };
                     let side = Arc::clone(&self);
-                    running.spawn(async move {
-                        let event = match order {
-                            SideOrder::Resolve(host) => side.resolve(host).await,
-                            SideOrder::Fetch(order) => side.fetch(*order).await,
-                        };
-                        // The owner may have ended meanwhile.
-                        drop(side.events.send(event));
-                    });
+                    // The owner may have ended when an event is sent.
+                    match order {
+                        None => return,
+                        Some(SideOrder::CutFetches) => fetches.abort_all(),
+                        Some(SideOrder::Resolve(host)) => {
+                            questions.spawn(async move {
+                                drop(side.events.send(side.resolve(host).await));
+                            });
+                        }
+                        Some(SideOrder::Fetch(order)) => {
+                            fetches.spawn(async move {
+                                drop(side.events.send(side.fetch(*order).await));
+                            });
+                        }
+                    }
                 }
-                Some(_) = running.join_next() => {}
+                Some(_) = questions.join_next() => {}
+                Some(_) = fetches.join_next() => {}
             }
         }
     }

@@ -58,6 +58,26 @@ pub(super) struct AccountRow {
     errors: u64,
 }
 
+/// The rest of a queue that outlives its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RestRow {
+    /// The millisecond since 1970 until which it rests.
+    pub(super) until: i64,
+    /// Whether a failed try is repeated then.
+    pub(super) waits_for_retry: bool,
+}
+
+impl Value for RestRow {}
+
+/// The limits that a person has given a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BudgetRow {
+    pub(super) objects: Option<u64>,
+    pub(super) bytes: Option<u64>,
+}
+
+impl Value for BudgetRow {}
+
 /// The random key of a frontier, which its hashes are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenKeyRow(pub(super) [u8; 32]);

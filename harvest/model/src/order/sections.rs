@@ -157,6 +157,8 @@ section! {
         max_bytes: Option<ByteSize> = None,
         /// The longest time of the job.
         max_time: Option<Period> = None,
+        /// The longest time without a finished URI, while only tries that failed before are left: then the crawl ends.
+        idle: Period = Period::from_secs(30 * 60),
         /// The most fetches at a time.
         max_fetches: NonZeroU16 = NonZeroU16::MIN.saturating_add(49),
         /// The longest wait for a connection, and for its TLS handshake.

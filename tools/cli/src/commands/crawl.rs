@@ -328,6 +328,11 @@ fn words(notice: Notice<'_>) -> String {
         Notice::NotStored { name, why } => format!("{name}: not stored: {why}"),
         Notice::Action(name) => format!("{name}: taken"),
         Notice::ActionRefused { name, why } => format!("{name}: refused: {why}"),
+        Notice::Salvaged { name, what } => format!("{name}: {what}"),
+        Notice::NothingHarvested => {
+            "the crawl has written no archive file: look into logs/crawl.log for the reason"
+                .to_owned()
+        }
         Notice::TakenBack(count) => format!(
             "{count} URIs are fetched again: their records had not reached the disk when the job ended"
         ),
@@ -367,10 +372,15 @@ fn report(context: &Context, report: &JobReport) -> Result<Exit, Failure> {
     Ok(match report.status {
         JobStatus::Done => Exit::Done,
         JobStatus::Failed => {
-            tell(&format!(
-                "not every file is stored; go on with `holdfast crawl --resume {}`",
-                report.directory
-            ));
+            let unstored = report.files.iter().filter(|file| !file.stored).count();
+            if unstored > 0 {
+                tell(&format!(
+                    "{unstored} files are not stored; go on with `holdfast crawl --resume {}`",
+                    report.directory
+                ));
+            } else {
+                tell("the crawl broke off, and what it had recorded is stored");
+            }
             Exit::Failed
         }
         JobStatus::Suspended => {

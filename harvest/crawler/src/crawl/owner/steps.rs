@@ -19,6 +19,12 @@ use crate::crawl::side::SideOrder;
 use crate::frontier::{FrontierUri, Lease, Outcome, Urgency};
 use crate::recorder::{FinishedTry, RecorderError, Subject};
 
+/// The most requests that wait for one address; further ones wait in their queues.
+const MOST_WAITING: usize = 16;
+
+/// The shortest time for which one of those that wait is expected to take its turn.
+const SHORTEST_WAY: Duration = Duration::from_millis(100);
+
 impl Owner {
     /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
     pub(super) fn proceed(&mut self, ticket: Ticket) -> Result<(), CrawlError> {
@@ -60,6 +66,9 @@ impl Owner {
             self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
             return Ok(());
         }
+        if self.makes_way(ticket, &url, address) {
+            return Ok(());
+        }
         if !self.is_allowed_by_robots(ticket, &url, time)? {
             return Ok(());
         }
@@ -68,6 +77,29 @@ impl Owner {
             self.may_go.push_back((ticket, address));
         }
         Ok(())
+    }
+
+    /// Puts a URI off whose address many others wait for already: they would take the places of those that need not wait.
+    fn makes_way(&mut self, ticket: Ticket, url: &Url, address: IpAddr) -> bool {
+        let flight = self.flights.get(&ticket);
+        let may_wait = flight.is_none_or(|flight| {
+            flight.has_waited || !matches!(flight.subject, FlightSubject::Uri(_))
+        });
+        let waiting = self.turns.waiting_at(address);
+        if may_wait || waiting < MOST_WAITING {
+            return false;
+        }
+        // About the time that those take who wait already.
+        let pause = self
+            .job
+            .order
+            .politeness_for(url)
+            .min_delay
+            .max(SHORTEST_WAY);
+        let rest = pause.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
+        let until = self.now().saturating_add(rest);
+        self.give_back(ticket, until);
+        true
     }
 
     fn ask_for_address(&mut self, host: &str, ticket: Ticket) {
@@ -172,6 +204,7 @@ impl Owner {
             rest = delay;
         }
         self.progress.failed += u64::from(status.is_failure());
+        self.note_seed(&lease.uri, status, after);
         let outcome = Outcome {
             status,
             bytes: 0,
