@@ -16,6 +16,7 @@
 
 #[path = "../whole/archive.rs"]
 mod archive;
+mod documents;
 mod duplicates;
 #[path = "../../../../conformance/tests/crash/image.rs"]
 mod image;
