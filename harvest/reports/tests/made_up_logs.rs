@@ -117,12 +117,13 @@ fn line(random: &mut Random) -> Vec<u8> {
         0 => return b"garbage\n".to_vec(),
         1 => return b"\n".to_vec(),
         2 => {
-            return b"2021-07-05T15:20:39.378Z 200 1 http://a.dk/\xFF - - t #001 - - - -\n".to_vec();
+            return b"2021-07-05T15:20:39.378Z 200 1 http://a.dk/\xFF - - t #001 - - - -\n"
+                .to_vec();
         }
         3 => {
             return [
                 b"2021-07-05T15:20:39.378Z 200 1 http://a.dk/".as_slice(),
-                &[b'x'; 1 << 20],
+                &vec![b'x'; 1 << 20],
                 b" - - t #001 - - - -\n",
             ]
             .concat();
@@ -157,11 +158,10 @@ impl Fields {
     }
 
     fn content_size(&self) -> Option<u64> {
-        let found = self.0[11].split(',').find_map(|text| {
+        self.0[11].split(',').find_map(|text| {
             let number = text.strip_prefix("content-size:")?;
             number.parse().ok()
-        });
-        found
+        })
     }
 
     fn bytes(&self) -> u64 {
