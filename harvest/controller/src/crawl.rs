@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use archive_durable::DiskError;
-use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::{
     Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings,
 };
@@ -21,13 +20,11 @@ use crate::job::{JobError, Notice, Run};
 use crate::progress_log::ProgressLog;
 
 impl Run<'_> {
-    /// Crawls to the end, or until it is suspended. `earlier`: files that an earlier process has closed. They are handed on once the
-    /// crawl has found all its files where it left them.
+    /// Crawls to the end, or until it is suspended.
     pub(crate) async fn crawl(
         &self,
         mut requests: mpsc::UnboundedReceiver<Control>,
         progress: watch::Sender<CrawlProgress>,
-        mut earlier: Vec<ClosedFile>,
     ) -> Result<CrawlOutcome, JobError> {
         let Self {
             directory, parts, ..
@@ -52,7 +49,6 @@ impl Run<'_> {
             while watched.changed().await.is_ok() {
                 let current = watched.borrow_and_update().clone();
                 progress.send_replace(current);
-                self.hand_on(earlier.drain(..));
             }
         };
         let mut notices = handle.notices;
@@ -61,10 +57,15 @@ impl Run<'_> {
                 (self.notify)(Notice::Crawl(&notice));
             }
         };
-        let mut closed = handle.closed;
+        let earlier = directory.closed_files(parts.clock.now())?;
+        let (mut opened, mut closed) = (handle.opened, handle.closed);
         let closing = async {
+            // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.
+            if opened.wait_for(|is_open| *is_open).await.is_ok() {
+                self.close_all(earlier).await?;
+            }
             while let Some(file) = closed.recv().await {
-                self.hand_on(self.index(file).await?);
+                self.close(file).await?;
             }
             Ok::<_, JobError>(())
         };
@@ -93,7 +94,6 @@ impl Run<'_> {
             never = pass_on => match never {},
         };
         let outcome = outcome?;
-        self.hand_on(earlier);
         closed?;
         Ok(outcome)
     }

@@ -14,11 +14,9 @@ use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::order::Http2Use;
 use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use rustls::RootCertStore;
 use tokio::sync::{mpsc, watch};
 
 pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
@@ -26,13 +24,15 @@ pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgres
 use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
+use crate::cookies::Cookies;
 use crate::dns::Dns;
-use crate::exchange::tls::TlsClient;
+use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
 use crate::frontier::FrontierSettings;
 use crate::login::Logins;
 use crate::process::{KnownCaptures, ProcessError, Processor};
 use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+use crate::suffixes::{SuffixListError, suffix_list};
 
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
 pub const MIN_FREE: u64 = 400_000_000;
@@ -86,6 +86,9 @@ pub enum CrawlError {
     /// The order asks for something that this crawler does not do.
     #[error("`{0}` of the order is not built yet; leave it out")]
     NotBuilt(&'static str),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The crawler traps of the order.
     #[error("the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
@@ -103,6 +106,7 @@ impl CrawlError {
             | Self::Runtime(_)
             | Self::Chance(_)
             | Self::NotBuilt(_)
+            | Self::Suffixes(_)
             | Self::Traps(_) => false,
         }
     }
@@ -116,6 +120,7 @@ pub struct Crawl {
     chance: Chance,
     control: mpsc::UnboundedReceiver<Control>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
+    open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
     notices: mpsc::UnboundedSender<CrawlNotice>,
     progress: watch::Sender<CrawlProgress>,
@@ -130,6 +135,8 @@ pub struct CrawlHandle {
     pub requests: mpsc::UnboundedSender<ControlRequest>,
     /// Gives what people should know while it goes on.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
+    /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
+    pub opened: watch::Receiver<bool>,
     /// Gives archive files as they are closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
     /// Gives progress.
@@ -141,7 +148,8 @@ impl Crawl {
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
-        let (notices, noticed) = mpsc::unbounded_channel();
+        let (notices, to_job) = mpsc::unbounded_channel();
+        let (open, opened) = watch::channel(false);
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
@@ -150,6 +158,7 @@ impl Crawl {
             chance,
             control: to_owner,
             requests: asked,
+            open,
             closed: closed_sender,
             notices,
             progress,
@@ -157,7 +166,8 @@ impl Crawl {
         let handle = CrawlHandle {
             control,
             requests,
-            notices: noticed,
+            notices: to_job,
+            opened,
             closed,
             progress: watched,
         };
@@ -177,6 +187,7 @@ impl Crawl {
             chance,
             control,
             requests,
+            open,
             closed,
             notices,
             progress,
@@ -187,7 +198,7 @@ impl Crawl {
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
-        let tls = TlsClient::new(RootCertStore::empty())?;
+        let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
         let fetcher = Fetcher::new(
             order,
@@ -198,7 +209,9 @@ impl Crawl {
         );
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
         let dns = Dns::new(&servers)?;
-        let scope = order.scope_for(&settings.job.seeds)?;
+        let suffixes = suffix_list(order)?;
+        let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
+        let queues = order.queue_names(Arc::new(suffixes));
         let recorder_settings = RecorderSettings {
             state: settings.directory.join("state"),
             logs: settings.directory.join("logs"),
@@ -210,7 +223,8 @@ impl Crawl {
                 warcinfo: settings.warcinfo.clone(),
             },
             frontier: FrontierSettings {
-                limits: order.queue_limits(),
+                limits: order.queue_rules(),
+                cost: order.queues.cost,
                 connections: order.queues.connections.get().into(),
                 fresh_key: chance.bytes()?,
                 begin: clock.now(),
@@ -223,8 +237,9 @@ impl Crawl {
             .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
+        open.send_replace(true);
         let hasher = recorder.frontier().hasher();
-        let mut processor = Processor::new(order, scope, hasher, scratch, chance.clone());
+        let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
         let processor = Arc::new(processor);
         let (orders, taken) = mpsc::unbounded_channel();
@@ -234,6 +249,7 @@ impl Crawl {
             dns,
             processor: Arc::clone(&processor),
             clock: clock.clone(),
+            cookies: Cookies::new(&order.http, clock.clone()),
             logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
             chance,
@@ -272,15 +288,7 @@ impl Crawl {
 
 /// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    let has_form = order.credentials.iter().any(|one| one.form.is_some());
-    let asked = [
-        (
-            "http.http2 = \"always\"",
-            order.http.http2 == Http2Use::Always,
-        ),
-        ("files.compress = false", !order.files.compress),
-        ("credential.form", has_form),
-    ];
+    let asked = [("files.compress = false", !order.files.compress)];
     let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
     first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))
 }

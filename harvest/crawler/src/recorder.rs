@@ -171,13 +171,20 @@ impl Recorder {
             is_synced: true,
             clock,
         };
+        recorder.forget_closed_file(&resume.place)?;
         recorder.release_freed()?;
-        if recorder.files.place(0).file != resume.place.file {
-            // The process ended when it had just closed this file. From now on it may be stored and deleted.
-            let place = recorder.files.place(recorder.log_length);
-            recorder.frontier.sync(&place)?;
-        }
         Ok((recorder, resume.taken_back))
+    }
+
+    /// Makes durable that a file is closed whose process ended, or whose disk was full, before the frontier knew: from now on the
+    /// file may be stored and deleted.
+    fn forget_closed_file(&mut self, place: &RecordedPlace) -> Result<(), RecorderError> {
+        let current = self.files.place(self.log_length);
+        if place.file != current.file {
+            self.frontier.sync(&current)?;
+            self.frontier.flush()?;
+        }
+        Ok(())
     }
 
     /// The frontier, for what is only read.

@@ -55,7 +55,10 @@ async fn metadata_records_stand_in_their_order() {
         "2026-11-23T00:00:00.123Z more.free taken\n\tpattern one\n\thttp://a.dk/\n"
     );
     let threads = record(&bytes, "threads-report.txt");
-    assert!(threads.contains("(0 active)"), "{threads}");
+    assert!(
+        threads.contains("Number of threads: 1 (0 active)"),
+        "{threads}"
+    );
     let name = only(&directory.path("warcs"));
     let name = name.file_name().unwrap().to_str().unwrap();
     let files = record(&bytes, "archivefiles-report.txt");

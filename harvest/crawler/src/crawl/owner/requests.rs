@@ -73,7 +73,7 @@ impl Owner {
         self.last_finished = self.now();
         let known = seeds.len().saturating_sub(new);
         Ok(Ok(format!(
-            "{new} new seeds; {known} were known or are rejected"
+            "new seeds: {new}; known before, or rejected: {known}"
         )))
     }
 
@@ -121,7 +121,7 @@ impl Owner {
         self.progress.quarantined = self.count_quarantined();
         let count = patterns.len();
         Ok(Ok(format!(
-            "{count} patterns are free, and {uris} URIs wait in their queues again"
+            "patterns freed: {count}; URIs that wait in their queues again: {uris}"
         )))
     }
 
@@ -138,9 +138,9 @@ impl Owner {
             }
         }
         self.last_finished = self.now();
-        let mut done = format!("{known} queues have other limits");
+        let mut done = format!("queues with other limits: {known}");
         if !unknown.is_empty() {
-            done.push_str("; these have no URI yet, and get theirs when one comes: ");
+            done.push_str("; without a URI yet, so that theirs hold from their first one on: ");
             done.push_str(&unknown.join(" "));
         }
         Ok(Ok(done))
@@ -152,9 +152,9 @@ impl Owner {
         let candidates = seeds.iter().map(|url| {
             let source = url.as_str().to_owned();
             Candidate {
-                queue: queue_name(self.processor.queues, url, None),
+                queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
-                cost: 1,
+                cost: self.processor.place(&source, None, &HopPath::seed()),
                 uri: FrontierUri {
                     uri: source.clone(),
                     hops: HopPath::seed().to_string(),
@@ -174,6 +174,8 @@ impl Owner {
         let scope = scope
             .as_deref_mut()
             .unwrap_or_else(|poisoned| poisoned.get_mut());
-        self.job.order.accept_seed(url, &mut scope.accepted);
+        let suffixes = &self.processor.queues.suffixes;
+        let order = &self.job.order;
+        order.accept_seed(url, suffixes, &mut scope.accepted);
     }
 }
