@@ -98,7 +98,7 @@ fn records(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The content of the record of a metadata file whose URI has a part.
+/// The lines of the record of a metadata file whose URI has a part.
 pub fn document(metadata: &Path, part: &str) -> String {
     let documented = records(metadata);
     let offset = documented.iter().find_map(|record| {
@@ -107,9 +107,11 @@ pub fn document(metadata: &Path, part: &str) -> String {
     });
     let mut command = executable();
     command.args(["warc", "cat"]).arg(metadata);
-    run(command.args(["--offset", &offset.unwrap()]))
+    let record = run(command.args(["--offset", &offset.unwrap()]))
         .expect(0)
-        .out
+        .out;
+    let (_, content) = record.split_once("\r\n\r\n").unwrap();
+    content.trim_end_matches("\r\n").to_owned()
 }
 
 /// Fails if a log, a report or the metadata file cannot be read by the rules of the field, or they contradict each other.
@@ -206,8 +208,14 @@ fn crawl_documents_are_as_the_field_expects() {
             .all(|pair| section(pair[0]) <= section(pair[1])),
         "{urls:?}"
     );
+    assert_eq!(
+        urls[0],
+        "metadata://example.dk/crawl/setup/duplicatereductionjobs?majorversion=1&minorversion=0&harvestid=34&harvestnum=0&jobid=12"
+    );
     assert!(
-        urls.iter().all(|url| url.contains("harvestid=34&jobid=12")),
+        urls[1..]
+            .iter()
+            .all(|url| url.contains("harvestid=34&jobid=12")),
         "{urls:?}"
     );
 
@@ -221,8 +229,7 @@ fn crawl_documents_are_as_the_field_expects() {
         (url, record["offset"].to_string())
     });
     let responses: BTreeSet<(String, String)> = responses.collect();
-    let lines = cdx.lines().filter(|line| line.starts_with("http"));
-    let lines: Vec<Vec<&str>> = lines.map(|line| line.split(' ').collect()).collect();
+    let lines: Vec<Vec<&str>> = cdx.lines().map(|line| line.split(' ').collect()).collect();
     let mut listed = BTreeSet::new();
     for fields in &lines {
         assert_eq!(fields.len(), 8, "{fields:?}");
