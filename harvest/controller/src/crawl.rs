@@ -57,8 +57,13 @@ impl Run<'_> {
                 (self.notify)(Notice::Crawl(&notice));
             }
         };
-        let mut closed = handle.closed;
+        let earlier = directory.closed_files(parts.clock.now())?;
+        let (opened, mut closed) = (handle.opened, handle.closed);
         let closing = async {
+            // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.
+            if opened.await.is_ok() {
+                self.close_all(earlier).await?;
+            }
             while let Some(file) = closed.recv().await {
                 self.close(file).await?;
             }

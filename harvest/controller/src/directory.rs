@@ -388,7 +388,7 @@ impl JobDirectory {
         Ok(())
     }
 
-    /// The archive files that were indexed, by name.
+    /// The archive files that were indexed, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -406,7 +406,7 @@ impl JobDirectory {
                 entry.map_err(|source| JobDirectoryError::Entry { path, source })?;
             entries.push(entry);
         }
-        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries.sort_by_cached_key(|entry| self.order_of(&entry.name));
         Ok(entries)
     }
 
@@ -430,7 +430,7 @@ impl JobDirectory {
         })
     }
 
-    /// The archive files that lie in the directory under their final names.
+    /// The archive files that lie in the directory under their final names, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -452,8 +452,15 @@ impl JobDirectory {
                 closed: Timestamp::from_second(changed).unwrap_or(now),
             });
         }
-        files.sort_by(|one, other| one.name.cmp(&other.name));
+        files.sort_by_cached_key(|file| self.order_of(&file.name));
         Ok(files)
+    }
+
+    /// The place of an archive file among those of the job: by its number, because clocks are set back.
+    pub(crate) fn order_of(&self, name: &str) -> (u64, String) {
+        let rest = name.strip_prefix(&self.job.archive_prefix());
+        let number = rest.and_then(|rest| rest.split('-').nth(2)?.parse().ok());
+        (number.unwrap_or(0), name.to_owned())
     }
 }
 

@@ -15,8 +15,8 @@ use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
-use harvest_model::order::RobotsPolicy;
-use harvest_reports::warcinfo::Warcinfo;
+use harvest_model::order::{Http2Use, RobotsPolicy};
+use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
 use index_dedup::DedupError;
 use tokio::sync::{mpsc, watch};
 
@@ -195,10 +195,12 @@ pub async fn run_job(
             files: &files,
             notify,
         };
-        run.close_earlier_files().await?;
-        let outcome = match directory.outcome()? {
-            Some(outcome) => outcome,
-            None => run.crawl(requests, progress).await?,
+        let outcome = if let Some(outcome) = directory.outcome()? {
+            let files = directory.closed_files(parts.clock.now())?;
+            run.close_all(files).await?;
+            outcome
+        } else {
+            Box::pin(run.crawl(requests, progress)).await?
         };
         if outcome.end != CrawlEnd::Suspended {
             run.document(&outcome).await?;
@@ -242,9 +244,9 @@ async fn pass_on(
 }
 
 impl Run<'_> {
-    /// Takes the archive files that an earlier process has closed.
-    async fn close_earlier_files(&self) -> Result<(), JobError> {
-        for file in self.directory.closed_files(self.parts.clock.now())? {
+    /// Takes archive files that an earlier process has closed.
+    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
+        for file in files {
             self.close(file).await?;
         }
         Ok(())
@@ -312,6 +314,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         RobotsPolicy::Ignore => "ignore",
     };
     let info = job.harvest_info().into_iter();
+    let may_rewrite = job.order.http.http2 != Http2Use::Never;
     Warcinfo {
         software: SOFTWARE.to_owned(),
         ip: Some(parts.address),
@@ -324,6 +327,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         robots: Some(robots.to_owned()),
         user_agent: Some(job.order.user_agent(env!("CARGO_PKG_VERSION"))),
         from: job.order.http.from.clone(),
+        http2: may_rewrite.then(|| REWRITTEN_HEADS.to_owned()),
         harvest_info: info.map(|(key, value)| (key.to_owned(), value)).collect(),
     }
 }

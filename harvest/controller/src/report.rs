@@ -70,7 +70,7 @@ pub struct JobReport {
     pub objects: u64,
     /// The bytes of their records.
     pub bytes: u64,
-    /// The files: archive files by name, and the metadata file last.
+    /// The files: archive files in their order, and the metadata file last.
     pub files: Vec<FileOutcome>,
     /// The domains.
     pub domains: Vec<DomainOutcome>,
@@ -160,7 +160,7 @@ fn files(
             stored: false,
         });
     }
-    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files.sort_by_cached_key(|file| directory.order_of(&file.name));
     if let Some(entry) = directory.metadata_file()? {
         files.push(outcome_of(directory, entry.name, entry.size, failures)?);
     }

@@ -14,12 +14,10 @@ use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::order::Http2Use;
 use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use rustls::RootCertStore;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
@@ -27,7 +25,7 @@ use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
 use crate::dns::Dns;
-use crate::exchange::tls::TlsClient;
+use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
 use crate::frontier::FrontierSettings;
 use crate::login::Logins;
@@ -116,6 +114,7 @@ pub struct Crawl {
     chance: Chance,
     control: mpsc::UnboundedReceiver<Control>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
+    open: oneshot::Sender<()>,
     closed: mpsc::UnboundedSender<ClosedFile>,
     notices: mpsc::UnboundedSender<CrawlNotice>,
     progress: watch::Sender<CrawlProgress>,
@@ -130,6 +129,8 @@ pub struct CrawlHandle {
     pub requests: mpsc::UnboundedSender<ControlRequest>,
     /// Gives what people should know while it goes on.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
+    /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
+    pub opened: oneshot::Receiver<()>,
     /// Gives archive files as they are closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
     /// Gives progress.
@@ -142,6 +143,7 @@ impl Crawl {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
         let (notices, to_job) = mpsc::unbounded_channel();
+        let (open, opened) = oneshot::channel();
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
@@ -150,6 +152,7 @@ impl Crawl {
             chance,
             control: to_owner,
             requests: asked,
+            open,
             closed: closed_sender,
             notices,
             progress,
@@ -158,6 +161,7 @@ impl Crawl {
             control,
             requests,
             notices: to_job,
+            opened,
             closed,
             progress: watched,
         };
@@ -177,6 +181,7 @@ impl Crawl {
             chance,
             control,
             requests,
+            open,
             closed,
             notices,
             progress,
@@ -187,7 +192,7 @@ impl Crawl {
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
-        let tls = TlsClient::new(RootCertStore::empty())?;
+        let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
         let fetcher = Fetcher::new(
             order,
@@ -223,6 +228,8 @@ impl Crawl {
             .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
+        // A job that has gone does not want to know.
+        open.send(()).unwrap_or_default();
         let hasher = recorder.frontier().hasher();
         let mut processor = Processor::new(order, scope, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
@@ -274,10 +281,6 @@ impl Crawl {
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
     let has_form = order.credentials.iter().any(|one| one.form.is_some());
     let asked = [
-        (
-            "http.http2 = \"always\"",
-            order.http.http2 == Http2Use::Always,
-        ),
         ("files.compress = false", !order.files.compress),
         ("credential.form", has_form),
     ];

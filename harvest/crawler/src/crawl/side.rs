@@ -180,7 +180,7 @@ impl Side {
         let fetch = Fetch {
             url: url.clone(),
             address,
-            referer: uri.via.clone().filter(|via| via.starts_with("http")),
+            referer: uri.via.clone(),
             fields,
             authorization: None,
             limits: exchange_limits(&self.job.order, &url),
@@ -270,16 +270,19 @@ impl Side {
             FetchError::NoHost(_) | FetchError::Header(_) => FetchStatus::UNFETCHABLE,
             FetchError::Chance(_) => FetchStatus::RUNTIME_EXCEPTION,
             FetchError::Exchange(error) => match error {
-                ExchangeError::Connect { .. } | ExchangeError::Tls { .. } => {
-                    FetchStatus::CONNECT_FAILED
-                }
+                ExchangeError::Connect { .. }
+                | ExchangeError::Tls { .. }
+                | ExchangeError::Http2 { .. } => FetchStatus::CONNECT_FAILED,
+                ExchangeError::NotHttp2(_) => FetchStatus::UNFETCHABLE,
                 ExchangeError::NoResponse { .. } => FetchStatus::CONNECT_LOST,
                 ExchangeError::Timeout { .. } => FetchStatus::TIMEOUT,
                 ExchangeError::Storage(_) => FetchStatus::RUNTIME_EXCEPTION,
             },
         };
         let tries = uri.tries.saturating_add(1);
-        let after = if is_robots {
+        // A server does not grow younger while it is waited for.
+        let is_final = matches!(error, FetchError::Exchange(error) if error.has_old_tls());
+        let after = if is_robots || is_final {
             AfterTry::Finished(status)
         } else {
             let retry = self.job.order.retry_rules();
@@ -299,7 +302,10 @@ impl Side {
                 FetchError::Chance(_) => "NoChance",
                 FetchError::Exchange(error) => match error {
                     ExchangeError::Connect { .. } => "Connect",
+                    ExchangeError::Tls { .. } if error.has_old_tls() => "OldTls",
                     ExchangeError::Tls { .. } => "Tls",
+                    ExchangeError::Http2 { .. } => "Http2",
+                    ExchangeError::NotHttp2(_) => "NotHttp2",
                     ExchangeError::NoResponse { .. } => "NoResponse",
                     ExchangeError::Timeout { .. } => "Timeout",
                     ExchangeError::Storage(_) => "Storage",

@@ -1,15 +1,19 @@
-//! The description of a fetch: its status, the lines of its `metadata` record, and its line in the crawl log.
+//! The description of a fetch: its status, the lines of its `metadata` record, its line in the crawl log, and a robots.txt.
 
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::time::Duration;
 
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
-use archive_formats::http::{Ending, MediaType};
+use archive_formats::http::{Body, Ending, Head, Limits as BodyLimits, MediaType};
 use harvest_extraction::Extraction;
+use harvest_policy::hops::Hop;
+use harvest_policy::robots::MAX_BYTES;
 use harvest_policy::status::FetchStatus;
 use jiff::Timestamp;
 
-use super::FetchedUri;
+use super::{FetchedUri, RobotsFile};
+use crate::exchange::Protocol;
 use crate::exchange::receive::{Response, Truncation};
 
 /// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
@@ -92,6 +96,9 @@ pub(super) fn line(
         };
         text.to_owned()
     }));
+    if exchange.protocol == Protocol::Http2 {
+        annotations.push("h2".to_owned());
+    }
     if let Some(tls) = &fetched.fetched.tls {
         annotations.extend(tls.verdict.annotation().map(str::to_owned));
     }
@@ -112,4 +119,30 @@ pub(super) fn line(
         source: fetched.uri.source.clone(),
         annotations,
     }
+}
+
+/// The answer to the question for robots.txt, as far as it is read.
+pub(super) fn robots_file(
+    fetched: &mut FetchedUri,
+    extraction: &Extraction,
+) -> io::Result<RobotsFile> {
+    let response = &mut fetched.fetched.exchange.response;
+    let mut file = Vec::new();
+    let status = response.head.as_ref().and_then(Head::status);
+    if let Some(head) = &response.head {
+        let begin = u64::try_from(head.raw().len()).unwrap_or(u64::MAX);
+        response.block.seek(SeekFrom::Start(begin))?;
+        let input = BufReader::new(&mut response.block);
+        let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+        let body = Body::decoded(head, input, BodyLimits::default());
+        // A body whose coding is damaged says as much as it says.
+        drop(body.take(limit).read_to_end(&mut file));
+    }
+    let mut links = extraction.links.iter();
+    let redirect = links.find(|link| link.hop == Hop::Redirect);
+    Ok(RobotsFile {
+        status: status.unwrap_or(200),
+        file,
+        location: redirect.map(|link| link.url.clone()),
+    })
 }
