@@ -29,8 +29,8 @@ mod changes;
 mod held;
 mod open;
 mod queues;
+mod requests;
 mod rows;
-mod wishes;
 
 /// The precedence of a queue unless something else is said.
 const PRECEDENCE: u8 = 1;

@@ -337,7 +337,7 @@ fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failu
     Ok(())
 }
 
-/// What to do about a job that has broken off.
+/// Tells a person what to do about a job that has broken off.
 fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
     let path = directory.root().display();
     match error {
