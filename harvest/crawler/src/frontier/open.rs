@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::changes::{CountedLanes, RecentKeys};
 use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
+use super::stamp::FrontierStamp;
 use super::{Frontier, PLACE, PRECEDENCE, VERSION};
 
 /// The key of the only row of the table `key`.
@@ -90,7 +91,11 @@ impl Frontier {
             "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
             "key", "added", "rejected", "budgets", "rests", "running",
         ];
-        let options = Options::new("frontier", VERSION, &tables).syncs_later();
+        let mut options = Options::new("frontier", VERSION, &tables).syncs_later();
+        let (stamp, reach) = FrontierStamp::open(directory)?;
+        if let Some(reach) = reach {
+            options = options.reaches(reach);
+        }
         let database = Database::open(directory, &options)?;
         let place: Table<u8, RecordedPlace> = database.table("place")?;
         let durable = match database.found_version() {
@@ -136,6 +141,7 @@ impl Frontier {
             database,
             limits: settings.limits,
             budgets,
+            stamp,
             begin: settings.begin,
             leased: HashSet::new(),
             seen_key,
