@@ -58,10 +58,10 @@ impl Run<'_> {
             }
         };
         let earlier = directory.closed_files(parts.clock.now())?;
-        let (opened, mut closed) = (handle.opened, handle.closed);
+        let (mut opened, mut closed) = (handle.opened, handle.closed);
         let closing = async {
             // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.
-            if opened.await.is_ok() {
+            if opened.wait_for(|is_open| *is_open).await.is_ok() {
                 self.close_all(earlier).await?;
             }
             while let Some(file) = closed.recv().await {

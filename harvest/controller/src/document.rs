@@ -14,7 +14,7 @@ use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueSnapshot};
 use harvest_crawler::recorder::{CRAWL_LOG, RecorderError};
-use harvest_policy::queue_name::registrable_domain;
+use harvest_crawler::suffixes::{SuffixListError, suffix_list};
 use harvest_reports::archive_files::{ArchiveFileReport, archive_files_report};
 use harvest_reports::frontier::{QueueReport, ReportMoment};
 use harvest_reports::harvest::{HarvestReport, StopReason};
@@ -42,6 +42,9 @@ pub enum DocumentError {
     /// The directory of the job.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -175,7 +178,8 @@ fn write_frontier_reports(
     let order = &job.job().order;
     let time = parts.clock.now();
     let settings = FrontierSettings {
-        limits: order.queue_limits(),
+        limits: order.queue_rules(),
+        cost: order.queues.cost,
         connections: order.queues.connections.get().into(),
         // It is for a frontier that is begun, which this one was.
         fresh_key: [0; 32],
@@ -339,11 +343,12 @@ pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, Document
     };
     let reason = StopReason::from_last_progress_line(last.as_deref());
     let mut report = HarvestReport::new(reason, false);
+    let suffixes = suffix_list(&job.job().order)?;
     let path = job.path("logs").join(CRAWL_LOG);
     for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
         match entry.map_err(log_error(&path))? {
             LogEntry::Line(line) => {
-                report.add(&line, |host| Some(registrable_domain(host).to_owned()));
+                report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
             }
             // It is counted in crawl-report.txt.
             LogEntry::Unreadable(_) => {}

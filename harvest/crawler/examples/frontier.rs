@@ -66,7 +66,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
     let settings = FrontierSettings {
-        limits: QueueLimits::default(),
+        limits: QueueLimits::default().into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
         connections: 1,
         fresh_key: [7; 32],
         begin: Timestamp::UNIX_EPOCH,

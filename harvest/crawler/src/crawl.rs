@@ -17,13 +17,14 @@ use archive_daemon::thread::{OwnThread, ThreadError};
 use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
 use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
+use crate::cookies::Cookies;
 use crate::dns::Dns;
 use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
@@ -31,6 +32,7 @@ use crate::frontier::FrontierSettings;
 use crate::login::Logins;
 use crate::process::{KnownCaptures, ProcessError, Processor};
 use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+use crate::suffixes::{SuffixListError, suffix_list};
 
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
 pub const MIN_FREE: u64 = 400_000_000;
@@ -84,6 +86,9 @@ pub enum CrawlError {
     /// The order asks for something that this crawler does not do.
     #[error("`{0}` of the order is not built yet; leave it out")]
     NotBuilt(&'static str),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The crawler traps of the order.
     #[error("the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
@@ -101,6 +106,7 @@ impl CrawlError {
             | Self::Runtime(_)
             | Self::Chance(_)
             | Self::NotBuilt(_)
+            | Self::Suffixes(_)
             | Self::Traps(_) => false,
         }
     }
@@ -114,7 +120,7 @@ pub struct Crawl {
     chance: Chance,
     control: mpsc::UnboundedReceiver<Control>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
-    open: oneshot::Sender<()>,
+    open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
     notices: mpsc::UnboundedSender<CrawlNotice>,
     progress: watch::Sender<CrawlProgress>,
@@ -130,7 +136,7 @@ pub struct CrawlHandle {
     /// Gives what people should know while it goes on.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
     /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
-    pub opened: oneshot::Receiver<()>,
+    pub opened: watch::Receiver<bool>,
     /// Gives archive files as they are closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
     /// Gives progress.
@@ -143,7 +149,7 @@ impl Crawl {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
         let (notices, to_job) = mpsc::unbounded_channel();
-        let (open, opened) = oneshot::channel();
+        let (open, opened) = watch::channel(false);
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
@@ -203,7 +209,9 @@ impl Crawl {
         );
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
         let dns = Dns::new(&servers)?;
-        let scope = order.scope_for(&settings.job.seeds)?;
+        let suffixes = suffix_list(order)?;
+        let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
+        let queues = order.queue_names(Arc::new(suffixes));
         let recorder_settings = RecorderSettings {
             state: settings.directory.join("state"),
             logs: settings.directory.join("logs"),
@@ -215,7 +223,8 @@ impl Crawl {
                 warcinfo: settings.warcinfo.clone(),
             },
             frontier: FrontierSettings {
-                limits: order.queue_limits(),
+                limits: order.queue_rules(),
+                cost: order.queues.cost,
                 connections: order.queues.connections.get().into(),
                 fresh_key: chance.bytes()?,
                 begin: clock.now(),
@@ -228,10 +237,9 @@ impl Crawl {
             .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
-        // A job that has gone does not want to know.
-        open.send(()).unwrap_or_default();
+        open.send_replace(true);
         let hasher = recorder.frontier().hasher();
-        let mut processor = Processor::new(order, scope, hasher, scratch, chance.clone());
+        let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
         let processor = Arc::new(processor);
         let (orders, taken) = mpsc::unbounded_channel();
@@ -241,6 +249,7 @@ impl Crawl {
             dns,
             processor: Arc::clone(&processor),
             clock: clock.clone(),
+            cookies: Cookies::new(&order.http, clock.clone()),
             logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
             chance,
@@ -279,11 +288,7 @@ impl Crawl {
 
 /// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    let has_form = order.credentials.iter().any(|one| one.form.is_some());
-    let asked = [
-        ("files.compress = false", !order.files.compress),
-        ("credential.form", has_form),
-    ];
+    let asked = [("files.compress = false", !order.files.compress)];
     let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
     first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))
 }

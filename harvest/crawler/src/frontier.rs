@@ -13,6 +13,8 @@ use std::time::Duration;
 use archive_db::{Database, DbError, Table};
 use harvest_policy::account::{QueueAccount, QueueBudget, QueueLimits, QueueStanding, Quota};
 use harvest_policy::canonical::canonical;
+use harvest_policy::cost::CostPolicy;
+use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::{Moment, QueueNumber, Turn, Turns};
 use jiff::Timestamp;
@@ -61,7 +63,7 @@ pub struct Candidate {
     pub key: SeenKey,
     /// The name of its queue.
     pub queue: String,
-    /// Its cost: the larger, the later.
+    /// Its place among those that are as urgent, by its cost or its hops: the larger, the later.
     pub cost: u8,
 }
 
@@ -105,6 +107,8 @@ pub struct Outcome {
 #[derive(Debug, Default)]
 struct Queue {
     name: String,
+    /// Its limits by the order.
+    limits: QueueLimits,
     account: QueueAccount,
     is_retired: bool,
     /// Of each lane that has URIs which nobody fetches: how many, and the number from which they are read.
@@ -143,7 +147,8 @@ pub struct Frontier {
     rests: Table<u32, RestRow>,
     /// For how long the crawl has run, in milliseconds.
     running: Table<u8, u64>,
-    limits: QueueLimits,
+    rules: QueueRules,
+    cost: CostPolicy,
     /// The queues that have limits of their own, by name.
     budgets: HashMap<String, QueueBudget>,
     stamp: FrontierStamp,
@@ -262,7 +267,7 @@ impl Frontier {
     pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, DbError> {
         let mut heads = Vec::new();
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
-            let limits = self.limits_of(&queue.name);
+            let limits = self.limits_of(queue);
             let standing = queue.account.standing(&limits, 0);
             let (true, QueueStanding::QuotaReached(quota)) = (queue.is_retired, standing) else {
                 continue;

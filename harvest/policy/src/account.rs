@@ -110,13 +110,13 @@ impl QueueStanding {
 }
 
 impl QueueAccount {
-    /// Charges a finished try: a unit of cost, a penalty for a failure, and nothing for a URI that was left out or deferred.
+    /// Charges a finished try: the cost of its URI, a penalty for a failure, and nothing for a URI that was left out or deferred.
     /// `bytes`: the size of the response as it is recorded.
-    pub fn charge(&mut self, status: FetchStatus, bytes: u64, limits: &QueueLimits) {
+    pub fn charge(&mut self, status: FetchStatus, bytes: u64, cost: u64, limits: &QueueLimits) {
         let cost = if status.is_success() {
-            1
+            cost
         } else if status.is_failure() {
-            limits.error_penalty.saturating_add(1)
+            limits.error_penalty.saturating_add(cost)
         } else {
             0
         };
@@ -162,7 +162,7 @@ mod tests {
         let limits = QueueLimits::default();
         let cost = |status| {
             let mut account = QueueAccount::default();
-            account.charge(status, 10, &limits);
+            account.charge(status, 10, 1, &limits);
             (account.total, account.successes, account.errors)
         };
         assert_eq!(cost(GOOD), (1, 1, 0));
@@ -170,6 +170,13 @@ mod tests {
         assert_eq!(cost(FetchStatus::TIMEOUT), (101, 0, 1));
         assert_eq!(cost(FetchStatus::DEFERRED), (0, 0, 0));
         assert_eq!(cost(FetchStatus::ROBOTS_PRECLUDED), (0, 0, 0));
+        let mut account = QueueAccount::default();
+        account.charge(GOOD, 10, 3, &limits);
+        account.charge(FetchStatus::TIMEOUT, 10, 3, &limits);
+        assert_eq!(
+            (account.session, account.total, account.successes),
+            (106, 106, 1)
+        );
     }
 
     /// Fails if a limit is passed, or a queue stops before it.
@@ -218,7 +225,7 @@ mod tests {
             let mut account = QueueAccount::default();
             for _ in 0..after {
                 assert_eq!(account.standing(&limits, 0), QueueStanding::Open);
-                account.charge(GOOD, 10, &limits);
+                account.charge(GOOD, 10, 1, &limits);
             }
             assert_eq!(account.standing(&limits, 0), expected);
         }
@@ -244,7 +251,7 @@ mod tests {
         );
         assert_eq!(raised.session, limits.session);
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, &limits);
+        account.charge(GOOD, 10, 1, &limits);
         assert!(account.standing(&limits, 0).is_spent());
         assert!(!account.standing(&raised, 0).is_spent());
     }
@@ -257,7 +264,7 @@ mod tests {
             ..QueueLimits::default()
         };
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, &limits);
+        account.charge(GOOD, 10, 1, &limits);
         assert_eq!(account.standing(&limits, 1), QueueStanding::Open);
         assert_eq!(
             account.standing(&limits, 2),
@@ -273,7 +280,7 @@ mod tests {
             ..QueueLimits::default()
         };
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, &limits);
+        account.charge(GOOD, 10, 1, &limits);
         assert_eq!(account.standing(&limits, 0), QueueStanding::SessionSpent);
         account.begin_session();
         assert_eq!(

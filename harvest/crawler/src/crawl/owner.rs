@@ -3,7 +3,7 @@
 //! Owns the state of every URI between the frontier and its record: which answers of its host it waits for, and whether its
 //! address rests. Everything is decided on one thread.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,13 +28,14 @@ use super::{
 };
 use crate::archive_files::ClosedFile;
 use crate::frontier::{FrontierUri, Lease, NextUri, Outcome};
-use crate::process::Processor;
+use crate::process::{FetchPurpose, Processor};
 use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError, Subject};
 
 use self::running_time::RunningTime;
 
 mod ending;
 mod events;
+mod login;
 mod requests;
 mod running_time;
 mod steps;
@@ -87,6 +88,10 @@ enum FlightSubject {
         asked: String,
         redirects: u8,
     },
+    /// A login form, by the number of its credential.
+    Login {
+        number: usize,
+    },
 }
 
 /// The owner of a crawl.
@@ -108,6 +113,10 @@ pub(super) struct Owner {
     next_ticket: Ticket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
     asking: HashMap<String, Vec<Ticket>>,
+    /// URIs that have waited for such an answer, and can go on.
+    released: VecDeque<Ticket>,
+    /// The login forms that were sent, by the number of their credential.
+    sent_logins: HashSet<usize>,
     /// URIs whose address is free, and that wait for a free connection.
     may_go: VecDeque<(Ticket, IpAddr)>,
     fetching: usize,
@@ -159,6 +168,8 @@ impl Owner {
             flights: HashMap::new(),
             next_ticket: 0,
             asking: HashMap::new(),
+            released: VecDeque::new(),
+            sent_logins: HashSet::new(),
             may_go: VecDeque::new(),
             fetching: 0,
             free_connections: Vec::new(),
@@ -312,6 +323,9 @@ impl Owner {
         let now = self.now();
         self.running.set(now, !self.waits());
         self.check_limits(now);
+        while let Some(ticket) = self.released.pop_front() {
+            self.proceed(ticket)?;
+        }
         let due = self.turns.due(now);
         self.may_go.extend(due);
         self.go();
@@ -406,7 +420,11 @@ impl Owner {
                 url: flight.url.clone(),
                 address,
                 connection,
-                is_robots: matches!(flight.subject, FlightSubject::Robots { .. }),
+                purpose: match flight.subject {
+                    FlightSubject::Uri(_) => FetchPurpose::Page,
+                    FlightSubject::Robots { .. } => FetchPurpose::Robots,
+                    FlightSubject::Login { number } => FetchPurpose::Login(number),
+                },
             };
             // The other end lives as long as this one.
             drop(self.channels.orders.send(SideOrder::Fetch(Box::new(order))));

@@ -19,11 +19,16 @@ use url::Url;
 use super::*;
 
 mod control;
+mod cookies;
+mod damage;
 mod endings;
+mod forms;
 mod http2;
 mod login;
+mod odd_uris;
 mod politeness;
 mod quarantine;
+mod requests;
 mod wire;
 
 /// The paths that hosts were asked for, in order.

@@ -249,6 +249,7 @@ impl Frontier {
         } = finished;
         self.leased.remove(&lease.key);
         let limits = self.queue_limits(lease.queue);
+        let cost = self.cost.cost(&lease.uri.uri, lease.uri.via.as_deref());
         let mut account = None;
         let row = RestRow {
             until: self.time_of(outcome.rests_until).as_millisecond(),
@@ -265,7 +266,8 @@ impl Frontier {
         if let Some(queue) = self.queue_mut(lease.queue) {
             let before = queue.account;
             account = Some(before);
-            queue.account.charge(outcome.status, outcome.bytes, &limits);
+            let (status, bytes) = (outcome.status, outcome.bytes);
+            queue.account.charge(status, bytes, cost, &limits);
             if outcome.goes_back {
                 // Nothing of it is recorded: it costs a try, and is no object.
                 queue.account.successes = before.successes;
@@ -313,7 +315,7 @@ impl Frontier {
 
     fn queue_limits(&self, number: QueueNumber) -> QueueLimits {
         let queue = self.queue(number);
-        queue.map_or(self.limits, |queue| self.limits_of(&queue.name))
+        queue.map_or_else(QueueLimits::default, |queue| self.limits_of(queue))
     }
 
     fn end_turn(&mut self, number: QueueNumber, outcome: &Outcome) {

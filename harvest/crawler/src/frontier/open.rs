@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_db::{Database, DbError, Options, Table};
-use harvest_policy::account::{QueueBudget, QueueLimits};
+use harvest_policy::account::QueueBudget;
+use harvest_policy::cost::CostPolicy;
+use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::turns::{QueueNumber, Turns};
 use jiff::Timestamp;
 
@@ -21,10 +23,12 @@ const SEEN_KEY: u8 = 0;
 const LONGEST_REST: Duration = Duration::from_hours(48);
 
 /// The settings of a frontier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct FrontierSettings {
     /// The limits of each queue.
-    pub limits: QueueLimits,
+    pub limits: QueueRules,
+    /// What a URI costs its queue.
+    pub cost: CostPolicy,
     /// The most fetches of one queue at a time.
     pub connections: u32,
     /// Random bytes, which a new frontier keeps: with them nobody can choose URIs that fall together.
@@ -139,7 +143,8 @@ impl Frontier {
             running_time: Duration::from_millis(running.get(&PLACE)?.unwrap_or_default()),
             running,
             database,
-            limits: settings.limits,
+            rules: settings.limits.clone(),
+            cost: settings.cost,
             budgets,
             stamp,
             begin: settings.begin,
@@ -289,8 +294,10 @@ impl Frontier {
     pub(super) fn add_queue(&mut self, name: String) -> QueueNumber {
         let number = QueueNumber(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
         self.names.insert(name.clone(), number);
+        let limits = self.rules.limits_of(&name);
         self.queues.push(super::Queue {
             name,
+            limits,
             ..super::Queue::default()
         });
         number

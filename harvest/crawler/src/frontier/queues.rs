@@ -111,7 +111,7 @@ impl Frontier {
                 size: queue.lanes.values().map(|(count, _)| count).sum(),
                 enqueued: queue.enqueued,
                 account: queue.account,
-                limits: self.limits_of(&queue.name),
+                limits: self.limits_of(queue),
                 last_taken: queue.last_taken.map(|moment| self.time_of(moment)),
                 next: self.peek(number)?,
             });

@@ -8,7 +8,7 @@ use harvest_policy::rejections::Rejection;
 use url::Url;
 
 use super::rows::{BudgetRow, SeenRow};
-use super::{Changes, Frontier};
+use super::{Changes, Frontier, Queue};
 
 impl Frontier {
     /// Notes a URI that counts as a seed, because a seed has led to it or a person has added it.
@@ -118,11 +118,11 @@ impl Frontier {
     }
 
     /// The limits of a queue: those of the order, or those that a person has given it.
-    pub(super) fn limits_of(&self, name: &str) -> QueueLimits {
+    pub(super) fn limits_of(&self, queue: &Queue) -> QueueLimits {
         if self.budgets.is_empty() {
-            return self.limits;
+            return queue.limits;
         }
-        let budget = self.budgets.get(name);
-        budget.map_or(self.limits, |budget| self.limits.with_budget(*budget))
+        let budget = self.budgets.get(&queue.name);
+        budget.map_or(queue.limits, |budget| queue.limits.with_budget(*budget))
     }
 }

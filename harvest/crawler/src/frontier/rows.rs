@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use archive_db::Value;
 use harvest_policy::account::QueueAccount;
+use harvest_policy::hops::{Hop, HopPath};
 use serde::{Deserialize, Serialize};
 
 /// How urgent a URI is within its queue (Heritrix' scheduling classes).
@@ -34,6 +35,15 @@ pub struct FrontierUri {
     pub urgency: Urgency,
     /// The number of tries so far.
     pub tries: u32,
+}
+
+impl FrontierUri {
+    /// The letters of the hops to what this URI leads to by a hop.
+    pub fn hops_to(&self, hop: Hop) -> String {
+        let seed = HopPath::seed().to_string();
+        let before = Some(self.hops.as_str()).filter(|hops| *hops != seed);
+        format!("{}{}", before.unwrap_or_default(), hop.letter())
+    }
 }
 
 impl Value for FrontierUri {}

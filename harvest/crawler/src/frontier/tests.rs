@@ -19,7 +19,8 @@ fn open(directory: &Path, limits: QueueLimits) -> Frontier {
 /// Opens a frontier whose files have only `length` bytes.
 fn open_after_cut(directory: &Path, limits: QueueLimits, length: u64) -> (Frontier, ResumePoint) {
     let settings = FrontierSettings {
-        limits,
+        limits: limits.into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
         connections: 1,
         fresh_key: [7; 32],
         begin: BEGIN.parse().unwrap(),

@@ -28,7 +28,8 @@ fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
             warcinfo: "software: test\r\n".to_owned(),
         },
         frontier: FrontierSettings {
-            limits: harvest_policy::account::QueueLimits::default(),
+            limits: harvest_policy::account::QueueLimits::default().into(),
+            cost: harvest_policy::cost::CostPolicy::Unit,
             connections: 1,
             fresh_key: [1; 32],
             begin: "2026-11-23T00:00:00Z".parse().unwrap(),

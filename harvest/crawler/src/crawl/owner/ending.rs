@@ -8,6 +8,7 @@ use harvest_policy::address_turns::Ticket;
 use harvest_policy::status::{AfterTry, FetchStatus};
 use harvest_policy::turns::Moment;
 
+use super::login::login_name;
 use super::{FlightSubject, Owner, SYNC, line_without_fetch};
 use crate::crawl::side::SideOrder;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, MIN_FREE};
@@ -131,23 +132,26 @@ impl Owner {
             if let Some(fetching) = flight.fetching {
                 self.turns.ended(fetching.address, now);
             }
-            match flight.subject {
-                FlightSubject::Uri(lease) => self.recorder.put_back(&lease, now),
-                FlightSubject::Robots { asked, .. } => {
-                    for ticket in self.asking.remove(&asked).unwrap_or_default() {
-                        self.give_back(ticket, now);
-                    }
-                }
-            }
+            self.put_back(flight.subject, now);
         }
     }
 
     /// Puts the URI of a flight that is not under way back into its queue, which rests until a moment.
     pub(super) fn give_back(&mut self, ticket: Ticket, until: Moment) {
-        if let Some(flight) = self.flights.remove(&ticket)
-            && let FlightSubject::Uri(lease) = flight.subject
-        {
-            self.recorder.put_back(&lease, until);
+        if let Some(flight) = self.flights.remove(&ticket) {
+            self.put_back(flight.subject, until);
+        }
+    }
+
+    /// Puts a URI back into its queue, or those that have waited for an answer of their host.
+    fn put_back(&mut self, subject: FlightSubject, until: Moment) {
+        let name = match subject {
+            FlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
+            FlightSubject::Robots { asked, .. } => asked,
+            FlightSubject::Login { number } => login_name(number),
+        };
+        for ticket in self.asking.remove(&name).unwrap_or_default() {
+            self.give_back(ticket, until);
         }
     }
 

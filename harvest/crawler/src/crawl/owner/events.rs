@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address_turns::Ticket;
+use harvest_policy::hops::Hop;
 use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{AfterTry, FetchStatus};
@@ -94,9 +95,7 @@ impl Owner {
         if let Some(first) = first {
             line.via = Some(first.uri.uri.clone());
             line.source.clone_from(&first.uri.source);
-            if first.uri.hops != "-" {
-                line.hops = format!("{}P", first.uri.hops);
-            }
+            line.hops = first.uri.hops_to(Hop::Prerequisite);
         }
         let now = self.clock.now();
         let (addresses, seconds) = match answer {
@@ -138,6 +137,10 @@ impl Owner {
             self.turns.ended(fetching.address, rests_until);
         }
         match flight.subject {
+            FlightSubject::Login { number } => {
+                self.login_fetched(number, flight.uri.uri, processed);
+                Ok(())
+            }
             FlightSubject::Uri(lease) => {
                 let retry = match processed.after {
                     AfterTry::Finished(_) => None,
@@ -248,7 +251,7 @@ impl Owner {
                 &mut uri.uri,
                 location.as_str().to_owned(),
             ));
-            uri.hops.push('R');
+            uri.hops = flight.uri.hops_to(Hop::Redirect);
             let subject = FlightSubject::Robots {
                 asked,
                 redirects: redirects + 1,

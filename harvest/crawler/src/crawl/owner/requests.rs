@@ -152,9 +152,9 @@ impl Owner {
         let candidates = seeds.iter().map(|url| {
             let source = url.as_str().to_owned();
             Candidate {
-                queue: queue_name(self.processor.queues, url, None),
+                queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
-                cost: 1,
+                cost: self.processor.place(&source, None, &HopPath::seed()),
                 uri: FrontierUri {
                     uri: source.clone(),
                     hops: HopPath::seed().to_string(),
@@ -174,6 +174,8 @@ impl Owner {
         let scope = scope
             .as_deref_mut()
             .unwrap_or_else(|poisoned| poisoned.get_mut());
-        self.job.order.accept_seed(url, &mut scope.accepted);
+        let suffixes = &self.processor.queues.suffixes;
+        let order = &self.job.order;
+        order.accept_seed(url, suffixes, &mut scope.accepted);
     }
 }

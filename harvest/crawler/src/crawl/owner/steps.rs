@@ -7,7 +7,7 @@ use std::time::Duration;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
 use harvest_policy::address_turns::Ticket;
-use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::hops::Hop;
 use harvest_policy::status::{AfterTry, FetchStatus};
 use jiff::Timestamp;
 use url::{Host, Url};
@@ -69,7 +69,7 @@ impl Owner {
         if self.makes_way(ticket, &url, address) {
             return Ok(());
         }
-        if !self.is_allowed_by_robots(ticket, &url, time)? {
+        if !self.is_allowed_by_robots(ticket, &url, time)? || !self.is_logged_in(ticket, &url)? {
             return Ok(());
         }
         let now = self.now();
@@ -120,8 +120,9 @@ impl Owner {
         time: Timestamp,
     ) -> Result<bool, CrawlError> {
         let flight = self.flights.get(&ticket);
-        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, FlightSubject::Uri(_)));
-        let robots = robots_uri(url).filter(|robots| is_uri && robots != url);
+        let is_robots = |subject: &FlightSubject| matches!(subject, FlightSubject::Robots { .. });
+        let is_asked = flight.is_some_and(|flight| !is_robots(&flight.subject));
+        let robots = robots_uri(url).filter(|robots| is_asked && robots != url);
         let Some(robots) = robots else {
             return Ok(true);
         };
@@ -145,27 +146,35 @@ impl Owner {
         let waiting = self.asking.entry(robots.as_str().to_owned()).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
-            let ticket = self.add_robots(ticket, robots, 0);
+            let asked = robots.as_str().to_owned();
+            let subject = FlightSubject::Robots {
+                asked,
+                redirects: 0,
+            };
+            let ticket = self.add_needed(ticket, subject, robots);
             self.proceed(ticket)?;
         }
         Ok(false)
     }
 
-    /// Adds the flight of a robots.txt that another flight needs.
-    fn add_robots(&mut self, needed_by: Ticket, url: Url, redirects: u8) -> Ticket {
+    /// Adds a flight that another flight needs to be over before it.
+    pub(super) fn add_needed(
+        &mut self,
+        needed_by: Ticket,
+        subject: FlightSubject,
+        url: Url,
+    ) -> Ticket {
         let flight = self.flights.get(&needed_by);
-        let hops = flight.and_then(|flight| flight.uri.hops.parse::<HopPath>().ok());
+        let hops = flight.map(|flight| flight.uri.hops_to(Hop::Prerequisite));
         let uri = FrontierUri {
             uri: url.as_str().to_owned(),
-            hops: hops.unwrap_or_default().then(Hop::Prerequisite).to_string(),
+            hops: hops.unwrap_or_default(),
             via: flight.map(|flight| flight.uri.uri.clone()),
             source: flight.and_then(|flight| flight.uri.source.clone()),
             urgency: Urgency::Prerequisite,
             // The same address as for the URI that waits for it.
             tries: flight.map_or(0, |flight| flight.uri.tries),
         };
-        let asked = url.as_str().to_owned();
-        let subject = FlightSubject::Robots { asked, redirects };
         self.add_flight(subject, uri, url)
     }
 
@@ -182,6 +191,9 @@ impl Owner {
         match flight.subject {
             FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
             FlightSubject::Robots { asked, .. } => self.robots_failed(&asked),
+            FlightSubject::Login { number } => {
+                self.login_refused(number, &flight.uri, status, annotation);
+            }
         }
     }
 

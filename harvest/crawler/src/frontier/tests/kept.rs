@@ -19,7 +19,8 @@ fn rests(frontier: &mut Frontier, until: Moment) {
 
 fn open_at(directory: &Path, begin: &str) -> Frontier {
     let settings = FrontierSettings {
-        limits: QueueLimits::default(),
+        limits: QueueLimits::default().into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
         connections: 1,
         fresh_key: [7; 32],
         begin: begin.parse().unwrap(),
@@ -61,7 +62,8 @@ fn rest_of_a_queue_outlives_its_process() {
 fn unfetched_uri_comes_back_in_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let settings = FrontierSettings {
-        limits: QueueLimits::default(),
+        limits: QueueLimits::default().into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
         connections: 3,
         fresh_key: [7; 32],
         begin: BEGIN.parse().unwrap(),
