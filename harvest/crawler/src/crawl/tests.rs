@@ -18,7 +18,9 @@ use super::*;
 
 mod damage;
 mod http2;
+mod kept;
 mod login;
+mod names;
 mod politeness;
 mod quarantine;
 mod wire;
