@@ -86,8 +86,10 @@ impl Database {
         if is_new && options.at_least > 0 {
             return Err(behind(0));
         }
-        let rocksdb = options.to_rocksdb(env);
-        let mut inner = Inner::open(path, &rocksdb, is_new)?;
+        let mut rocksdb = options.to_rocksdb(env);
+        // Each table that is made in a database that is open costs a sync of its own.
+        rocksdb.create_missing_column_families(is_new);
+        let mut inner = Inner::open(path, &rocksdb, is_new.then_some(options.tables.as_slice()))?;
         inner.syncs_later = options.syncs_later;
         if let Some(wanted) = options
             .identity
@@ -211,11 +213,17 @@ impl Database {
 }
 
 impl Inner {
-    /// Opens it with the tables that it has.
-    fn open(path: &Path, options: &rocksdb::Options, is_new: bool) -> Result<Self, DbError> {
+    /// Opens it with the tables that it has; a new one, with the tables that it is to have.
+    fn open(
+        path: &Path,
+        options: &rocksdb::Options,
+        new_tables: Option<&[&str]>,
+    ) -> Result<Self, DbError> {
         let failed = |error: rocksdb::Error| DbError::from_rocksdb(path, &error);
-        let tables = if is_new {
-            vec!["default".to_owned()]
+        let tables: Vec<String> = if let Some(tables) = new_tables {
+            // The table that tells the version comes last: a creation that was cut off before it is gone on with.
+            let names = ["default"].into_iter().chain(tables.iter().copied());
+            names.chain([version::META]).map(str::to_owned).collect()
         } else {
             DB::list_cf(options, path).map_err(failed)?
         };

@@ -84,6 +84,27 @@ fn a_length_that_lies_is_an_error() {
     assert_eq!(writer.position(), 0);
 }
 
+/// Fails if a writer that is used again writes other bytes than a new one, also behind a record that failed.
+#[test]
+fn writer_used_again_writes_the_same() {
+    let records = crawl();
+    let mut writer = Writer::gzip(Vec::new(), 6);
+    for fails_first in [false, true, false] {
+        if fails_first {
+            let (head, block) = &records[1];
+            let result = writer.write(head, block.len() as u64, &mut &block[1..]);
+            assert!(matches!(result, Err(WriteError::WrongLength { .. })));
+            writer.begin_again(Vec::new());
+        }
+        for (head, block) in &records {
+            let length = block.len() as u64;
+            writer.write(head, length, &mut block.as_slice()).unwrap();
+        }
+        assert!(writer.begin_again(Vec::new()) == gzip(&records));
+        assert_eq!(writer.position(), 0);
+    }
+}
+
 #[test]
 fn a_file_is_read_and_written_back_byte_for_byte() {
     let odd = b"WARC/1.0\r\nwarc-type:response\r\nX-Folded: a\r\n  b\r\nX: 1\r\nx: 2\r\nContent-Length:  3 \r\n\r\nabc\r\n\r\n";

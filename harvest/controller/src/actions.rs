@@ -1,111 +1,194 @@
 //! Requests to a job that is running, as files in its directory `action`.
 //!
-//! `NAME.seeds` adds seeds, one a line; `NAME.free` frees patterns from quarantine, one a line; `pause`, `resume` and `terminate` are what they say. A file that was taken lies in `done`
-//! afterwards, under the time at which it was; one that cannot be taken has `.refused` behind its name and the reason in it.
-//! Heritrix looks every 30 seconds; here it is a second.
+//! | File | Request |
+//! |---|---|
+//! | `pause`, `resume`, `terminate` | what the name says |
+//! | `NAME.seeds` | further seeds, one a line |
+//! | `NAME.reject` | URIs that are not fetched any more, one rule a line |
+//! | `NAME.free` | patterns that are freed from quarantine, one a line |
+//! | `NAME.budget` | `QUEUE OBJECTS BYTES`, one queue a line; `-1` is no limit |
+//!
+//! Owns when a file is complete, and what becomes of it: one that was carried out lies in `done` under the time at which it was; one
+//! that cannot be carried out lies there as well, with `.refused` behind its name and the reason in a file `.reason` beside it. It is
+//! moved once what it asks for is durable, so that the end of a process loses no request. Heritrix looks every 30 seconds; here it
+//! is a second.
 
+mod parse;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
 use archive_durable::directory::EntryKind;
 use archive_durable::{DiskError, directory, read_small, replace};
-use harvest_crawler::crawl::Control;
-use harvest_model::seed::parse_seeds;
+use harvest_crawler::crawl::{Control, ControlRequest};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 
 use crate::directory::JobDirectory;
-use crate::job::Notice;
+use crate::job::{Notice, Notify};
 
 /// How often it is looked.
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// How long a file without a line end at its end has to stay as it is: its writer may not be done.
+const UNENDED: Duration = Duration::from_secs(5);
+
 /// The longest request.
 const MAX_REQUEST: u64 = 64 << 20;
 
-/// The seeds that were taken from requests: a process that was killed may not have put them into the frontier. Those that it has
-/// are not fetched again.
-pub(crate) fn taken_seeds(job: &JobDirectory) -> Result<Vec<Control>, DiskError> {
-    let mut requests = Vec::new();
-    for name in directory::names(&job.path("done"))? {
-        let path = job.path("done").join(&name);
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "seeds")
-        {
-            requests.extend(read(&path, &name.to_string_lossy())?.ok());
-        }
-    }
-    Ok(requests)
+/// A file as it was seen last.
+#[derive(Clone, Copy, Debug)]
+struct SeenFile {
+    size: u64,
+    changed: i64,
+    /// Since when it has not changed.
+    since: Instant,
 }
 
-/// Takes requests as they come, for as long as it is polled.
-pub(crate) async fn watch(
-    job: &JobDirectory,
-    clock: &Clock,
-    control: UnboundedSender<Control>,
-    notify: &(dyn Fn(Notice<'_>) + Send + Sync),
-) -> Result<(), DiskError> {
-    loop {
-        clock.sleep(PERIOD).await;
-        for name in directory::names(&job.path("action"))? {
-            let path = job.path("action").join(&name);
-            let name = name.to_string_lossy();
-            // An editor or a copy may still be writing it.
-            if name.starts_with('.') || name.ends_with('~') || name.ends_with(".part") {
-                continue;
-            }
-            if !matches!(directory::kind(&path)?, Some(EntryKind::File { .. })) {
-                continue;
-            }
-            let request = read(&path, &name).unwrap_or_else(|error| Err(error.to_string()));
-            let time = clock.now().as_millisecond();
-            let done = job.path("done");
-            match request {
-                Ok(request) => {
-                    notify(Notice::Action(&name));
-                    // A crawl that has ended takes nothing: the file stays for the next one.
-                    if control.send(request).is_ok() {
-                        directory::move_new(&path, &done.join(format!("{time}-{name}")))?;
-                    }
-                }
-                Err(why) => {
-                    notify(Notice::ActionRefused {
-                        name: &name,
-                        why: &why,
-                    });
-                    let refused = done.join(format!("{time}-{name}.refused"));
-                    replace(&refused, format!("{why}\n").as_bytes())?;
-                    directory::remove_name(&path)?;
-                }
+/// The watch of the directory of one job.
+pub(crate) struct ActionWatch<'a> {
+    job: &'a JobDirectory,
+    clock: &'a Clock,
+    requests: UnboundedSender<ControlRequest>,
+    notify: Notify<'a>,
+    seen: HashMap<OsString, SeenFile>,
+}
+
+impl<'a> ActionWatch<'a> {
+    /// A watch that hands requests to a crawl.
+    pub(crate) fn new(
+        job: &'a JobDirectory,
+        clock: &'a Clock,
+        requests: UnboundedSender<ControlRequest>,
+        notify: Notify<'a>,
+    ) -> Self {
+        Self {
+            job,
+            clock,
+            requests,
+            notify,
+            seen: HashMap::new(),
+        }
+    }
+
+    /// Carries out requests as they come, for as long as it is polled.
+    pub(crate) async fn run(mut self) -> Result<(), DiskError> {
+        loop {
+            self.clock.sleep(PERIOD).await;
+            let mut names = directory::names(&self.job.path("action"))?;
+            names.sort();
+            self.seen
+                .retain(|name, _| names.binary_search(name).is_ok());
+            for name in names {
+                self.look_at(&name).await?;
             }
         }
     }
+
+    async fn look_at(&mut self, file: &OsString) -> Result<(), DiskError> {
+        let path = self.job.path("action").join(file);
+        let name = file.to_string_lossy();
+        if is_temporary(&name) {
+            return Ok(());
+        }
+        let Some(EntryKind::File { size, changed, .. }) = directory::kind(&path)? else {
+            return Ok(());
+        };
+        let request = if let Some(control) = parse::word(&name) {
+            Ok(control)
+        } else {
+            let since = self.unchanged_since(file, size, changed);
+            let quiet = self.clock.instant().saturating_duration_since(since);
+            if quiet < PERIOD {
+                return Ok(());
+            }
+            match read_small(&path, MAX_REQUEST) {
+                // It was taken away meanwhile.
+                Ok(None) => return Ok(()),
+                Ok(Some(bytes)) if !is_ended(&bytes) && quiet < UNENDED => return Ok(()),
+                Ok(Some(bytes)) => parse::lines(&name, &bytes),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        let answer = match request {
+            Ok(control) => match self.ask(control).await {
+                Some(answer) => answer,
+                // The crawl has ended: the file stays for the next one.
+                None => return Ok(()),
+            },
+            Err(why) => Err(why),
+        };
+        self.seen.remove(file);
+        match answer {
+            Ok(done) => {
+                self.put_away(&path, &name, "")?;
+                let (name, done) = (name.as_ref(), done.as_str());
+                (self.notify)(Notice::Action { name, done });
+            }
+            Err(why) => {
+                let refused = self.put_away(&path, &name, ".refused")?;
+                let reason = refused.with_extension("reason");
+                replace(&reason, format!("{why}\n").as_bytes())?;
+                let (name, why) = (name.as_ref(), why.as_str());
+                (self.notify)(Notice::ActionRefused { name, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Since when a file has been as it is.
+    fn unchanged_since(&mut self, file: &OsString, size: u64, changed: i64) -> Instant {
+        let now = SeenFile {
+            size,
+            changed,
+            since: self.clock.instant(),
+        };
+        let seen = self.seen.entry(file.clone()).or_insert(now);
+        if (seen.size, seen.changed) != (size, changed) {
+            *seen = now;
+        }
+        seen.since
+    }
+
+    /// The answer of the crawl; `None` if it has ended.
+    async fn ask(&self, control: Control) -> Option<Result<String, String>> {
+        let (answer, answered) = oneshot::channel();
+        let request = ControlRequest { control, answer };
+        self.requests.send(request).ok()?;
+        answered.await.ok()
+    }
+
+    /// Moves a file to `done`; gives its name there.
+    fn put_away(
+        &self,
+        path: &Path,
+        name: &str,
+        ending: &str,
+    ) -> Result<std::path::PathBuf, DiskError> {
+        let mut time = self.clock.now().as_millisecond();
+        loop {
+            let done = self.job.path("done").join(format!("{time}-{name}{ending}"));
+            match directory::move_new(path, &done) {
+                // Two requests of one name within a millisecond.
+                Err(error) if error.is_taken() => time = time.saturating_add(1),
+                moved => return moved.map(|()| done),
+            }
+        }
+    }
 }
 
-fn read(path: &Path, name: &str) -> Result<Result<Control, String>, DiskError> {
+/// Whether a name is one of those that editors and copies give to files that they have not finished.
+fn is_temporary(name: &str) -> bool {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());
-    Ok(match (name, extension) {
-        ("pause", _) => Ok(Control::Pause),
-        ("resume", _) => Ok(Control::Resume),
-        ("terminate", _) => Ok(Control::Terminate),
-        (_, Some("seeds")) => {
-            let bytes = read_small(path, MAX_REQUEST)?.unwrap_or_default();
-            let seeds = parse_seeds(&String::from_utf8_lossy(&bytes));
-            seeds
-                .map(Control::AddSeeds)
-                .map_err(|error| error.to_string())
-        }
-        (_, Some("free")) => {
-            let bytes = read_small(path, MAX_REQUEST)?.unwrap_or_default();
-            let text = String::from_utf8_lossy(&bytes);
-            let patterns = text.lines().map(|line| line.trim().to_owned());
-            let patterns = patterns.filter(|pattern| !pattern.is_empty());
-            Ok(Control::Free(patterns.collect()))
-        }
-        _ => Err(format!(
-            "{name} is no request: name the file pause, resume, terminate, NAME.seeds or NAME.free"
-        )),
-    })
+    name.starts_with('.')
+        || name.ends_with('~')
+        || matches!(extension, Some("part" | "tmp" | "swp" | "new"))
+}
+
+fn is_ended(bytes: &[u8]) -> bool {
+    bytes.is_empty() || bytes.ends_with(b"\n")
 }

@@ -7,13 +7,16 @@
 //! harvestInfo.xml     the harvest that the job belongs to
 //! run.json            the choices of the person who began it
 //! outcome.json        how the crawl ended, once it is over
-//! state/              the frontier
-//! logs/               crawl.log, progress-statistics.log
-//! warcs/              archive files that are not yet stored
+//! duplicatereductionjobs.json   the jobs that it was deduplicated against
+//! metadata.json       the name and size of the metadata file, once it is written
+//! state/              the frontier; it goes when all is stored
+//! logs/               crawl.log, progress-statistics.log, requests.log
+//! warcs/              archive files that are not yet stored; NAME.invalid is damaged
 //! index/              the index of each archive file, and its size and time
 //! reports/            the reports at the end
 //! metadata/           the metadata file
 //! receipts/           the receipt of each stored file
+//! lost-files/         files that lay in warcs/ and are not of this job
 //! action/ done/       requests to the job that is running, and those that it has taken
 //! ```
 
@@ -21,6 +24,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory, read_small, replace, replace_secret};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::CrawlOutcome;
@@ -30,6 +34,14 @@ use harvest_reports::index::{ArchiveIndex, IndexError, IndexLines, index_archive
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::report::JobStatus;
+
+/// The ending of an archive file that is being written.
+pub(crate) const OPEN: &str = ".open";
+
+/// The ending of an archive file that is damaged.
+pub(crate) const INVALID: &str = ".invalid";
 
 /// The longest `job.toml`.
 const MAX_JOB: u64 = 256 << 20;
@@ -117,15 +129,36 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
     pub fn create(base: &Path, job: Job, now: Timestamp) -> Result<Self, JobDirectoryError> {
+        Self::begin(base, job, &RunSettings::default(), now)
+    }
+
+    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has its
+    /// name once it is whole: one that was not finished begins with a dot, and is nobody's job.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
+    pub fn begin(
+        base: &Path,
+        job: Job,
+        run: &RunSettings,
+        now: Timestamp,
+    ) -> Result<Self, JobDirectoryError> {
         directory::make(base)?;
-        let path = base.join(format!("{}_{}", job.id, now.as_millisecond()));
-        directory::make_new(&path)?;
-        let created = Self { path, job };
+        let name = format!("{}_{}", job.id, now.as_millisecond());
+        let unfinished = base.join(format!(".{name}.new"));
+        directory::make_new(&unfinished)?;
+        let created = Self {
+            path: unfinished,
+            job,
+        };
+        created.keep_run_settings(run)?;
         for name in [
             "logs", "warcs", "index", "reports", "metadata", "receipts", "action", "done",
         ] {
-            directory::make(&created.path(name))?;
+            directory::make_unsynced(&created.path(name))?;
         }
+        directory::sync(&created.path)?;
         let job = &created.job;
         let mut seeds = String::new();
         for seed in &job.seeds {
@@ -136,9 +169,10 @@ impl JobDirectory {
         replace(&created.path("seeds.txt"), seeds.as_bytes())?;
         let info = job.harvest_info_xml();
         replace(&created.path("harvestInfo.xml"), info.as_bytes())?;
-        // It comes last: without it the directory is not that of a job.
         replace_secret(&created.path("job.toml"), job.to_toml()?.as_bytes())?;
-        Ok(created)
+        let path = base.join(name);
+        directory::move_new(&created.path, &path)?;
+        Ok(Self { path, ..created })
     }
 
     /// Opens the directory of a job that was begun.
@@ -157,6 +191,22 @@ impl JobDirectory {
             path: path.to_owned(),
             job,
         })
+    }
+
+    /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded when it is
+    /// gone on with. Whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`].
+    pub fn give_up_frontier(&self, now: Timestamp) -> Result<bool, JobDirectoryError> {
+        let state = self.path("state");
+        if self.outcome()?.is_some() || directory::kind(&state)?.is_none() {
+            return Ok(false);
+        }
+        let given_up = self.path(&format!("state.{}.damaged", now.as_millisecond()));
+        directory::move_new(&state, &given_up)?;
+        Ok(true)
     }
 
     /// Keeps the choices of the person who began the job.
@@ -195,6 +245,26 @@ impl JobDirectory {
         self.kept("outcome.json")
     }
 
+    /// Keeps the numbers of the jobs whose captures the crawl is compared with.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`].
+    pub fn keep_deduplicated_against(&self, jobs: &[u64]) -> Result<(), JobDirectoryError> {
+        self.keep("duplicatereductionjobs.json", &jobs)
+    }
+
+    /// The numbers of the jobs whose captures the crawl was compared with.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Entry`] if they are damaged, [`JobDirectoryError::Disk`].
+    pub fn deduplicated_against(&self) -> Result<Vec<u64>, JobDirectoryError> {
+        Ok(self
+            .kept("duplicatereductionjobs.json")?
+            .unwrap_or_default())
+    }
+
     fn keep(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
         let path = self.path(name);
         let text = serde_json::to_vec(value);
@@ -229,20 +299,24 @@ impl JobDirectory {
         self.path.join(name)
     }
 
-    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it.
+    /// Indexes an archive file that was closed, and describes it. One that has an index keeps it. Gives the first damage of one
+    /// that is damaged: it is not described then.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Index`], [`JobDirectoryError::Disk`].
-    pub fn index_file(&self, closed: &ClosedFile) -> Result<(), JobDirectoryError> {
+    pub fn index_file(&self, closed: &ClosedFile) -> Result<Option<String>, JobDirectoryError> {
         let entry = self.path("index").join(format!("{}.json", closed.name));
         if read_small(&entry, MAX_ENTRY)?.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let scratch = self.path("scratch");
         directory::make(&scratch)?;
         let archive = open(&closed.path)?;
         let mut index = index_archive_file(archive, &closed.name, &scratch)?;
+        if index.damage.is_some() {
+            return Ok(index.damage);
+        }
         self.keep_lines(&closed.name, "cdx", &mut index.cdx)?;
         self.keep_lines(&closed.name, "cdxj", &mut index.captures)?;
         let description = serde_json::json!(FileEntry {
@@ -251,7 +325,41 @@ impl JobDirectory {
             closed: closed.closed,
         });
         replace(&entry, description.to_string().as_bytes())?;
-        Ok(())
+        Ok(None)
+    }
+
+    /// Keeps the name and size of the metadata file.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`].
+    pub fn keep_metadata_file(&self, entry: &FileEntry) -> Result<(), JobDirectoryError> {
+        self.keep("metadata.json", entry)
+    }
+
+    /// The metadata file, once it is written, wherever it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Entry`] if its description is damaged, [`JobDirectoryError::Disk`].
+    pub fn metadata_file(&self) -> Result<Option<FileEntry>, JobDirectoryError> {
+        self.kept("metadata.json")
+    }
+
+    /// Takes away what nobody needs any more of a job that is done: its frontier.
+    ///
+    /// # Errors
+    ///
+    /// [`DiskError`].
+    pub(crate) fn clear(&self, status: JobStatus) -> Result<(), DiskError> {
+        if status != JobStatus::Done {
+            return Ok(());
+        }
+        let state = self.path("state");
+        match directory::kind(&state)? {
+            Some(_) => remove_tree(&state),
+            None => Ok(()),
+        }
     }
 
     /// Copies the lines of an index out of their temporary file.
@@ -280,7 +388,7 @@ impl JobDirectory {
         Ok(())
     }
 
-    /// The archive files that were indexed, by name.
+    /// The archive files that were indexed, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -298,7 +406,7 @@ impl JobDirectory {
                 entry.map_err(|source| JobDirectoryError::Entry { path, source })?;
             entries.push(entry);
         }
-        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries.sort_by_cached_key(|entry| self.order_of(&entry.name));
         Ok(entries)
     }
 
@@ -318,10 +426,11 @@ impl JobDirectory {
             captures: lines("cdxj")?,
             problem_count: 0,
             problems: Vec::new(),
+            damage: None,
         })
     }
 
-    /// The archive files that lie in the directory under their final names.
+    /// The archive files that lie in the directory under their final names, in the order in which they were begun.
     ///
     /// # Errors
     ///
@@ -330,11 +439,10 @@ impl JobDirectory {
         let mut files = Vec::new();
         for entry in directory::list(&self.path("warcs"))? {
             let name = entry.name.to_string_lossy().into_owned();
-            let directory::EntryKind::File { size, changed, .. } = entry.kind else {
+            let EntryKind::File { size, changed, .. } = entry.kind else {
                 continue;
             };
-            let extension = Path::new(&name).extension();
-            if extension.is_some_and(|extension| extension == "open" || extension == "invalid") {
+            if name.ends_with(OPEN) || name.ends_with(INVALID) {
                 continue;
             }
             files.push(ClosedFile {
@@ -344,9 +452,28 @@ impl JobDirectory {
                 closed: Timestamp::from_second(changed).unwrap_or(now),
             });
         }
-        files.sort_by(|one, other| one.name.cmp(&other.name));
+        files.sort_by_cached_key(|file| self.order_of(&file.name));
         Ok(files)
     }
+
+    /// The place of an archive file among those of the job: by its number, because clocks are set back.
+    pub(crate) fn order_of(&self, name: &str) -> (u64, String) {
+        let rest = name.strip_prefix(&self.job.archive_prefix());
+        let number = rest.and_then(|rest| rest.split('-').nth(2)?.parse().ok());
+        (number.unwrap_or(0), name.to_owned())
+    }
+}
+
+/// Takes a directory away, with all that is in it.
+fn remove_tree(path: &Path) -> Result<(), DiskError> {
+    for entry in directory::list(path)? {
+        let inner = path.join(&entry.name);
+        match entry.kind {
+            EntryKind::Directory => remove_tree(&inner)?,
+            EntryKind::File { .. } | EntryKind::Other => directory::remove_name(&inner)?,
+        }
+    }
+    directory::remove_empty(path)
 }
 
 /// Opens a file for reading.

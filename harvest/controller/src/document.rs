@@ -5,13 +5,18 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory, replace};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
-use harvest_policy::queue_name::registrable_domain;
+use harvest_crawler::frontier::{Frontier, FrontierSettings, QueueSnapshot};
+use harvest_crawler::recorder::{CRAWL_LOG, RecorderError};
+use harvest_crawler::suffixes::{SuffixListError, suffix_list};
 use harvest_reports::archive_files::{ArchiveFileReport, archive_files_report};
+use harvest_reports::frontier::{QueueReport, ReportMoment};
 use harvest_reports::harvest::{HarvestReport, StopReason};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::metadata::{
@@ -20,15 +25,16 @@ use harvest_reports::metadata::{
 use harvest_reports::processors::processors_report;
 use harvest_reports::progress::{EndMessage, FILE_NAME as PROGRESS_LOG, last_line};
 use harvest_reports::statistics::{CrawlStatistics, CrawlSummary};
+use harvest_reports::text::Hundredths;
+use harvest_reports::threads::ThreadReport;
 use harvest_reports::warcinfo::Warcinfo;
-use harvest_reports::{archive_files, processors};
+use harvest_reports::{archive_files, frontier, processors, threads};
 
-use crate::directory::{JobDirectory, JobDirectoryError, open};
-use crate::job::{JobParts, end_message};
+use crate::crawl::end_message;
+use crate::directory::{FileEntry, JobDirectory, JobDirectoryError, open};
+use crate::job::JobParts;
 use crate::report::{DomainOutcome, stop_reason};
-
-/// The name of the crawl log.
-const CRAWL_LOG: &str = "crawl.log";
+use crate::requests_log::{self, requests_log};
 
 /// Why a crawl cannot be documented.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +42,9 @@ pub enum DocumentError {
     /// The directory of the job.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -47,6 +56,9 @@ pub enum DocumentError {
         /// Why not.
         source: io::Error,
     },
+    /// The frontier.
+    #[error(transparent)]
+    Frontier(#[from] RecorderError),
     /// The metadata file.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
@@ -55,31 +67,42 @@ pub enum DocumentError {
     Write(io::Error),
 }
 
-/// Writes the reports and the metadata file, unless it is there. Gives the metadata file.
+/// Writes the reports and the metadata file, unless it was written before. Gives the metadata file; `None`: it is in the archive, and no
+/// other one may have its name.
 pub(crate) fn document(
     job: &JobDirectory,
     parts: &JobParts,
     warcinfo: &Warcinfo,
     outcome: &CrawlOutcome,
-) -> Result<ClosedFile, DocumentError> {
+) -> Result<Option<ClosedFile>, DocumentError> {
     let name = metadata_name(job);
     let path = job.path("metadata").join(&name);
-    let receipt = job.path("receipts").join(format!("{name}.receipt.json"));
-    let size = if let Some(directory::EntryKind::File { size, .. }) = directory::kind(&path)? {
+    let size = if let Some(EntryKind::File { size, .. }) = directory::kind(&path)? {
         size
-    } else if directory::kind(&receipt)?.is_some() {
-        // It is in the archive, and no other one may have its name.
-        0
+    } else if job.metadata_file()?.is_some() && job.has_receipt(&name)? {
+        return Ok(None);
     } else {
         write_reports(job, parts, outcome)?;
+        write_frontier_reports(job, parts, outcome)?;
+        let requests = requests_log(job)?;
+        if !requests.is_empty() {
+            let path = job.path("logs").join(requests_log::FILE_NAME);
+            replace(&path, requests.as_bytes())?;
+        }
         write_metadata(job, parts, warcinfo, &name)?
     };
-    Ok(ClosedFile {
+    let closed = parts.clock.now();
+    job.keep_metadata_file(&FileEntry {
+        name: name.clone(),
+        size,
+        closed,
+    })?;
+    Ok(Some(ClosedFile {
         name,
         path,
         size,
-        closed: parts.clock.now(),
-    })
+        closed,
+    }))
 }
 
 /// The name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection
@@ -142,6 +165,86 @@ fn write_reports(
     Ok(())
 }
 
+/// Writes the reports about queues and connections at the end of a crawl. Without a frontier there is nothing to tell.
+fn write_frontier_reports(
+    job: &JobDirectory,
+    parts: &JobParts,
+    outcome: &CrawlOutcome,
+) -> Result<(), DocumentError> {
+    let state = job.path("state");
+    if directory::kind(&state)?.is_none() {
+        return Ok(());
+    }
+    let order = &job.job().order;
+    let time = parts.clock.now();
+    let settings = FrontierSettings {
+        limits: order.queue_rules(),
+        cost: order.queues.cost,
+        connections: order.queues.connections.get().into(),
+        // It is for a frontier that is begun, which this one was.
+        fresh_key: [0; 32],
+        begin: time,
+    };
+    let queues = Frontier::open(&state, &settings, |_, _| true)
+        .and_then(|(frontier, _)| frontier.snapshot())
+        .map_err(RecorderError::from)?;
+    let queues: Vec<_> = queues.into_iter().map(queue_report).collect();
+    let name = job.job().id.to_string();
+    let now = ReportMoment {
+        time,
+        since_begin: Duration::ZERO,
+    };
+    let connections = outcome.connections.iter().map(|connection| ThreadReport {
+        number: connection.number,
+        uri: connection.uri.clone(),
+        step: match connection.uri {
+            Some(_) => "fetch".to_owned(),
+            None => "wait".to_owned(),
+        },
+        elapsed: connection.elapsed,
+    });
+    let connections: Vec<_> = connections.collect();
+    for (file, text) in [
+        (
+            frontier::SUMMARY_FILE_NAME,
+            frontier::frontier_summary_report(&name, now, &queues),
+        ),
+        (
+            frontier::NONEMPTY_FILE_NAME,
+            frontier::frontier_nonempty_report(&name, now, &queues),
+        ),
+        (
+            threads::FILE_NAME,
+            threads::threads_report(&name, time, &connections),
+        ),
+    ] {
+        replace(&job.path("reports").join(file), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn queue_report(queue: QueueSnapshot) -> QueueReport {
+    let (account, limits) = (queue.account, queue.limits);
+    let balance = i128::from(limits.session) - i128::from(account.session);
+    let tries = account.successes.saturating_add(account.errors);
+    QueueReport {
+        name: queue.name,
+        state: queue.state,
+        precedence: queue.precedence,
+        current_size: queue.size,
+        total_enqueues: Some(queue.enqueued),
+        session_balance: i64::try_from(balance).unwrap_or(i64::MIN),
+        last_cost: 1,
+        average_cost: Hundredths::quotient(account.total.into(), tries.into()),
+        last_dequeue: queue.last_taken,
+        total_spend: account.total,
+        total_budget: limits.total,
+        error_count: account.errors,
+        last_peeked: queue.next,
+        last_queued: None,
+    }
+}
+
 /// A file that is appended to, as a writer.
 struct Appending(AppendFile);
 
@@ -179,6 +282,7 @@ fn write_metadata(
     };
     let sink = io::BufWriter::new(Appending(file));
     let mut metadata = MetadataFile::begin(sink, name, identity, parts.address, warcinfo, stamps)?;
+    metadata.duplicate_reduction_jobs(&job.deduplicated_against()?)?;
     metadata.documents(documents(job)?)?;
     for entry in job.indexed_files()? {
         metadata.index(&mut job.index_of(&entry.name)?)?;
@@ -191,8 +295,8 @@ fn write_metadata(
     let path = job.path("metadata").join(name);
     directory::move_new(&open_path, &path)?;
     match directory::kind(&path)? {
-        Some(directory::EntryKind::File { size, .. }) => Ok(size),
-        Some(_) | None => Ok(0),
+        Some(EntryKind::File { size, .. }) => Ok(size),
+        Some(EntryKind::Directory | EntryKind::Other) | None => Ok(0),
     }
 }
 
@@ -233,14 +337,18 @@ fn documents(job: &JobDirectory) -> Result<Vec<Document<'static>>, DocumentError
 /// The harvest of each domain, as the logs tell it.
 pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
     let path = job.path("logs").join(PROGRESS_LOG);
-    let last = last_line(BufReader::new(open(&path)?)).map_err(log_error(&path))?;
+    let last = match directory::kind(&path)? {
+        Some(_) => last_line(BufReader::new(open(&path)?)).map_err(log_error(&path))?,
+        None => None,
+    };
     let reason = StopReason::from_last_progress_line(last.as_deref());
     let mut report = HarvestReport::new(reason, false);
+    let suffixes = suffix_list(&job.job().order)?;
     let path = job.path("logs").join(CRAWL_LOG);
     for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
         match entry.map_err(log_error(&path))? {
             LogEntry::Line(line) => {
-                report.add(&line, |host| Some(registrable_domain(host).to_owned()));
+                report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
             }
             // It is counted in crawl-report.txt.
             LogEntry::Unreadable(_) => {}

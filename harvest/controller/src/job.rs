@@ -1,9 +1,12 @@
 //! The life of a job, from its seeds to its receipts.
 //!
-//! Owns the order: crawl, and store each archive file as soon as it is closed; document; store the metadata file last. Whatever
-//! fails, the job ends in a state that its directory shows, and can be gone on with from there.
+//! Owns the order: salvage what a dead process left; crawl, and store each archive file as soon as it is closed; document; store the
+//! metadata file last; report. The outcome of a crawl is kept before any upload is waited for. Whatever fails, the job ends in
+//! a state that its directory shows, and can be gone on with from there.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,22 +14,17 @@ use archive_client::{ClientError, Ingest};
 use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
-use harvest_crawler::crawl::{
-    Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings,
-};
-use harvest_crawler::process::KnownCaptures;
-use harvest_model::Order;
+use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
 use harvest_model::order::{Http2Use, RobotsPolicy};
-use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
 use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
-use index_dedup::{DedupError, DedupIndex};
+use index_dedup::DedupError;
 use tokio::sync::{mpsc, watch};
 
-use crate::actions;
 use crate::directory::{JobDirectory, JobDirectoryError};
 use crate::document::{DocumentError, document};
-use crate::progress_log::ProgressLog;
-use crate::report::{FileOutcome, JobReport, JobStatus, QuarantinedPattern};
+use crate::lock::{JobLock, LockError};
+use crate::report::{JobEnd, JobReport, report};
+use crate::salvage::{SalvageError, salvage};
 use crate::upload::Uploader;
 
 /// The program that writes archive files, in their `warcinfo`.
@@ -38,18 +36,44 @@ pub enum JobError {
     /// Its directory.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),
+    /// Another process works on it, or its directory cannot be locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// The files of a process that has died cannot be salvaged.
+    #[error(transparent)]
+    Salvage(#[from] SalvageError),
     /// The crawl. What it has recorded is whole.
     #[error("the crawl broke off: {0}")]
     Crawl(#[from] CrawlError),
+    /// The frontier of the crawl.
+    #[error(
+        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up: the job then ends with what it \
+         has recorded",
+        state.display()
+    )]
+    Frontier {
+        /// Its directory.
+        state: PathBuf,
+        /// Why it cannot be used.
+        source: Box<CrawlError>,
+    },
     /// The index of earlier captures.
     #[error(transparent)]
     Dedup(#[from] DedupError),
     /// The documentation.
     #[error("cannot document the crawl: {0}")]
     Document(#[from] DocumentError),
+    /// Work on the files of the job.
+    #[error("cannot {what}: {source}")]
+    Task {
+        /// The work.
+        what: &'static str,
+        /// Why not.
+        source: tokio::task::JoinError,
+    },
 }
 
 /// The surroundings of a job.
@@ -61,7 +85,7 @@ pub struct JobParts {
     pub chance: Chance,
     /// The archive that takes the files; `None`: they stay in the directory.
     pub archive: Option<Arc<dyn Ingest>>,
-    /// How long an archive that cannot take a file is waited for.
+    /// How long an archive that takes no file is waited for.
     pub patience: Duration,
     /// Whether local files stay after they are stored.
     pub keeps_files: bool,
@@ -102,8 +126,15 @@ pub enum Notice<'a> {
         /// Why not.
         why: &'a str,
     },
-    /// A request was taken.
-    Action(&'a str),
+    /// A request was carried out.
+    Action {
+        /// The name of its file.
+        name: &'a str,
+        /// What was done.
+        done: &'a str,
+    },
+    /// Something that the crawl tells people.
+    Crawl(&'a CrawlNotice),
     /// A request cannot be taken.
     ActionRefused {
         /// The name of its file.
@@ -113,6 +144,29 @@ pub enum Notice<'a> {
     },
     /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.
     TakenBack(u64),
+    /// A file of a process that died was salvaged, or is in the way.
+    Salvaged {
+        /// The name of the file.
+        name: &'a str,
+        /// What was done with it.
+        what: &'a str,
+    },
+    /// The crawl has written no archive file.
+    NothingHarvested,
+}
+
+/// The function that people are told by.
+pub(crate) type Notify<'a> = &'a (dyn Fn(Notice<'_>) + Send + Sync);
+
+/// A job that runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) directory: &'a JobDirectory,
+    pub(crate) parts: &'a JobParts,
+    pub(crate) warcinfo: &'a Warcinfo,
+    /// Takes each file that is whole, to be stored.
+    pub(crate) files: &'a mpsc::UnboundedSender<ClosedFile>,
+    pub(crate) notify: Notify<'a>,
 }
 
 /// Runs a job to its end, or goes on with it. `control` gives further requests; `progress` is told how far it is.
@@ -127,187 +181,129 @@ pub async fn run_job(
     progress: watch::Sender<CrawlProgress>,
     notify: &(dyn Fn(Notice<'_>) + Send + Sync),
 ) -> Result<JobReport, JobError> {
-    let job = directory.job();
+    let _lock = JobLock::take(directory)?;
     let warcinfo = warcinfo(directory, parts);
-    let settings = CrawlSettings {
-        directory: directory.root().to_owned(),
-        job: Arc::new(job.clone()),
-        host: parts.host.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        warcinfo: warcinfo.block(),
-        known: known_captures(&job.order)?,
-    };
-    let uploads = Uploads {
-        directory,
-        uploader: parts.archive.as_deref().map(|archive| Uploader {
-            archive,
+    let (files, whole) = mpsc::unbounded_channel();
+    let (to_crawl, requests) = mpsc::unbounded_channel();
+    let (suspend, suspended) = watch::channel(false);
+    salvage(directory, parts, notify)?;
+    let writing = Box::pin(async move {
+        let run = Run {
             directory,
-            clock: &parts.clock,
-            patience: parts.patience,
-            keeps_files: parts.keeps_files,
+            parts,
+            warcinfo: &warcinfo,
+            files: &files,
             notify,
-        }),
-        notify,
-    };
-    let left = directory.closed_files(parts.clock.now())?;
-    let (outcome, mut files) = if let Some(outcome) = directory.outcome()? {
-        let mut files = Vec::new();
-        for closed in &left {
-            files.push(uploads.take(closed).await?);
-        }
-        (outcome, files)
-    } else {
-        crawl(&uploads, parts, settings, control, progress, left).await?
-    };
-    let status = if outcome.end == CrawlEnd::Suspended {
-        JobStatus::Suspended
-    } else {
-        let metadata = document(directory, parts, &warcinfo, &outcome)?;
-        files.push(uploads.store(&metadata).await);
-        let all = parts.archive.is_none() || files.iter().all(|file| file.stored);
-        if all {
-            JobStatus::Done
+        };
+        let outcome = if let Some(outcome) = directory.outcome()? {
+            let files = directory.closed_files(parts.clock.now())?;
+            run.close_all(files).await?;
+            outcome
         } else {
-            JobStatus::Failed
+            Box::pin(run.crawl(requests, progress)).await?
+        };
+        if outcome.end != CrawlEnd::Suspended {
+            run.document(&outcome).await?;
         }
-    };
-    let domains = crate::document::domains(directory)?;
-    let quarantined = outcome.quarantined.iter();
-    let quarantined = quarantined.map(|(pattern, uris)| QuarantinedPattern {
-        pattern: pattern.clone(),
-        uris: *uris,
+        Ok::<_, JobError>(outcome)
     });
-    Ok(JobReport {
-        job: job.id,
-        directory: directory.root().display().to_string(),
-        status,
-        stop_reason: end_message(outcome.end)
-            .map_or("Suspended", EndMessage::as_str)
-            .to_owned(),
-        objects: outcome.progress.fetched,
-        bytes: outcome.progress.bytes,
-        files,
-        domains,
-        quarantined: quarantined.collect(),
-    })
+    let storing = Box::pin(async {
+        let uploader = Uploader::new(directory, parts, notify);
+        Ok(uploader.upload_all(whole, suspended.clone()).await)
+    });
+    let (outcome, failures) = tokio::select! {
+        biased;
+        never = pass_on(control, to_crawl, suspend) => match never {},
+        ended = async { tokio::try_join!(writing, storing) } => ended?,
+    };
+    let end = JobEnd {
+        outcome,
+        failures,
+        is_suspended: *suspended.borrow(),
+        stores_nothing: parts.archive.is_none(),
+    };
+    let report = report(directory, &end)?;
+    directory.clear(report.status)?;
+    Ok(report)
 }
 
-/// Crawls, and stores each archive file as soon as it is closed.
-/// `left`: files that an earlier process has closed.
-async fn crawl(
-    uploads: &Uploads<'_>,
-    parts: &JobParts,
-    settings: CrawlSettings,
+/// Passes requests on to the crawl. One to suspend the job ends its uploads, too.
+async fn pass_on(
     mut control: mpsc::UnboundedReceiver<Control>,
-    progress: watch::Sender<CrawlProgress>,
-    left: Vec<ClosedFile>,
-) -> Result<(CrawlOutcome, Vec<FileOutcome>), JobError> {
-    let directory = uploads.directory;
-    let (crawl, handle) = Crawl::new(settings, parts.clock.clone(), parts.chance.clone());
-    let log_path = directory.path("logs").join(PROGRESS_LOG);
-    let mut log = ProgressLog::open(&log_path, parts.clock.clone())?;
-    let requests = handle.control.clone();
-    for request in actions::taken_seeds(directory)? {
-        drop(requests.send(request));
+    to_crawl: mpsc::UnboundedSender<Control>,
+    suspend: watch::Sender<bool>,
+) -> Infallible {
+    while let Some(request) = control.recv().await {
+        if request == Control::Suspend {
+            suspend.send_replace(true);
+        }
+        // The crawl may have ended.
+        drop(to_crawl.send(request));
     }
-    // Requests that were there before it count from its begin.
-    while let Ok(request) = control.try_recv() {
-        drop(requests.send(request));
-    }
-    let pass_on = async {
-        while let Some(request) = control.recv().await {
-            // The crawl may have ended meanwhile.
-            drop(requests.send(request));
-        }
-        std::future::pending::<()>().await;
-    };
-    let mut watched = handle.progress.clone();
-    let tell = async {
-        while watched.changed().await.is_ok() {
-            let current = watched.borrow_and_update().clone();
-            progress.send_replace(current);
-        }
-    };
-    let mut closed = handle.closed;
-    let store = async {
-        let mut files = Vec::new();
-        for file in &left {
-            files.push(uploads.take(file).await?);
-        }
-        while let Some(file) = closed.recv().await {
-            files.push(uploads.take(&file).await?);
-        }
-        Ok::<_, JobError>(files)
-    };
-    let acting = actions::watch(
-        directory,
-        &parts.clock,
-        handle.control.clone(),
-        uploads.notify,
-    );
-    let crawling = async {
-        let followed = log.follow(handle.progress);
-        let (outcome, files, (), followed) = tokio::join!(crawl.run(), store, tell, followed);
-        followed?;
-        let outcome = outcome?;
-        Ok::<_, JobError>((outcome, files?))
-    };
-    let ended = tokio::select! {
-        ended = crawling => ended,
-        // A disk that cannot be read for requests is the disk that the crawl is on.
-        stopped = acting => Err(match stopped {
-            Ok(()) => unreachable_watch(),
-            Err(error) => JobError::Disk(error),
-        }),
-        () = pass_on => Err(unreachable_watch()),
-    };
-    match &ended {
-        Ok((outcome, _)) => {
-            if outcome.taken_back > 0 {
-                (uploads.notify)(Notice::TakenBack(outcome.taken_back));
-            }
-            let state = end_message(outcome.end).map_or(CrawlState::Paused, CrawlState::Ended);
-            log.end(&outcome.progress, state)?;
-            if outcome.end != CrawlEnd::Suspended {
-                directory.keep_outcome(outcome)?;
-            }
-        }
-        Err(_) => log.note(CrawlState::Ended(EndMessage::AbnormalExit))?,
-    }
-    ended
+    std::future::pending().await
 }
 
-/// Opens the index of earlier captures that an order names, and reads all of it once: a changed byte would give a wrong place.
-fn known_captures(order: &Order) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
-    let Some(path) = &order.dedup.file else {
-        return Ok(None);
-    };
-    let index = DedupIndex::open(path)?;
-    index.verify()?;
-    let with_text = order.dedup.all;
-    Ok(Some(Arc::new(KnownCaptures { index, with_text })))
-}
-
-/// The error of a watch that ends though it goes on for as long as it is polled.
-fn unreachable_watch() -> JobError {
-    let source = std::io::Error::other("the watch of requests has ended by itself");
-    JobError::Disk(DiskError::new(
-        "watch",
-        std::path::Path::new("action"),
-        source,
-    ))
-}
-
-/// The words of the end of a crawl; `None` of one that is to be gone on with.
-pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
-    match end {
-        CrawlEnd::Finished => Some(EndMessage::Finished),
-        CrawlEnd::Terminated => Some(EndMessage::EndedByOperator),
-        CrawlEnd::TimeLimit => Some(EndMessage::TimeLimit),
-        CrawlEnd::DataLimit => Some(EndMessage::DataLimit),
-        CrawlEnd::ObjectLimit => Some(EndMessage::DocumentLimit),
-        CrawlEnd::Suspended => None,
+impl Run<'_> {
+    /// Takes archive files that an earlier process has closed.
+    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
+        for file in files {
+            self.close(file).await?;
+        }
+        Ok(())
     }
+
+    /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
+    pub(crate) async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
+        let (directory, indexed) = (self.directory.clone(), file.clone());
+        let damage = blocking("index an archive file", move || {
+            directory.index_file(&indexed)
+        });
+        if let Some(damage) = damage.await? {
+            self.directory.set_aside(&file.name)?;
+            (self.notify)(Notice::NotStored {
+                name: &file.name,
+                why: &format!(
+                    "it is damaged, and lies in `warcs` as {}.invalid: {damage}",
+                    file.name
+                ),
+            });
+        } else {
+            // Uploads that were ended take nothing more.
+            drop(self.files.send(file));
+        }
+        Ok(())
+    }
+
+    /// Writes the reports and the metadata file, and hands it on to be stored.
+    async fn document(
+        &self,
+        outcome: &harvest_crawler::crawl::CrawlOutcome,
+    ) -> Result<(), JobError> {
+        if self.directory.indexed_files()?.is_empty() {
+            (self.notify)(Notice::NothingHarvested);
+        }
+        let (directory, parts) = (self.directory.clone(), self.parts.clone());
+        let (warcinfo, outcome) = (self.warcinfo.clone(), outcome.clone());
+        let written = blocking("write the metadata file", move || {
+            document(&directory, &parts, &warcinfo, &outcome)
+        });
+        if let Some(metadata) = written.await? {
+            drop(self.files.send(metadata));
+        }
+        Ok(())
+    }
+}
+
+/// Does work that blocks on a thread that may.
+async fn blocking<T: Send + 'static, E: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, JobError>
+where
+    JobError: From<E>,
+{
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|source| JobError::Task { what, source })??)
 }
 
 fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
@@ -333,49 +329,5 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         from: job.order.http.from.clone(),
         http2: may_rewrite.then(|| REWRITTEN_HEADS.to_owned()),
         harvest_info: info.map(|(key, value)| (key.to_owned(), value)).collect(),
-    }
-}
-
-/// Indexes files and stores them.
-struct Uploads<'a> {
-    directory: &'a JobDirectory,
-    uploader: Option<Uploader<'a>>,
-    notify: &'a (dyn Fn(Notice<'_>) + Send + Sync),
-}
-
-impl Uploads<'_> {
-    /// Indexes an archive file that was closed, and stores it.
-    async fn take(&self, closed: &ClosedFile) -> Result<FileOutcome, JobError> {
-        let (directory, file) = (self.directory.clone(), closed.clone());
-        let indexed = tokio::task::spawn_blocking(move || directory.index_file(&file)).await;
-        indexed.map_err(|error| {
-            let source = std::io::Error::other(error);
-            JobError::Disk(DiskError::new("index", &closed.path, source))
-        })??;
-        Ok(self.store(closed).await)
-    }
-
-    /// Stores a file. One that the archive does not take stays, and is named in the report.
-    async fn store(&self, closed: &ClosedFile) -> FileOutcome {
-        let mut outcome = FileOutcome {
-            name: closed.name.clone(),
-            size: closed.size,
-            stored: false,
-            error: None,
-        };
-        if let Some(uploader) = &self.uploader {
-            match uploader.upload(&closed.name, &closed.path).await {
-                Ok(()) => outcome.stored = true,
-                Err(error) => {
-                    let why = error.to_string();
-                    (self.notify)(Notice::NotStored {
-                        name: &closed.name,
-                        why: &why,
-                    });
-                    outcome.error = Some(why);
-                }
-            }
-        }
-        outcome
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns the log while a crawl goes on. Numbers come from the progress of the crawl.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,9 @@ use tokio::sync::watch;
 
 /// How often a line is written.
 const PERIOD: Duration = Duration::from_secs(20);
+
+/// How much of a log is read at a time to find the end of its last line.
+const PIECE: u64 = 64 << 10;
 
 /// The log of the progress of a crawl.
 pub(crate) struct ProgressLog {
@@ -28,14 +33,22 @@ pub(crate) struct ProgressLog {
 impl ProgressLog {
     /// Opens the log, and notes that the crawl runs.
     pub(crate) fn open(path: &Path, clock: Clock) -> Result<Self, DiskError> {
+        let mut log = Self::reopen(path, clock)?;
+        log.note(CrawlState::Running)?;
+        Ok(log)
+    }
+
+    /// Opens the log. A line that a dead process has left half written is cut off.
+    pub(crate) fn reopen(path: &Path, clock: Clock) -> Result<Self, DiskError> {
         let mut log = Self {
             log: AppendFile::open(path)?,
             clock,
             first: None,
             last: None,
         };
-        log.write(&legend())?;
-        log.note(CrawlState::Running)?;
+        if cut_to_whole_lines(path)? == 0 {
+            log.write(&legend())?;
+        }
         Ok(log)
     }
 
@@ -44,7 +57,7 @@ impl ProgressLog {
         &mut self,
         mut progress: watch::Receiver<CrawlProgress>,
     ) -> Result<(), DiskError> {
-        let mut is_paused = false;
+        let mut noted = CrawlState::Running;
         let clock = self.clock.clone();
         let mut next = clock.instant();
         loop {
@@ -60,10 +73,9 @@ impl ProgressLog {
                     if changed.is_err() {
                         return Ok(());
                     }
-                    let now_paused = progress.borrow().is_paused;
-                    if now_paused != is_paused {
-                        is_paused = now_paused;
-                        let state = if is_paused { CrawlState::Paused } else { CrawlState::Running };
+                    let state = state(&progress.borrow());
+                    if state != noted {
+                        noted = state;
                         self.note(state)?;
                     }
                 }
@@ -104,8 +116,8 @@ impl ProgressLog {
             kilobytes_per_second,
             failures: progress.failed,
             busy_threads: progress.under_way,
-            memory_kilobytes: 0,
-            heap_kilobytes: 0,
+            memory_kilobytes: memory("VmRSS:"),
+            heap_kilobytes: memory("VmData:"),
             congestion: Hundredths(0),
             max_depth: 0,
             average_depth: 0,
@@ -138,3 +150,47 @@ impl ProgressLog {
         self.log.append(format!("{line}\n").as_bytes())
     }
 }
+
+/// The state that a progress shows.
+const fn state(progress: &CrawlProgress) -> CrawlState {
+    match (progress.is_paused, progress.under_way) {
+        (false, _) => CrawlState::Running,
+        (true, 0) => CrawlState::Paused,
+        (true, _) => CrawlState::Waiting,
+    }
+}
+
+/// The memory of this process in kilobytes, by its name in `/proc`; 0 where there is none.
+fn memory(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Cuts a log behind its last whole line. Gives its length then.
+pub(crate) fn cut_to_whole_lines(path: &Path) -> Result<u64, DiskError> {
+    let failed = |error| DiskError::new("read", path, error);
+    let mut file = File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let mut end = length;
+    while end > 0 {
+        let begin = end.saturating_sub(PIECE);
+        let mut piece = Vec::new();
+        file.seek(SeekFrom::Start(begin)).map_err(failed)?;
+        let mut part = (&file).take(end.saturating_sub(begin));
+        part.read_to_end(&mut piece).map_err(failed)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            end = begin.saturating_add(u64::try_from(at).unwrap_or(0).saturating_add(1));
+            break;
+        }
+        end = begin;
+    }
+    if end < length {
+        AppendFile::open(path)?.cut(end)?;
+    }
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests;

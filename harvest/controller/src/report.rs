@@ -1,7 +1,20 @@
 //! The report of a job: how it ended, and what the archive has of it.
+//!
+//! Owns that it names all files of the job, by whichever process they were written or stored: those of which the directory has
+//! an index or a receipt, and those that were set aside.
 
+use std::collections::BTreeMap;
+
+use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome};
 use harvest_reports::harvest::StopReason;
+use harvest_reports::progress::EndMessage;
 use serde::Serialize;
+
+use crate::crawl::end_message;
+use crate::directory::JobDirectory;
+use crate::document::domains;
+use crate::job::JobError;
+use crate::unanswered::{UnansweredSeed, unanswered_seeds};
 
 /// The state in which a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -57,12 +70,15 @@ pub struct JobReport {
     pub objects: u64,
     /// The bytes of their records.
     pub bytes: u64,
-    /// The files.
+    /// The files: archive files in their order, and the metadata file last.
     pub files: Vec<FileOutcome>,
     /// The domains.
     pub domains: Vec<DomainOutcome>,
     /// The patterns of URIs under quarantine.
     pub quarantined: Vec<QuarantinedPattern>,
+    /// The seeds, with the reason of each, where not one was fetched; else none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<UnansweredSeed>,
 }
 
 /// A pattern of URIs that only made more of itself.
@@ -72,6 +88,98 @@ pub struct QuarantinedPattern {
     pub pattern: String,
     /// The number of its URIs that are held back.
     pub uris: u64,
+}
+
+/// The end of a job.
+#[derive(Debug)]
+pub(crate) struct JobEnd {
+    pub(crate) outcome: CrawlOutcome,
+    /// Why files were not stored, by name.
+    pub(crate) failures: BTreeMap<String, String>,
+    /// Whether a person has ended it, to go on later.
+    pub(crate) is_suspended: bool,
+    pub(crate) stores_nothing: bool,
+}
+
+/// Makes the report of a job that has ended.
+pub(crate) fn report(directory: &JobDirectory, end: &JobEnd) -> Result<JobReport, JobError> {
+    let files = files(directory, &end.failures)?;
+    let outcome = &end.outcome;
+    let quarantined = outcome.quarantined.iter();
+    let quarantined = quarantined.map(|(pattern, uris)| QuarantinedPattern {
+        pattern: pattern.clone(),
+        uris: *uris,
+    });
+    Ok(JobReport {
+        job: directory.job().id,
+        directory: directory.root().display().to_string(),
+        status: status(end, &files),
+        stop_reason: if outcome.end == CrawlEnd::Idle {
+            // The log has Heritrix' words, which say less.
+            "Idle: only tries that failed before were left".to_owned()
+        } else {
+            end_message(outcome.end)
+                .map_or("Suspended", EndMessage::as_str)
+                .to_owned()
+        },
+        objects: outcome.progress.fetched,
+        bytes: outcome.progress.bytes,
+        files,
+        domains: domains(directory)?,
+        quarantined: quarantined.collect(),
+        unanswered: unanswered_seeds(directory, outcome)?,
+    })
+}
+
+fn status(end: &JobEnd, files: &[FileOutcome]) -> JobStatus {
+    let is_stored =
+        |file: &FileOutcome| file.stored || (end.stores_nothing && file.error.is_none());
+    let is_all_stored = files.iter().all(is_stored);
+    if end.outcome.end == CrawlEnd::Suspended || (end.is_suspended && !is_all_stored) {
+        JobStatus::Suspended
+    } else if is_all_stored && end.outcome.end != CrawlEnd::Broken {
+        JobStatus::Done
+    } else {
+        JobStatus::Failed
+    }
+}
+
+fn files(
+    directory: &JobDirectory,
+    failures: &BTreeMap<String, String>,
+) -> Result<Vec<FileOutcome>, JobError> {
+    let mut files = Vec::new();
+    for entry in directory.indexed_files()? {
+        files.push(outcome_of(directory, entry.name, entry.size, failures)?);
+    }
+    for (name, size) in directory.set_aside_files()? {
+        files.push(FileOutcome {
+            error: Some(format!("damaged: it lies in `warcs` as {name}")),
+            name,
+            size,
+            stored: false,
+        });
+    }
+    files.sort_by_cached_key(|file| directory.order_of(&file.name));
+    if let Some(entry) = directory.metadata_file()? {
+        files.push(outcome_of(directory, entry.name, entry.size, failures)?);
+    }
+    Ok(files)
+}
+
+fn outcome_of(
+    directory: &JobDirectory,
+    name: String,
+    size: u64,
+    failures: &BTreeMap<String, String>,
+) -> Result<FileOutcome, JobError> {
+    let error = failures.get(&name).cloned();
+    Ok(FileOutcome {
+        stored: error.is_none() && directory.has_receipt(&name)?,
+        name,
+        size,
+        error,
+    })
 }
 
 /// The words of a stop reason.

@@ -1,20 +1,23 @@
 //! Archive files on their way into the archive.
 //!
-//! Owns that a local file goes only on a receipt that is kept beside it, and that an archive that is down is waited for. Hashes
-//! the file from the disk, and announces the hash.
+//! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is down is waited
+//! for. Hashes each file from the disk, and announces the hash.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_client::{Announced, ClientError, Deposit, Ingest, StoreEvent};
-use archive_daemon::clock::Clock;
-use archive_durable::{DiskError, UncachedFile, directory, replace};
+use archive_durable::{DiskError, UncachedFile, directory};
 use archive_model::{FileName, InvalidFileName};
+use harvest_crawler::archive_files::ClosedFile;
+use tokio::sync::{mpsc, watch};
 
 use crate::directory::JobDirectory;
-use crate::job::Notice;
+use crate::job::{JobParts, Notice, Notify};
 
 /// The first pause before an archive that cannot take a file is asked again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -24,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// Why a file is not in the archive.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UploadError {
+enum UploadError {
     /// No file of the archive may have its name.
     #[error("{name}: {source}; store it under another name by `holdfast store`")]
     Name {
@@ -44,8 +47,8 @@ pub(crate) enum UploadError {
         /// Why.
         source: ClientError,
     },
-    /// The archive could not take it for too long.
-    #[error("{name}: {source}; waited {waited:?} for it, and the file stays where it is")]
+    /// The archive has taken no file for too long.
+    #[error("{name}: {source}; waited {waited:?} for the archive, and the file stays where it is")]
     Patience {
         /// The name.
         name: String,
@@ -53,6 +56,24 @@ pub(crate) enum UploadError {
         waited: Duration,
         /// The last answer.
         source: ClientError,
+    },
+    /// The receipt is for something else.
+    #[error(
+        "{name}: the receipt of the archive is for {other}; the file stays where it is, ask the operators of the archive"
+    )]
+    OtherReceipt {
+        /// The name.
+        name: String,
+        /// The file that the receipt is for.
+        other: String,
+    },
+    /// It is gone, though no receipt is kept.
+    #[error(
+        "{name}: is not here, and its receipt cannot be read; get it again by `holdfast receipt {name}`"
+    )]
+    Gone {
+        /// The name.
+        name: String,
     },
     /// The task that reads the file.
     #[error("{name}: reading it: {source}")]
@@ -66,94 +87,175 @@ pub(crate) enum UploadError {
 
 /// Stores the files of a job.
 pub(crate) struct Uploader<'a> {
-    pub(crate) archive: &'a dyn Ingest,
-    pub(crate) directory: &'a JobDirectory,
-    pub(crate) clock: &'a Clock,
-    pub(crate) patience: Duration,
-    pub(crate) keeps_files: bool,
-    pub(crate) notify: &'a (dyn Fn(Notice<'_>) + Send + Sync),
+    directory: &'a JobDirectory,
+    parts: &'a JobParts,
+    notify: Notify<'a>,
+    /// Since when the archive has taken nothing.
+    down_since: Cell<Option<Instant>>,
 }
 
-impl Uploader<'_> {
+impl<'a> Uploader<'a> {
+    /// An uploader of the files of a job.
+    pub(crate) const fn new(
+        directory: &'a JobDirectory,
+        parts: &'a JobParts,
+        notify: Notify<'a>,
+    ) -> Self {
+        Self {
+            directory,
+            parts,
+            notify,
+            down_since: Cell::new(None),
+        }
+    }
+
+    /// Stores files in the order in which they come, until there are no more or the job is suspended. Gives the reasons why files
+    /// were not stored.
+    pub(crate) async fn upload_all(
+        &self,
+        mut files: mpsc::UnboundedReceiver<ClosedFile>,
+        suspended: watch::Receiver<bool>,
+    ) -> BTreeMap<String, String> {
+        let mut failures = BTreeMap::new();
+        let Some(archive) = self.parts.archive.as_deref() else {
+            return failures;
+        };
+        let uploading = async {
+            while let Some(file) = files.recv().await {
+                let Err(error) = self.upload(archive, &file).await else {
+                    continue;
+                };
+                let why = error.to_string();
+                (self.notify)(Notice::NotStored {
+                    name: &file.name,
+                    why: &why,
+                });
+                failures.insert(file.name, why);
+            }
+        };
+        tokio::select! {
+            // What is under way is given up: it is stored from its begin when the job goes on.
+            () = is_set(suspended) => {}
+            () = uploading => {}
+        }
+        failures
+    }
+
     /// Stores a file in every required replica, keeps its receipt, and then deletes it.
-    pub(crate) async fn upload(&self, name: &str, path: &Path) -> Result<(), UploadError> {
-        let receipt = self
-            .directory
-            .path("receipts")
-            .join(format!("{name}.receipt.json"));
-        let has_receipt = directory::kind(&receipt)?.is_some();
-        let is_here = directory::kind(path)?.is_some();
-        // A file that is to go is stored again even so: the archive says once more that it has these bytes.
-        if has_receipt && (self.keeps_files || !is_here) {
+    async fn upload(&self, archive: &dyn Ingest, file: &ClosedFile) -> Result<(), UploadError> {
+        let name = &file.name;
+        let has_receipt = self.directory.has_receipt(name)?;
+        let is_here = directory::kind(&file.path)?.is_some();
+        if has_receipt && (self.parts.keeps_files || !is_here) {
             return Ok(());
         }
-        let envelope = self.store(name, path).await?;
-        replace(&receipt, envelope.as_bytes())?;
+        if !is_here {
+            return Err(UploadError::Gone { name: name.clone() });
+        }
+        // A file that is to go is stored again also if it has a receipt: the archive says once more that it has these bytes.
+        let envelope = self.store(archive, name, &file.path).await?;
+        self.directory.keep_receipt(name, &envelope)?;
         (self.notify)(Notice::Stored(name));
-        if !self.keeps_files {
-            directory::remove_name(path)?;
+        if !self.parts.keeps_files {
+            directory::remove_name(&file.path)?;
         }
         Ok(())
     }
 
-    async fn store(&self, name: &str, path: &Path) -> Result<String, UploadError> {
-        let file_name = FileName::new(name).map_err(|source| UploadError::Name {
-            name: name.to_owned(),
-            source,
-        })?;
-        let uncached = path.to_owned();
-        let read = move || -> Result<_, DiskError> {
-            let file = UncachedFile::open(&uncached)?;
-            Ok((file.size()?, file.root()?))
-        };
-        let read = tokio::task::spawn_blocking(read).await;
-        let (size, root) = read.map_err(|source| UploadError::Task {
-            name: name.to_owned(),
-            source,
-        })??;
-        let source = File::open(path).map_err(|error| DiskError::new("open", path, error))?;
-        let deposit = Deposit {
-            name: file_name,
-            size,
-            source: Arc::new(source),
-            announced: Announced {
-                blake3: Some(root),
-                ..Announced::default()
-            },
-            no_digest: false,
-        };
-        let quiet = |_: StoreEvent<'_>| {};
-        let begin = self.clock.instant();
+    /// Gives the receipt of a file that the archive has stored.
+    async fn store(
+        &self,
+        archive: &dyn Ingest,
+        name: &str,
+        path: &Path,
+    ) -> Result<String, UploadError> {
+        let deposit = deposit(name, path).await?;
         let mut pause = FIRST_PAUSE;
         loop {
-            let error = match self.archive.store(&deposit, &quiet).await {
-                Ok(stored) => return Ok(stored.envelope),
+            let error = match archive.store(&deposit, &|_: StoreEvent<'_>| {}).await {
+                Ok(stored) => {
+                    self.down_since.set(None);
+                    let admission = &stored.admission;
+                    let is_same = admission.name == deposit.name
+                        && admission.size == deposit.size
+                        && Some(admission.root) == deposit.announced.blake3;
+                    return if is_same {
+                        Ok(stored.envelope)
+                    } else {
+                        Err(UploadError::OtherReceipt {
+                            name: name.to_owned(),
+                            other: format!(
+                                "{} of {} bytes, blake3 {}",
+                                admission.name, admission.size, admission.root
+                            ),
+                        })
+                    };
+                }
                 Err(error) => error,
             };
-            let name = name.to_owned();
             if !may_pass(&error) {
+                self.down_since.set(None);
                 return Err(UploadError::Archive {
-                    name,
+                    name: name.to_owned(),
                     source: error,
                 });
             }
-            let waited = self.clock.instant().saturating_duration_since(begin);
-            if waited >= self.patience {
+            let now = self.parts.clock.instant();
+            let since = self.down_since.get().unwrap_or(now);
+            self.down_since.set(Some(since));
+            let waited = now.saturating_duration_since(since);
+            if waited >= self.parts.patience {
                 return Err(UploadError::Patience {
-                    name,
+                    name: name.to_owned(),
                     waited,
                     source: error,
                 });
             }
             (self.notify)(Notice::Waiting {
-                name: &name,
+                name,
                 error: &error,
                 pause,
             });
-            self.clock.sleep(pause).await;
+            self.parts.clock.sleep(pause).await;
             pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
     }
+}
+
+/// Waits until a value is set; forever if nobody is left to set it.
+async fn is_set(mut value: watch::Receiver<bool>) {
+    if value.wait_for(|is_set| *is_set).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// A file as it is announced to the archive.
+async fn deposit(name: &str, path: &Path) -> Result<Deposit, UploadError> {
+    let file_name = FileName::new(name).map_err(|source| UploadError::Name {
+        name: name.to_owned(),
+        source,
+    })?;
+    let uncached = path.to_owned();
+    let read = move || -> Result<_, DiskError> {
+        let file = UncachedFile::open(&uncached)?;
+        Ok((file.size()?, file.root()?))
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    let (size, root) = read.map_err(|source| UploadError::Task {
+        name: name.to_owned(),
+        source,
+    })??;
+    let source = File::open(path).map_err(|error| DiskError::new("open", path, error))?;
+    Ok(Deposit {
+        name: file_name,
+        size,
+        source: Arc::new(source),
+        announced: Announced {
+            blake3: Some(root),
+            ..Announced::default()
+        },
+        no_digest: false,
+    })
 }
 
 /// Whether an archive that has answered so may take the file later.

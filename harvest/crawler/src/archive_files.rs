@@ -18,7 +18,7 @@ use crate::capture::{RecordGroup, record_id};
 use crate::frontier::RecordedPlace;
 
 /// The ending of a file that is being written.
-const OPEN: &str = ".open";
+pub(crate) const OPEN: &str = ".open";
 
 /// How much of a group is copied at a time.
 const PIECE: usize = 256 << 10;

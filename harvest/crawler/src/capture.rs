@@ -6,6 +6,7 @@
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use archive_formats::date::{Precision, WarcDate};
 use archive_formats::digest::{Algorithm, digest};
@@ -103,6 +104,44 @@ pub struct RecordGroup {
     pub response: Member,
 }
 
+/// The means to make records: deflating memory, used again and again, and a directory for large groups.
+#[derive(Debug)]
+pub struct Scratch {
+    directory: PathBuf,
+    idle: Mutex<Vec<Writer<SpooledTempFile>>>,
+}
+
+impl Scratch {
+    /// Large groups go to temporary files in `directory`.
+    pub const fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            idle: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// A writer that nobody else uses now.
+    fn take(&self) -> Writer<SpooledTempFile> {
+        let sink = tempfile::spooled_tempfile_in(IN_MEMORY, self.directory.clone());
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut writer) = idle.pop() {
+            drop(writer.begin_again(sink));
+            writer
+        } else {
+            drop(idle);
+            Writer::gzip(sink, LEVEL)
+        }
+    }
+
+    /// Takes a writer back; gives what it has written.
+    fn give_back(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
+        let bytes = writer.begin_again(SpooledTempFile::new(0));
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(writer);
+        bytes
+    }
+}
+
 /// The id of a record, made of 16 random bytes: a UUID of version 4 (RFC 9562).
 pub fn record_id(mut random: [u8; 16]) -> String {
     let [_, _, _, _, _, _, version, _, variant, ..] = &mut random;
@@ -157,21 +196,20 @@ pub fn resource_record(
 }
 
 impl Capture<'_> {
-    /// Makes the records. A large group goes to a temporary file in `directory`.
+    /// Makes the records.
     ///
     /// # Errors
     ///
     /// [`CaptureError::Header`] if a field has control characters, [`CaptureError::Storage`] if the disk fails.
-    pub fn into_records(mut self, directory: PathBuf) -> Result<RecordGroup, CaptureError> {
-        let spool = tempfile::spooled_tempfile_in(IN_MEMORY, directory);
-        let mut writer = Writer::gzip(spool, LEVEL);
+    pub fn into_records(mut self, scratch: &Scratch) -> Result<RecordGroup, CaptureError> {
+        let mut writer = scratch.take();
         let response = self.write_response(&mut writer)?;
         let [response_id, request_id, metadata_id] = self.record_ids.clone();
         let request = self
             .builder(Kind::Request, &request_id)
             .concurrent_to(&response_id)
             .content_type("application/http; msgtype=request");
-        self.write(&mut writer, request, self.request)?;
+        self.write(&mut writer, &request, self.request)?;
         let lines = self.metadata.iter();
         let lines = lines.map(|(name, value)| format!("{name}: {value}\r\n"));
         let lines = lines.collect::<String>();
@@ -179,9 +217,9 @@ impl Capture<'_> {
             .builder(Kind::Metadata, &metadata_id)
             .concurrent_to(&response_id)
             .content_type("application/warc-fields");
-        self.write(&mut writer, metadata, lines.as_bytes())?;
+        self.write(&mut writer, &metadata, lines.as_bytes())?;
         let length = writer.position();
-        let mut bytes = writer.into_inner();
+        let mut bytes = scratch.give_back(writer);
         bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
         Ok(RecordGroup {
             bytes,
@@ -190,15 +228,15 @@ impl Capture<'_> {
         })
     }
 
+    /// A record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor have
+    /// they a digest of their block: each gzip member has a checksum, and small records would be digests for the most part.
     fn builder(&self, kind: Kind, id: &str) -> Builder {
-        self.described(Builder::new(kind, id, self.date().as_str()))
+        let builder = Builder::new(kind, id, self.date().as_str());
+        self.with_protocol(builder).target_uri(self.uri)
     }
 
-    /// The fields that every record of the exchange has.
-    fn described(&self, builder: Builder) -> Builder {
-        let builder = builder
-            .target_uri(self.uri)
-            .field("WARC-IP-Address", &self.address.to_string());
+    /// Says of an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of HTTP/1.1.
+    fn with_protocol(&self, builder: Builder) -> Builder {
         match self.protocol {
             Protocol::Http1 => builder,
             Protocol::Http2 => builder.field("WARC-Protocol", "h2"),
@@ -238,12 +276,16 @@ impl Capture<'_> {
             }
         };
         builder = self
-            .described(builder)
+            .with_protocol(builder)
+            .target_uri(self.uri)
+            .field("WARC-IP-Address", &self.address.to_string())
             .content_type("application/http; msgtype=response");
         if let Novelty::SamePayload(_) = self.novelty {
             let head = self.response.head.as_ref();
             let head = head.map(|head| head.raw().to_vec()).unwrap_or_default();
-            return self.write(writer, builder, &head);
+            let block_digest = digest(Algorithm::Sha1, &head).to_string();
+            let builder = builder.field("WARC-Block-Digest", &block_digest);
+            return self.write(writer, &builder, &head);
         }
         if let Some(truncation) = self.response.truncation {
             builder = builder.field("WARC-Truncated", truncation.as_str());
@@ -274,13 +316,11 @@ impl Capture<'_> {
     fn write(
         &self,
         writer: &mut Writer<SpooledTempFile>,
-        builder: Builder,
+        builder: &Builder,
         block: &[u8],
     ) -> Result<Member, CaptureError> {
-        let block_digest = digest(Algorithm::Sha1, block);
-        let builder = builder.field("WARC-Block-Digest", &block_digest.to_string());
         let length = u64::try_from(block.len()).unwrap_or(u64::MAX);
-        let head = self.head(&builder, length)?;
+        let head = self.head(builder, length)?;
         let written = writer.write(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
         Ok(Member {
             offset: written.offset,

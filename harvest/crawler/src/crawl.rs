@@ -3,27 +3,28 @@
 //! Owns the course of one crawl: one thread decides what is fetched next and records what came of it; fetches and the work on
 //! them go on beside it. A connection takes its next URI only when the last one is recorded. Knows no archive and no job.
 
+mod control;
 mod hosts;
+mod outcome;
 mod owner;
 mod side;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
 use harvest_model::{Job, Order};
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
-use url::Url;
 
+pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
+pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
 use self::owner::Owner;
 use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
+use crate::cookies::Cookies;
 use crate::dns::Dns;
 use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
@@ -31,6 +32,7 @@ use crate::frontier::FrontierSettings;
 use crate::login::Logins;
 use crate::process::{KnownCaptures, ProcessError, Processor};
 use crate::recorder::{Recorder, RecorderError, RecorderSettings};
+use crate::suffixes::{SuffixListError, suffix_list};
 
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
 pub const MIN_FREE: u64 = 400_000_000;
@@ -84,79 +86,30 @@ pub enum CrawlError {
     /// The order asks for something that this crawler does not do.
     #[error("`{0}` of the order is not built yet; leave it out")]
     NotBuilt(&'static str),
+    /// The list of public suffixes.
+    #[error(transparent)]
+    Suffixes(#[from] SuffixListError),
     /// The crawler traps of the order.
     #[error("the crawler traps of the order: {0}")]
     Traps(#[from] InvalidTrap),
 }
 
-/// Why a crawl has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CrawlEnd {
-    /// No URI is left that may be fetched.
-    Finished,
-    /// A person has ended it.
-    Terminated,
-    /// It is to be gone on with later.
-    Suspended,
-    /// Its time is over.
-    TimeLimit,
-    /// As many bytes as it may have.
-    DataLimit,
-    /// As many URIs as it may have.
-    ObjectLimit,
-}
-
-/// A request to a crawl that goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// No new fetch begins.
-    Pause,
-    /// Fetches begin again.
-    Resume,
-    /// It ends, and what is under way is recorded.
-    Terminate,
-    /// It ends, to be gone on with later.
-    Suspend,
-    /// Further seeds.
-    AddSeeds(Vec<Url>),
-    /// Patterns that are freed from quarantine for good.
-    Free(Vec<String>),
-}
-
-/// The progress of a crawl.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CrawlProgress {
-    /// The URIs that were fetched, with any status of their host.
-    pub fetched: u64,
-    /// The bytes of their records.
-    pub bytes: u64,
-    /// The tries that failed.
-    pub failed: u64,
-    /// The URIs that wait.
-    pub queued: u64,
-    /// The fetches under way.
-    pub under_way: u64,
-    /// Whether it pauses.
-    pub is_paused: bool,
-    /// Whether it waits for room on the disk: less than [`MIN_FREE`] is left.
-    pub lacks_space: bool,
-}
-
-/// The outcome of a crawl.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CrawlOutcome {
-    /// Why it has ended.
-    pub end: CrawlEnd,
-    /// Its last progress.
-    pub progress: CrawlProgress,
-    /// The number of outcomes that were taken back when it was gone on with.
-    pub taken_back: u64,
-    /// How long it went on.
-    pub duration: Duration,
-    /// The number of URIs that were not fetched, by host.
-    pub remaining: BTreeMap<String, u64>,
-    /// The patterns under quarantine, each with the number of its URIs that are held back.
-    pub quarantined: Vec<(String, u64)>,
+impl CrawlError {
+    /// Whether what a crawl has kept is damaged: it cannot be gone on with, and nothing was changed.
+    pub const fn is_damage(&self) -> bool {
+        match self {
+            Self::Recorder(error) => error.is_damage(),
+            Self::Process { .. }
+            | Self::Dns(_)
+            | Self::Tls(_)
+            | Self::Thread(_)
+            | Self::Runtime(_)
+            | Self::Chance(_)
+            | Self::NotBuilt(_)
+            | Self::Suffixes(_)
+            | Self::Traps(_) => false,
+        }
+    }
 }
 
 /// A crawl that goes on, as its job sees it.
@@ -166,15 +119,24 @@ pub struct Crawl {
     clock: Clock,
     chance: Chance,
     control: mpsc::UnboundedReceiver<Control>,
+    requests: mpsc::UnboundedReceiver<ControlRequest>,
+    open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
+    notices: mpsc::UnboundedSender<CrawlNotice>,
     progress: watch::Sender<CrawlProgress>,
 }
 
 /// The ends of a crawl that its job holds.
 #[derive(Debug)]
 pub struct CrawlHandle {
-    /// Takes requests.
+    /// Takes requests that nobody waits for.
     pub control: mpsc::UnboundedSender<Control>,
+    /// Takes requests, and answers each once it is durable.
+    pub requests: mpsc::UnboundedSender<ControlRequest>,
+    /// Gives what people should know while it goes on.
+    pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
+    /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
+    pub opened: watch::Receiver<bool>,
     /// Gives archive files as they are closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
     /// Gives progress.
@@ -184,19 +146,28 @@ pub struct CrawlHandle {
 impl Crawl {
     /// A crawl with its handle.
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
-        let (control, requests) = mpsc::unbounded_channel();
+        let (control, to_owner) = mpsc::unbounded_channel();
+        let (requests, asked) = mpsc::unbounded_channel();
+        let (notices, to_job) = mpsc::unbounded_channel();
+        let (open, opened) = watch::channel(false);
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
             settings,
             clock,
             chance,
-            control: requests,
+            control: to_owner,
+            requests: asked,
+            open,
             closed: closed_sender,
+            notices,
             progress,
         };
         let handle = CrawlHandle {
             control,
+            requests,
+            notices: to_job,
+            opened,
             closed,
             progress: watched,
         };
@@ -215,9 +186,13 @@ impl Crawl {
             clock,
             chance,
             control,
+            requests,
+            open,
             closed,
+            notices,
             progress,
         } = self;
+        let begin = clock.instant();
         let settings = Arc::new(settings);
         refuse_unbuilt(&settings.job.order)?;
         let scratch = settings.directory.join("scratch");
@@ -234,7 +209,9 @@ impl Crawl {
         );
         let servers: Vec<_> = order.dns.servers.iter().map(|server| server.0).collect();
         let dns = Dns::new(&servers)?;
-        let scope = order.scope_for(&settings.job.seeds)?;
+        let suffixes = suffix_list(order)?;
+        let scope = order.scope_for(&settings.job.seeds, &suffixes)?;
+        let queues = order.queue_names(Arc::new(suffixes));
         let recorder_settings = RecorderSettings {
             state: settings.directory.join("state"),
             logs: settings.directory.join("logs"),
@@ -246,9 +223,11 @@ impl Crawl {
                 warcinfo: settings.warcinfo.clone(),
             },
             frontier: FrontierSettings {
-                limits: order.queue_limits(),
+                limits: order.queue_rules(),
+                cost: order.queues.cost,
                 connections: order.queues.connections.get().into(),
                 fresh_key: chance.bytes()?,
+                begin: clock.now(),
             },
             quarantine: order.quarantine(),
         };
@@ -258,8 +237,9 @@ impl Crawl {
             .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
+        open.send_replace(true);
         let hasher = recorder.frontier().hasher();
-        let mut processor = Processor::new(order, scope, hasher, scratch, chance.clone());
+        let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
         let processor = Arc::new(processor);
         let (orders, taken) = mpsc::unbounded_channel();
@@ -269,6 +249,7 @@ impl Crawl {
             dns,
             processor: Arc::clone(&processor),
             clock: clock.clone(),
+            cookies: Cookies::new(&order.http, clock.clone()),
             logins: Logins::new(Arc::clone(&settings.job), chance.clone()),
             job: Arc::clone(&settings.job),
             chance,
@@ -283,9 +264,12 @@ impl Crawl {
                 orders,
                 events: happened,
                 control,
+                requests,
                 closed,
+                notices,
                 progress,
             },
+            begin,
         );
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -304,11 +288,7 @@ impl Crawl {
 
 /// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    let has_form = order.credentials.iter().any(|one| one.form.is_some());
-    let asked = [
-        ("files.compress = false", !order.files.compress),
-        ("credential.form", has_form),
-    ];
+    let asked = [("files.compress = false", !order.files.compress)];
     let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
     first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))
 }

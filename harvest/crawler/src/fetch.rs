@@ -5,7 +5,9 @@
 //! to a host that does not speak HTTP/1.1, if the order allows HTTP/2.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,8 +61,25 @@ pub struct Fetch {
     pub fields: Vec<(String, String)>,
     /// The value of `Authorization`, which is not recorded.
     pub authorization: Option<String>,
+    /// A form to be sent once, with POST; `None`: the URI is asked for.
+    pub form: Option<FilledForm>,
     /// How long the exchange may take, and how large it may be.
     pub limits: ExchangeLimits,
+}
+
+/// A form with its values, as `application/x-www-form-urlencoded`.
+#[derive(Clone)]
+pub struct FilledForm {
+    /// The body of the request.
+    pub body: Vec<u8>,
+    /// The part of the body that is sent, and never recorded: a password.
+    pub secret: Range<usize>,
+}
+
+impl fmt::Debug for FilledForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilledForm").finish_non_exhaustive()
+    }
 }
 
 /// A finished fetch.
@@ -133,8 +152,9 @@ impl Fetcher {
         let request = self.request(fetch)?;
         let endpoint = endpoint(fetch)?;
         while let Some(mut connection) = self.take_idle(&endpoint) {
-            // The host has closed it while it waited, which is its right, or has said something that nobody asked for.
-            if !connection.is_quiet().await {
+            // A form is sent once: on a connection that its host may have closed nobody would know. The host has closed it while it
+            // waited, which is its right, or has said something that nobody asked for.
+            if fetch.form.is_some() || !connection.is_quiet().await {
                 continue;
             }
             match self.exchange(&mut connection, &request, fetch).await {
@@ -269,7 +289,14 @@ impl Fetcher {
         for (name, value) in &fetch.fields {
             fields.push((name, value));
         }
-        let request = Request::get(&fetch.url, &fields)?;
+        let request = match &fetch.form {
+            None => Request::get(&fetch.url, &fields)?,
+            Some(form) => {
+                fields.push(("Content-Type", "application/x-www-form-urlencoded"));
+                let request = Request::post(&fetch.url, &fields, &form.body)?;
+                request.with_secret_in_body(form.secret.clone())
+            }
+        };
         match &fetch.authorization {
             Some(value) => request.with_secret("Authorization", value),
             None => Ok(request),

@@ -7,25 +7,32 @@
 //!
 //! In memory: a few dozen bytes for each queue and for each URI under way, at any number of URIs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use archive_db::{Database, DbError, Table};
-use harvest_policy::account::{QueueAccount, QueueLimits, QueueStanding, Quota};
+use harvest_policy::account::{QueueAccount, QueueBudget, QueueLimits, QueueStanding, Quota};
 use harvest_policy::canonical::canonical;
+use harvest_policy::cost::CostPolicy;
+use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::{Moment, QueueNumber, Turn, Turns};
+use jiff::Timestamp;
 use url::Url;
 
 pub use self::changes::Changes;
 pub(crate) use self::changes::RecentKeys;
-pub use self::open::{FrontierSettings, ResumePoint};
+pub use self::open::{FoundFrontier, FrontierSettings, ResumePoint};
+pub use self::queues::QueueSnapshot;
+use self::rows::{BudgetRow, HeldRow, PendingRow, QueueRow, RestRow, SeenRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
-use self::rows::{HeldRow, PendingRow, QueueRow, SeenRow};
 
 mod changes;
 mod held;
 mod open;
+mod queues;
 mod rows;
+mod wishes;
 
 /// The precedence of a queue unless something else is said.
 const PRECEDENCE: u8 = 1;
@@ -54,7 +61,7 @@ pub struct Candidate {
     pub key: SeenKey,
     /// The name of its queue.
     pub queue: String,
-    /// Its cost: the larger, the later.
+    /// Its place among those that are as urgent, by its cost or its hops: the larger, the later.
     pub cost: u8,
 }
 
@@ -98,13 +105,19 @@ pub struct Outcome {
 #[derive(Debug, Default)]
 struct Queue {
     name: String,
+    /// Its limits by the order.
+    limits: QueueLimits,
     account: QueueAccount,
     is_retired: bool,
     /// Of each lane that has URIs which nobody fetches: how many, and the number from which they are read.
     lanes: BTreeMap<Lane, (u64, u64)>,
     in_flight: u64,
-    /// The URIs that were ever put there by this process.
+    /// The URIs that were ever put there.
     enqueued: u64,
+    /// Whether its last try failed, and is repeated after a rest.
+    waits_for_retry: bool,
+    /// When a URI was last taken out by this process.
+    last_taken: Option<Moment>,
 }
 
 /// The frontier of one crawl.
@@ -122,7 +135,25 @@ pub struct Frontier {
     held: Table<(String, String), HeldRow>,
     /// By whether it is under quarantine, and its name.
     patterns: Table<(u8, String), SeenRow>,
-    limits: QueueLimits,
+    /// The seeds that a person has added.
+    added: Table<String, SeenRow>,
+    /// The rules by which a person rejects URIs.
+    rejected: Table<String, SeenRow>,
+    /// By the name of a queue.
+    budget_rows: Table<String, BudgetRow>,
+    /// By the number of a queue.
+    rests: Table<u32, RestRow>,
+    /// For how long the crawl has run, in milliseconds.
+    running: Table<u8, u64>,
+    rules: QueueRules,
+    cost: CostPolicy,
+    /// The queues that have limits of their own, by name.
+    budgets: HashMap<String, QueueBudget>,
+    /// The time of day at the first moment of this process.
+    begin: Timestamp,
+    running_time: Duration,
+    /// The URIs that were handed out.
+    leased: HashSet<UriKey>,
     seen_key: [u8; 32],
     names: HashMap<String, QueueNumber>,
     queues: Vec<Queue>,
@@ -155,8 +186,28 @@ impl Frontier {
             Turn::Over => return Ok(NextUri::Over),
         };
         let (lease, has_more) = self.take_first(number)?;
+        if let Some(queue) = self.queue_mut(number) {
+            queue.last_taken = Some(now);
+        }
         self.turns.took_uri(number, has_more);
         Ok(NextUri::Fetch(Box::new(lease)))
+    }
+
+    /// Takes back a URI that was handed out and not fetched: it comes again where it was, once its queue has rested until a
+    /// moment.
+    pub fn put_back(&mut self, lease: &Lease, until: Moment) {
+        if !self.leased.remove(&lease.key) {
+            return;
+        }
+        let (_, urgency, cost, number) = lease.key;
+        if let Some(queue) = self.queue_mut(lease.queue) {
+            queue.in_flight = queue.in_flight.saturating_sub(1);
+            let lane = queue.lanes.entry((urgency, cost)).or_insert((0, number));
+            *lane = (lane.0.saturating_add(1), lane.1.min(number));
+        }
+        self.waiting = self.waiting.saturating_add(1);
+        self.turns.put_off(lease.queue, until);
+        self.turns.has_uri(lease.queue, PRECEDENCE);
     }
 
     /// Takes the first URI out of a queue that has one; whether the queue has more.
@@ -169,10 +220,16 @@ impl Frontier {
         };
         let lane_of = |from| (number.0, urgency, cost, from);
         let mut rows = self.uris.range(lane_of(from)..=lane_of(u64::MAX))?;
-        let Some((key, uri)) = rows.next().transpose()? else {
-            return Err(self.damaged(number));
+        let (key, uri) = loop {
+            match rows.next().transpose()? {
+                // It stands there until its outcome is committed.
+                Some((key, _)) if self.leased.contains(&key) => {}
+                Some(row) => break row,
+                None => return Err(self.damaged(number)),
+            }
         };
         drop(rows);
+        self.leased.insert(key);
         let (_, _, _, found) = key;
         let mut has_more = false;
         if let Some(queue) = self.queue_mut(number) {
@@ -199,18 +256,6 @@ impl Frontier {
         self.waiting
     }
 
-    /// The sums of all queues.
-    pub fn totals(&self) -> QueueAccount {
-        let mut totals = QueueAccount::default();
-        for queue in &self.queues {
-            totals.total = totals.total.saturating_add(queue.account.total);
-            totals.successes = totals.successes.saturating_add(queue.account.successes);
-            totals.bytes = totals.bytes.saturating_add(queue.account.bytes);
-            totals.errors = totals.errors.saturating_add(queue.account.errors);
-        }
-        totals
-    }
-
     /// Gives the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the queue ended.
     ///
     /// # Errors
@@ -219,7 +264,8 @@ impl Frontier {
     pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, DbError> {
         let mut heads = Vec::new();
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
-            let standing = queue.account.standing(&self.limits, 0);
+            let limits = self.limits_of(queue);
+            let standing = queue.account.standing(&limits, 0);
             let (true, QueueStanding::QuotaReached(quota)) = (queue.is_retired, standing) else {
                 continue;
             };
@@ -232,53 +278,6 @@ impl Frontier {
             Ok((lease, quota))
         });
         leases.collect()
-    }
-
-    /// Notes a URI that counts as a seed, because a seed has led to it or a person has added it.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if it cannot be written.
-    pub fn accept_seed(&mut self, url: &Url) -> Result<(), DbError> {
-        let mut batch = self.database.batch();
-        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenRow)?;
-        batch.write()?;
-        Ok(())
-    }
-
-    /// Gives the URIs that were noted as seeds.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if they cannot be read.
-    pub fn accepted_seeds(&self) -> Result<Vec<Url>, DbError> {
-        let mut seeds = Vec::new();
-        for row in self.accepted.scan()? {
-            let (uri, _) = row?;
-            seeds.extend(Url::parse(&uri).ok());
-        }
-        Ok(seeds)
-    }
-
-    /// Counts the URIs that were not fetched, by host. Reads all of them.
-    ///
-    /// # Errors
-    ///
-    /// [`DbError`] if they cannot be read.
-    pub fn remaining(&self) -> Result<BTreeMap<String, u64>, DbError> {
-        let mut remaining = BTreeMap::new();
-        for row in self.uris.scan()? {
-            let (_, uri) = row?;
-            let url = Url::parse(&uri.uri).ok();
-            let host = url.as_ref().and_then(Url::host_str).unwrap_or("-");
-            match remaining.get_mut(host) {
-                Some(count) => *count += 1,
-                None => {
-                    remaining.insert(host.to_owned(), 1);
-                }
-            }
-        }
-        Ok(remaining)
     }
 
     /// A queue that has fewer URIs than were counted when it was opened and since.

@@ -5,6 +5,7 @@
 
 pub mod archive_files;
 pub mod capture;
+pub mod cookies;
 pub mod crawl;
 pub mod dns;
 pub mod exchange;
@@ -13,3 +14,4 @@ pub mod frontier;
 pub mod login;
 pub mod process;
 pub mod recorder;
+pub mod suffixes;

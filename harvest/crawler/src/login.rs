@@ -1,7 +1,7 @@
 //! Users and passwords for hosts that ask for them.
 //!
 //! Owns which challenge is answered, and with which credential of the order: a password goes to the host that it is for, and to no
-//! other one. A host that has asked once is told at once with the next requests. Form logins are not made here.
+//! other one. A host that has asked once is told at once with the next requests. When a form is sent is not decided here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,9 @@ use archive_formats::http::Head;
 use harvest_model::Job;
 use harvest_model::order::Credential;
 use harvest_policy::credential::{Challenge, Login, SignedRequest, parse_challenges, strongest};
-use url::Url;
+use url::{Url, form_urlencoded};
+
+use crate::fetch::FilledForm;
 
 /// The most challenges of hosts that are remembered.
 const MOST_REMEMBERED: usize = 1024;
@@ -93,6 +95,22 @@ impl Logins {
         answered.insert(url.origin().ascii_serialization(), known);
         drop(answered);
         self.sign(&challenge, 1, url)
+    }
+
+    /// The login form of a credential of the order, by its number. The password stands at its end.
+    pub fn form(&self, number: usize) -> Option<FilledForm> {
+        let credential = self.job.order.credentials.get(number)?;
+        let form = credential.form.as_ref()?;
+        let mut body = form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(&form.fields)
+            .append_pair(&form.user_field, &credential.user)
+            .append_pair(&form.password_field, "");
+        let mut body = body.finish().into_bytes();
+        let begin = body.len();
+        let password = credential.password.expose().as_bytes();
+        body.extend(form_urlencoded::byte_serialize(password).flat_map(str::bytes));
+        let secret = begin..body.len();
+        Some(FilledForm { body, secret })
     }
 
     fn credential(&self, url: &Url, challenge: &Challenge) -> Option<&Credential> {

@@ -5,18 +5,18 @@
 
 use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
-use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, Link, extract};
+use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extract};
 use harvest_model::Order;
-use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::cost::{CostPolicy, UriOrder};
+use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{Content, MAX_BYTES, words};
-use harvest_policy::queue_name::QueueKind;
-use harvest_policy::robots::RobotsRules;
+use harvest_policy::queue_name::QueueNames;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::{AfterTry, FetchStatus, RetryRules};
 use index_dedup::{DedupError, EarlierCapture};
@@ -25,18 +25,13 @@ use url::Url;
 use self::describe::{line, metadata, retry_after, robots_file, status_of};
 pub use self::novelty::KnownCaptures;
 
-use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, record_id};
+use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, Scratch, record_id};
 use crate::fetch::Fetched;
-use crate::frontier::{Candidate, FrontierUri, RecentKeys, Urgency, UriHasher};
+use crate::frontier::{Candidate, FrontierUri, RecentKeys, UriHasher};
 
+mod candidates;
 mod describe;
 mod novelty;
-
-/// The most redirects from a seed whose target counts as a seed.
-const MOST_SEED_REDIRECTS: usize = 5;
-
-/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before.
-const MOST_REDIRECTS: usize = 20;
 
 /// Why a fetch cannot be worked up.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +42,26 @@ pub enum ProcessError {
     /// The temporary file of the response.
     #[error("cannot read a response from its temporary file: {0}; see to the disk of this machine")]
     Spool(#[from] io::Error),
+    /// The hops that led to the URI, as the frontier has them.
+    #[error("the hops in the frontier of the crawl: {0}")]
+    Hops(#[from] InvalidHop),
     /// No randomness for the ids of records.
     #[error(transparent)]
     Chance(#[from] NoChance),
     /// The index of earlier captures.
     #[error(transparent)]
     Dedup(#[from] DedupError),
+}
+
+/// The purpose of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchPurpose {
+    /// A URI of the crawl.
+    Page,
+    /// A robots.txt that is asked for before other URIs of its host. It is not tried again.
+    Robots,
+    /// A login form that is sent before other URIs of its host, by the number of its credential. It is not tried again.
+    Login(usize),
 }
 
 /// A fetched URI.
@@ -114,8 +123,12 @@ pub struct RobotsFile {
 pub struct Processor {
     /// Which URIs belong to the crawl.
     pub scope: RwLock<Scope>,
-    /// Which part of a URI names its queue.
-    pub queues: QueueKind,
+    /// How queues get their names.
+    pub queues: QueueNames,
+    /// What a URI costs its queue.
+    pub costs: CostPolicy,
+    /// Which URIs of a queue come first.
+    pub first: UriOrder,
     /// Whether texts in scripts are taken for links.
     pub reads_scripts: bool,
     /// The hasher of the frontier.
@@ -124,8 +137,8 @@ pub struct Processor {
     pub retry: RetryRules,
     /// How much is read of a document for its links.
     pub limits: ExtractionLimits,
-    /// Where large record groups go.
-    pub scratch: PathBuf,
+    /// The means to make records.
+    pub scratch: Scratch,
     /// Randomness for the ids of records.
     pub chance: Chance,
     /// The captures of earlier jobs.
@@ -146,13 +159,16 @@ impl Processor {
     pub fn new(
         order: &Order,
         scope: Scope,
+        queues: QueueNames,
         hasher: UriHasher,
         scratch: PathBuf,
         chance: Chance,
     ) -> Self {
         Self {
             scope: RwLock::new(scope),
-            queues: order.queue_kind(),
+            queues,
+            costs: order.queues.cost,
+            first: order.queues.first,
             reads_scripts: order.extraction.scripts,
             hasher,
             retry: order.retry_rules(),
@@ -160,14 +176,14 @@ impl Processor {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
             },
-            scratch,
+            scratch: Scratch::new(scratch),
             chance,
             known: None,
             recent: Mutex::default(),
         }
     }
 
-    /// Works up a fetched URI. `is_robots`: it is a robots.txt that is asked for before other URIs of its host.
+    /// Works up a fetched URI.
     ///
     /// # Errors
     ///
@@ -175,16 +191,15 @@ impl Processor {
     pub fn process(
         &self,
         mut fetched: FetchedUri,
-        is_robots: bool,
+        purpose: FetchPurpose,
     ) -> Result<ProcessedUri, ProcessError> {
         let response = &mut fetched.fetched.exchange.response;
         let status = status_of(response);
         let retry_after = retry_after(response, fetched.fetched.exchange.began);
         let tries = fetched.uri.tries.saturating_add(1);
-        let after = if is_robots {
-            AfterTry::Finished(status)
-        } else {
-            self.retry.after_try(status, tries, retry_after)
+        let after = match purpose {
+            FetchPurpose::Page => self.retry.after_try(status, tries, retry_after),
+            FetchPurpose::Robots | FetchPurpose::Login(_) => AfterTry::Finished(status),
         };
         let mut processed = ProcessedUri {
             status,
@@ -202,20 +217,22 @@ impl Processor {
         let AfterTry::Finished(status) = after else {
             return Ok(processed);
         };
-        let hops: HopPath = fetched.uri.hops.parse().unwrap_or_default();
+        let hops: HopPath = fetched.uri.hops.parse()?;
         let (extraction, text) = self.extract(&mut fetched, &hops)?;
-        if is_robots {
+        if purpose == FetchPurpose::Robots {
             processed.robots = robots_file(&mut fetched, &extraction)?;
             processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);
         } else {
             (processed.candidates, processed.seed) =
                 self.candidates(&fetched.uri, &hops, &extraction.links, status);
-            processed.content = content(&fetched, status, &hops, &text);
+            let content = content(&fetched, status, &hops, &text);
+            processed.content = content.filter(|_| purpose == FetchPurpose::Page);
         }
         let metadata = metadata(&fetched, &extraction);
         let mut line = line(&fetched, status, tries, &extraction);
         if status.is_success() {
-            let known = self.known.as_ref().filter(|_| !is_robots);
+            let known = self.known.as_ref();
+            let known = known.filter(|_| purpose == FetchPurpose::Page);
             let comparison = known.map(|known| known.compare(&fetched, status));
             let comparison = comparison.transpose()?.unwrap_or_default();
             line.annotations.extend(comparison.annotations);
@@ -224,6 +241,11 @@ impl Processor {
         }
         processed.lines.push(line);
         Ok(processed)
+    }
+
+    /// The place of a URI among those of its queue that are as urgent.
+    pub fn place(&self, uri: &str, via: Option<&str>, path: &HopPath) -> u8 {
+        self.first.place(self.costs.cost(uri, via), path)
     }
 
     /// Finds the links of a response, and keeps the begin of its text.
@@ -258,107 +280,6 @@ impl Processor {
         Ok((extraction, kept.begin))
     }
 
-    /// The links that belong to the crawl and were not found lately.
-    fn candidates(
-        &self,
-        from: &FrontierUri,
-        hops: &HopPath,
-        links: &[Link],
-        status: FetchStatus,
-    ) -> (Vec<Candidate>, Option<Url>) {
-        let mut found = Vec::new();
-        let mut seed = None;
-        let is_redirect = matches!(status.number(), 300..=399);
-        let own_key = self.hasher.key_of_text(&from.uri);
-        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
-        for link in links {
-            if link.hop == Hop::Speculative && !self.reads_scripts {
-                continue;
-            }
-            let path = hops.then(link.hop);
-            let redirects = path.within_page().iter().rev();
-            let redirects = redirects.take_while(|hop| **hop == Hop::Redirect);
-            if redirects.count() > MOST_REDIRECTS {
-                continue;
-            }
-            let mut key = self.hasher.key_of(&link.url);
-            if link.hop == Hop::Redirect && key == own_key && link.url.as_str() != from.uri {
-                key = self.hasher.key_of_redirect(&link.url);
-            }
-            let becomes_seed = is_redirect
-                && link.hop == Hop::Redirect
-                && path.is_redirected_seed()
-                && path.len() <= MOST_SEED_REDIRECTS;
-            if becomes_seed {
-                seed = Some(link.url.clone());
-            } else {
-                let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-                if recent.contains(&key) {
-                    continue;
-                }
-                if !scope.decide(&link.url, &path).is_accepted() {
-                    continue;
-                }
-                recent.insert(key);
-            }
-            found.push(self.candidate(from, &link.url, &path, key));
-        }
-        (found, seed)
-    }
-
-    fn candidate(
-        &self,
-        from: &FrontierUri,
-        url: &Url,
-        path: &HopPath,
-        key: crate::frontier::SeenKey,
-    ) -> Candidate {
-        let within = path.within_page();
-        let is_near = path.last() == Some(Hop::Redirect) || within.len() == 1;
-        Candidate {
-            queue: queue_name(self.queues, url, from.source.as_deref()),
-            key,
-            cost: 1,
-            uri: FrontierUri {
-                uri: url.as_str().to_owned(),
-                hops: path.to_string(),
-                via: Some(from.uri.clone()),
-                source: from.source.clone(),
-                urgency: if is_near {
-                    Urgency::Medium
-                } else {
-                    Urgency::Normal
-                },
-                tries: 0,
-            },
-        }
-    }
-
-    /// The sitemaps that a robots.txt names.
-    fn sitemaps(
-        &self,
-        fetched: &FetchedUri,
-        robots: Option<&RobotsFile>,
-        hops: &HopPath,
-    ) -> Vec<Candidate> {
-        let Some(file) = robots.filter(|file| file.status == 200) else {
-            return Vec::new();
-        };
-        let rules = RobotsRules::parse(&file.file, "");
-        let urls = rules.sitemaps().iter();
-        let links = urls.filter_map(|text| {
-            let url = fetched.url.join(text).ok()?;
-            Some(Link {
-                url,
-                hop: Hop::Manifest,
-                context: "robots.txt:Sitemap",
-            })
-        });
-        let links: Vec<Link> = links.collect();
-        self.candidates(&fetched.uri, hops, &links, FetchStatus::from_http(200))
-            .0
-    }
-
     fn records(
         &self,
         fetched: &mut FetchedUri,
@@ -383,15 +304,14 @@ impl Processor {
             metadata,
             record_ids: ids,
         };
-        Ok(capture.into_records(self.scratch.clone())?)
+        Ok(capture.into_records(&self.scratch)?)
     }
 }
 
 /// The name of the queue of a URI, given the seed that all began with.
-pub fn queue_name(kind: QueueKind, url: &Url, source: Option<&str>) -> String {
+pub fn queue_name(names: &QueueNames, url: &Url, source: Option<&str>) -> String {
     let seed = source.and_then(|source| Url::parse(source).ok());
-    let name = kind.name(url, seed.as_ref().unwrap_or(url));
-    name.unwrap_or_else(|| url.scheme().to_owned())
+    names.name(url, seed.as_ref().unwrap_or(url))
 }
 
 /// A reader that keeps the begin of what is read.

@@ -15,6 +15,8 @@ use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_policy::account::Quota;
 use harvest_policy::quarantine::{Content, Quarantine};
+use harvest_policy::rejections::Rejections;
+use harvest_policy::traps::InvalidTrap;
 use harvest_policy::turns::Moment;
 use url::Url;
 
@@ -23,9 +25,12 @@ use crate::archive_files::{
 };
 use crate::capture::RecordGroup;
 use crate::frontier::{
-    Candidate, Changes, Frontier, FrontierSettings, Lease, NextUri, Outcome, PrerequisiteRow,
-    RecordedPlace,
+    Candidate, Changes, FoundFrontier, Frontier, FrontierSettings, Lease, NextUri, Outcome,
+    PrerequisiteRow, RecordedPlace,
 };
+
+mod damage;
+mod wishes;
 
 /// The most outcomes of one batch.
 pub const MOST_IN_BATCH: usize = 256;
@@ -45,6 +50,17 @@ pub enum RecorderError {
     /// The crawl log, or a directory.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// A file of the crawl is not what the frontier says. Nothing was changed.
+    #[error("{path}: {what}", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The contradiction.
+        what: String,
+    },
+    /// The rules by which URIs are rejected.
+    #[error("the rules by which URIs are rejected: {0}")]
+    Rejections(#[from] InvalidTrap),
 }
 
 /// The subject of a try.
@@ -104,6 +120,9 @@ pub struct Recorder {
     log: AppendFile,
     log_length: u64,
     quarantine: Quarantine,
+    rejections: Rejections,
+    /// The patterns that were put under quarantine since somebody was told.
+    newly_held: Vec<String>,
     is_synced: bool,
     clock: Clock,
 }
@@ -113,7 +132,8 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`RecorderError`] if a file or the database is damaged, or the disk refuses.
+    /// [`RecorderError`] if a file or the database is damaged, or the disk refuses. [`RecorderError::is_damage`]: nothing was
+    /// changed.
     pub fn open(
         settings: RecorderSettings,
         clock: Clock,
@@ -125,7 +145,9 @@ impl Recorder {
         let is_whole = |from: &RecordedPlace, to: &RecordedPlace| {
             has_records(files, from, to) && has_lines(path, from.log_length, to.log_length)
         };
-        let (frontier, resume) = Frontier::open(&settings.state, &settings.frontier, is_whole)?;
+        let accept = |found: &FoundFrontier| damage::check(found, &settings.state, path, files);
+        let (frontier, resume) =
+            Frontier::open_accepted(&settings.state, &settings.frontier, accept, is_whole)?;
         let mut log = AppendFile::open(&log_path)?;
         log.cut(resume.place.log_length)?;
         let mut quarantine = settings.quarantine;
@@ -136,16 +158,33 @@ impl Recorder {
                 quarantine.free(&pattern);
             }
         }
-        let recorder = Self {
+        let mut rejections = Rejections::default();
+        rejections.add(frontier.rejections()?)?;
+        let mut recorder = Self {
             frontier,
             files: ArchiveFiles::open(settings.files, &resume.place, chance)?,
             log,
             log_length: resume.place.log_length,
             quarantine,
+            rejections,
+            newly_held: Vec::new(),
             is_synced: true,
             clock,
         };
+        recorder.forget_closed_file(&resume.place)?;
+        recorder.release_freed()?;
         Ok((recorder, resume.taken_back))
+    }
+
+    /// Makes durable that a file is closed whose process ended, or whose disk was full, before the frontier knew: from now on the
+    /// file may be stored and deleted.
+    fn forget_closed_file(&mut self, place: &RecordedPlace) -> Result<(), RecorderError> {
+        let current = self.files.place(self.log_length);
+        if place.file != current.file {
+            self.frontier.sync(&current)?;
+            self.frontier.flush()?;
+        }
+        Ok(())
     }
 
     /// The frontier, for what is only read.
@@ -169,15 +208,6 @@ impl Recorder {
     /// [`RecorderError::Frontier`].
     pub fn retired_heads(&mut self) -> Result<Vec<(Lease, Quota)>, RecorderError> {
         Ok(self.frontier.retired_heads()?)
-    }
-
-    /// Notes a URI that counts as a seed from now on.
-    ///
-    /// # Errors
-    ///
-    /// [`RecorderError::Frontier`].
-    pub fn accept_seed(&mut self, url: &Url) -> Result<(), RecorderError> {
-        Ok(self.frontier.accept_seed(url)?)
     }
 
     /// Adds URIs to the frontier, as a person asks for it: seeds.
@@ -204,6 +234,9 @@ impl Recorder {
             let Ok(url) = Url::parse(&candidate.uri.uri) else {
                 continue;
             };
+            if self.rejections.covers(&url) {
+                continue;
+            }
             let is_new = match self.quarantine.holds(&url) {
                 Some(pattern) => self.frontier.hold_back(changes, pattern, candidate)?,
                 None => self.frontier.schedule(changes, candidate)?,
@@ -239,21 +272,6 @@ impl Recorder {
         self.frontier.commit(changes)?;
         self.is_synced = false;
         Ok(())
-    }
-
-    /// Frees a pattern for good, and puts its URIs back into their queues; how many there were.
-    ///
-    /// # Errors
-    ///
-    /// [`RecorderError::Frontier`].
-    pub fn free(&mut self, pattern: &str) -> Result<u64, RecorderError> {
-        self.quarantine.free(pattern);
-        let mut changes = self.frontier.changes();
-        self.frontier.put_pattern(&mut changes, pattern, false)?;
-        let count = self.frontier.release(&mut changes, pattern)?;
-        self.frontier.commit(changes)?;
-        self.is_synced = false;
-        Ok(count)
     }
 
     /// The patterns under quarantine, each with the number of its URIs that are held back.
@@ -323,6 +341,7 @@ impl Recorder {
             && let Some(pattern) = self.quarantine.fetched(&url, content, &new)
         {
             self.frontier.put_pattern(changes, pattern, true)?;
+            self.newly_held.push(pattern.to_owned());
         }
         Ok(())
     }
@@ -363,6 +382,8 @@ impl Recorder {
         self.frontier.sync(&self.files.place(self.log_length))?;
         let closed = self.files.close(self.clock.now())?;
         self.frontier.sync(&self.files.place(self.log_length))?;
+        // The file may be stored and deleted from now on: a frontier that still names it would pass for damaged.
+        self.frontier.flush()?;
         Ok(closed)
     }
 }

@@ -141,8 +141,7 @@ impl<'a> Scanner<'a> {
             let (url, rest) = self.rest.split_at(end);
             self.rest = rest;
             let url = url.trim_ascii_end();
-            let is_bad = |byte: u8| byte.is_ascii_whitespace() || b"\"'(".contains(&byte);
-            unescaped(url, is_bad).map_or(url, |_| "")
+            if is_bad(url) { "" } else { url }
         };
         let end = memchr::memchr(b')', self.rest.as_bytes())?;
         self.rest = self.rest.get(end + 1..)?;
@@ -158,6 +157,24 @@ fn unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
         is_escaped = !is_escaped && byte == b'\\';
         is_found
     })
+}
+
+/// Whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of an
+/// escape is none.
+fn is_bad(url: &str) -> bool {
+    let mut rest = url;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        if before.contains(is_bad_character) {
+            return true;
+        }
+        let (_, behind) = unescape_one(behind);
+        rest = behind;
+    }
+    rest.contains(is_bad_character)
+}
+
+const fn is_bad_character(c: char) -> bool {
+    c.is_ascii_whitespace() || matches!(c, '"' | '\'' | '(')
 }
 
 fn starts_with(text: &str, name: &str) -> bool {
@@ -177,6 +194,25 @@ fn ends_with_name(text: &str, name: &str) -> bool {
     is_it && before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
 }
 
+/// The character that is escaped at the begin of a text, if one is, and what follows it.
+fn unescape_one(text: &str) -> (Option<char>, &str) {
+    let digits = text.bytes().take(6).take_while(u8::is_ascii_hexdigit);
+    let (number, next) = text.split_at(digits.count());
+    if let Ok(number) = u32::from_str_radix(number, 16) {
+        let escaped = char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER);
+        (
+            Some(escaped),
+            next.strip_prefix([' ', '\t', '\n']).unwrap_or(next),
+        )
+    } else {
+        let mut next = next.chars();
+        (
+            next.next().filter(|escaped| *escaped != '\n'),
+            next.as_str(),
+        )
+    }
+}
+
 /// The text without its escapes: `\` with up to six hexadecimal digits, with a line end, or with any character.
 fn unescape(text: &str) -> Cow<'_, str> {
     if text.len() > MAX_REFERENCE || !text.contains('\\') {
@@ -186,16 +222,9 @@ fn unescape(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('\\') {
         plain.push_str(before);
-        let digits = behind.bytes().take(6).take_while(u8::is_ascii_hexdigit);
-        let (number, next) = behind.split_at(digits.count());
-        rest = if let Ok(number) = u32::from_str_radix(number, 16) {
-            plain.push(char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER));
-            next.strip_prefix([' ', '\t', '\n']).unwrap_or(next)
-        } else {
-            let mut next = next.chars();
-            plain.extend(next.next().filter(|escaped| *escaped != '\n'));
-            next.as_str()
-        };
+        let (escaped, next) = unescape_one(behind);
+        plain.extend(escaped);
+        rest = next;
     }
     plain.push_str(rest);
     Cow::Owned(plain)

@@ -47,6 +47,8 @@ use flate2::bufread::MultiGzDecoder;
 use harvest_policy::hops::Hop;
 use url::Url;
 
+pub use outlinks::as_link;
+
 use charset::{Charset, Decoded};
 use kind::Kind;
 use outlinks::Outlinks;

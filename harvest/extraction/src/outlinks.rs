@@ -83,16 +83,10 @@ impl<'a> Outlinks<'a> {
         if self.encoding != UTF_8 {
             options = options.encoding_override(Some(&encode));
         }
-        let Ok(mut url) = options.parse(reference) else {
+        let url = options.parse(reference).ok().and_then(as_link);
+        let Some(url) = url.filter(|url| !is_same_document(url, self.own)) else {
             return;
         };
-        url.set_fragment(None);
-        if !matches!(url.scheme(), "http" | "https" | "ftp")
-            || url.as_str().len() > MAX_URL
-            || is_same_document(&url, self.own)
-        {
-            return;
-        }
         let hash = self.hashes.hash_one((hop, url.as_str()));
         if self.seen.contains(&hash) {
             return;
@@ -109,6 +103,18 @@ impl<'a> Outlinks<'a> {
     pub(crate) fn finish(self) -> (Vec<Link>, u64) {
         (self.links, self.discarded)
     }
+}
+
+/// A URL as a link: without a fragment, which no host sees, and without a user or password, which logs and records would show.
+/// `None` if it is of another scheme than those that are fetched, or too long.
+pub fn as_link(mut url: Url) -> Option<Url> {
+    if !matches!(url.scheme(), "http" | "https" | "ftp") {
+        return None;
+    }
+    url.set_fragment(None);
+    url.set_username("").ok()?;
+    url.set_password(None).ok()?;
+    (url.as_str().len() <= MAX_URL).then_some(url)
 }
 
 /// Writes a query in a charset. A character that it does not have becomes an escaped reference (URL Standard,

@@ -33,6 +33,28 @@ impl Default for QueueLimits {
     }
 }
 
+/// The limits that a person gives one queue while the crawl runs. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBudget {
+    /// The most URIs that are fetched.
+    pub objects: Option<u64>,
+    /// The most bytes that come in.
+    pub bytes: Option<u64>,
+}
+
+impl QueueLimits {
+    /// These limits with those of a person in place of the total ones. Sessions stay as they are.
+    #[must_use]
+    pub const fn with_budget(self, budget: QueueBudget) -> Self {
+        Self {
+            total: None,
+            successes: budget.objects,
+            bytes: budget.bytes,
+            ..self
+        }
+    }
+}
+
 /// The sums that a queue has spent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueAccount {
@@ -80,14 +102,21 @@ pub enum QueueStanding {
     QuotaReached(Quota),
 }
 
+impl QueueStanding {
+    /// Whether the queue has used up what it may have at all.
+    pub const fn is_spent(self) -> bool {
+        matches!(self, Self::BudgetSpent | Self::QuotaReached(_))
+    }
+}
+
 impl QueueAccount {
-    /// Charges a finished try: a unit of cost, a penalty for a failure, and nothing for a URI that was left out or deferred.
+    /// Charges a finished try: the cost of its URI, a penalty for a failure, and nothing for a URI that was left out or deferred.
     /// `bytes`: the size of the response as it is recorded.
-    pub fn charge(&mut self, status: FetchStatus, bytes: u64, limits: &QueueLimits) {
+    pub fn charge(&mut self, status: FetchStatus, bytes: u64, cost: u64, limits: &QueueLimits) {
         let cost = if status.is_success() {
-            1
+            cost
         } else if status.is_failure() {
-            limits.error_penalty.saturating_add(1)
+            limits.error_penalty.saturating_add(cost)
         } else {
             0
         };
@@ -133,7 +162,7 @@ mod tests {
         let limits = QueueLimits::default();
         let cost = |status| {
             let mut account = QueueAccount::default();
-            account.charge(status, 10, &limits);
+            account.charge(status, 10, 1, &limits);
             (account.total, account.successes, account.errors)
         };
         assert_eq!(cost(GOOD), (1, 1, 0));
@@ -141,6 +170,13 @@ mod tests {
         assert_eq!(cost(FetchStatus::TIMEOUT), (101, 0, 1));
         assert_eq!(cost(FetchStatus::DEFERRED), (0, 0, 0));
         assert_eq!(cost(FetchStatus::ROBOTS_PRECLUDED), (0, 0, 0));
+        let mut account = QueueAccount::default();
+        account.charge(GOOD, 10, 3, &limits);
+        account.charge(FetchStatus::TIMEOUT, 10, 3, &limits);
+        assert_eq!(
+            (account.session, account.total, account.successes),
+            (106, 106, 1)
+        );
     }
 
     /// Fails if a limit is passed, or a queue stops before it.
@@ -189,10 +225,35 @@ mod tests {
             let mut account = QueueAccount::default();
             for _ in 0..after {
                 assert_eq!(account.standing(&limits, 0), QueueStanding::Open);
-                account.charge(GOOD, 10, &limits);
+                account.charge(GOOD, 10, 1, &limits);
             }
             assert_eq!(account.standing(&limits, 0), expected);
         }
+    }
+
+    /// Fails if a budget of a person leaves a limit of the order in place, or takes a session away.
+    #[test]
+    fn budget_of_a_person_replaces_total_limits() {
+        let limits = QueueLimits {
+            total: Some(1),
+            successes: Some(1),
+            bytes: Some(1),
+            ..QueueLimits::default()
+        };
+        let budget = QueueBudget {
+            objects: Some(3),
+            bytes: None,
+        };
+        let raised = limits.with_budget(budget);
+        assert_eq!(
+            (raised.total, raised.successes, raised.bytes),
+            (None, Some(3), None)
+        );
+        assert_eq!(raised.session, limits.session);
+        let mut account = QueueAccount::default();
+        account.charge(GOOD, 10, 1, &limits);
+        assert!(account.standing(&limits, 0).is_spent());
+        assert!(!account.standing(&raised, 0).is_spent());
     }
 
     /// Fails if several connections of a queue pass its quota together.
@@ -203,7 +264,7 @@ mod tests {
             ..QueueLimits::default()
         };
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, &limits);
+        account.charge(GOOD, 10, 1, &limits);
         assert_eq!(account.standing(&limits, 1), QueueStanding::Open);
         assert_eq!(
             account.standing(&limits, 2),
@@ -219,7 +280,7 @@ mod tests {
             ..QueueLimits::default()
         };
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, &limits);
+        account.charge(GOOD, 10, 1, &limits);
         assert_eq!(account.standing(&limits, 0), QueueStanding::SessionSpent);
         account.begin_session();
         assert_eq!(

@@ -95,6 +95,12 @@ impl AddressTurns {
         self.resting.first().map(|(moment, _)| *moment)
     }
 
+    /// The number of tickets that wait for one address.
+    pub fn waiting_at(&self, address: IpAddr) -> usize {
+        let state = self.addresses.get(&address);
+        state.map_or(0, |state| state.waiting.len())
+    }
+
     /// The number of tickets that wait.
     pub fn waiting(&self) -> usize {
         self.addresses
@@ -122,6 +128,10 @@ mod tests {
         let mut turns = AddressTurns::new(1);
         assert!(turns.ask(address(1), 1, second(0)));
         assert!(!turns.ask(address(1), 2, second(0)));
+        assert_eq!(
+            [1, 2].map(|number| turns.waiting_at(address(number))),
+            [1, 0]
+        );
         assert!(turns.ask(address(2), 3, second(0)));
         assert_eq!(turns.due(second(9)), []);
         turns.ended(address(1), second(12));

@@ -1,6 +1,6 @@
 //! The form in which a crawl tells whether it has seen a URI.
 //!
-//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host, no session
+//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host and no dot at its end, no session
 //! id in path or query, no `?` without a query. Hosts are in small letters already; paths keep their case, because most hosts
 //! of today do tell cases apart. The URI itself is what is fetched and archived, never this form.
 
@@ -28,7 +28,8 @@ const SESSION_PARAMETERS: [(&str, usize); 6] = [
 /// ```
 pub fn canonical(url: &Url) -> String {
     let mut form = format!("{}://", url.scheme());
-    form.push_str(without_www(url.host_str().unwrap_or_default()));
+    let host = url.host_str().unwrap_or_default();
+    form.push_str(without_www(host.trim_end_matches('.')));
     if let Some(port) = url.port() {
         form.push(':');
         form.push_str(&port.to_string());
@@ -100,6 +101,7 @@ mod tests {
             ("https://example.dk:8443/a", "https://example.dk:8443/a"),
             ("http://www.dk/", "http://www.dk/"),
             ("http://wwwx.example.dk/", "http://wwwx.example.dk/"),
+            ("http://www.example.dk./", "http://example.dk/"),
             ("http://example.dk/A/b?", "http://example.dk/A/b"),
             ("http://example.dk/a#top", "http://example.dk/a"),
             ("http://example.dk/?b=2&a=1", "http://example.dk/?b=2&a=1"),

@@ -20,7 +20,7 @@
 use url::Url;
 
 use crate::hops::{Hop, HopPath};
-use crate::surt::SurtPrefixes;
+use crate::surt::{SurtPrefix, SurtPrefixes, surt};
 use crate::traps::Traps;
 
 /// The schemes that are crawled at all.
@@ -93,6 +93,28 @@ pub struct Scope {
     pub max_segments: usize,
     /// The most times that the same segments may stand behind each other.
     pub max_repeats: usize,
+    /// Other limits and further traps for parts of the web. Of several that cover a URI all apply, and the last one that has a
+    /// limit decides about it.
+    pub overlays: Vec<ScopeOverlay>,
+}
+
+/// Other limits of the scope for what a prefix covers. `None`: as below it.
+#[derive(Clone, Debug)]
+pub struct ScopeOverlay {
+    /// The prefix.
+    pub prefix: SurtPrefix,
+    /// Further crawler traps.
+    pub traps: Traps,
+    /// As [`Scope::max_hops`].
+    pub max_hops: Option<usize>,
+    /// As [`Scope::max_hops_in_page`].
+    pub max_hops_in_page: Option<usize>,
+    /// As [`Scope::max_speculative_hops`].
+    pub max_speculative_hops: Option<usize>,
+    /// As [`Scope::max_segments`].
+    pub max_segments: Option<usize>,
+    /// As [`Scope::max_repeats`].
+    pub max_repeats: Option<usize>,
 }
 
 impl Default for Scope {
@@ -107,6 +129,7 @@ impl Default for Scope {
             max_speculative_hops: 1,
             max_segments: 20,
             max_repeats: 2,
+            overlays: Vec::new(),
         }
     }
 }
@@ -114,20 +137,39 @@ impl Default for Scope {
 impl Scope {
     /// Decides about a URI that was reached by `hops`.
     pub fn decide(&self, url: &Url, hops: &HopPath) -> ScopeDecision {
+        let overlays = self.overlays_for(url);
+        let limit = |of: fn(&ScopeOverlay) -> Option<usize>, below| {
+            let own = overlays.iter().rev().find_map(|overlay| of(overlay));
+            own.unwrap_or(below)
+        };
+        let traps = || {
+            let own = overlays.iter().map(|overlay| &overlay.traps);
+            let mut all = own.chain([&self.traps]);
+            all.any(|traps| traps.catch(url.as_str()))
+        };
+        let max_hops = limit(|overlay| overlay.max_hops, self.max_hops);
+        let max_hops_in_page = limit(|overlay| overlay.max_hops_in_page, self.max_hops_in_page);
+        let max_speculative_hops = limit(
+            |overlay| overlay.max_speculative_hops,
+            self.max_speculative_hops,
+        );
+        let is_part = is_part_of_page(hops, max_hops_in_page, max_speculative_hops);
+        let max_repeats = limit(|overlay| overlay.max_repeats, self.max_repeats);
+        let max_segments = limit(|overlay| overlay.max_segments, self.max_segments);
         let opinions = [
             (ScopeRule::Outside, true),
             (ScopeRule::AcceptedPrefix, self.accepted.covers(url)),
-            (ScopeRule::TooManyHops, hops.len() > self.max_hops),
-            (ScopeRule::PartOfPage, self.is_part_of_page(hops)),
+            (ScopeRule::TooManyHops, hops.len() > max_hops),
+            (ScopeRule::PartOfPage, is_part),
             (ScopeRule::RejectedPrefix, self.rejected.covers(url)),
-            (ScopeRule::Trap, self.traps.catch(url.as_str())),
+            (ScopeRule::Trap, traps()),
             (
                 ScopeRule::RepeatedSegment,
-                repeats(url.path()) > self.max_repeats,
+                repeats(url.path()) > max_repeats,
             ),
             (
                 ScopeRule::DeepPath,
-                segments(url.path()).count() > self.max_segments,
+                segments(url.path()).count() > max_segments,
             ),
             (
                 ScopeRule::Prerequisite,
@@ -140,14 +182,27 @@ impl Scope {
         ScopeDecision { rule }
     }
 
-    /// Whether the hops behind the last page are few enough for the URI to be a part of it.
-    fn is_part_of_page(&self, hops: &HopPath) -> bool {
-        let within = hops.within_page();
-        let count = |counts: fn(&Hop) -> bool| within.iter().filter(|hop| counts(hop)).count();
-        !within.is_empty()
-            && count(|hop| *hop != Hop::Redirect) <= self.max_hops_in_page
-            && count(|hop| *hop == Hop::Speculative) <= self.max_speculative_hops
+    /// The overlays that cover a URI, in their order.
+    fn overlays_for(&self, url: &Url) -> Vec<&ScopeOverlay> {
+        if self.overlays.is_empty() {
+            return Vec::new();
+        }
+        let surt = surt(url);
+        let covers = |overlay: &&ScopeOverlay| {
+            surt.as_ref()
+                .is_some_and(|surt| overlay.prefix.covers(surt))
+        };
+        self.overlays.iter().filter(covers).collect()
     }
+}
+
+/// Whether the hops behind the last page are few enough for a URI to be a part of it.
+fn is_part_of_page(hops: &HopPath, most: usize, most_speculative: usize) -> bool {
+    let within = hops.within_page();
+    let count = |counts: fn(&Hop) -> bool| within.iter().filter(|hop| counts(hop)).count();
+    !within.is_empty()
+        && count(|hop| *hop != Hop::Redirect) <= most
+        && count(|hop| *hop == Hop::Speculative) <= most_speculative
 }
 
 /// The segments of a path that say something: empty ones at its ends are left out.
@@ -235,6 +290,88 @@ mod tests {
             decide(&scope, deep.trim_end_matches("/20"), "L"),
             ScopeRule::AcceptedPrefix
         );
+    }
+
+    /// Fails if one of the ordered rules decides where a later one has an opinion, or is asked at another place.
+    #[test]
+    fn rules_are_asked_in_heritrix_order() {
+        let deep = format!("http://a.dk/private/trap/{}x/x/x/y", "n/m/".repeat(10));
+        let links = "L".repeat(21);
+        // From the first rule to the last one: a URI about which it has the last opinion.
+        for (url, hops, rule) in [
+            ("http://b.dk/", "L", ScopeRule::Outside),
+            ("https://a.dk/", "L", ScopeRule::AcceptedPrefix),
+            ("http://a.dk/", links.as_str(), ScopeRule::TooManyHops),
+            ("http://b.dk/", &format!("{links}E"), ScopeRule::PartOfPage),
+            (
+                "http://a.dk/private/",
+                &format!("{links}E"),
+                ScopeRule::RejectedPrefix,
+            ),
+            ("http://a.dk/private/trap", "LE", ScopeRule::Trap),
+            (
+                "http://a.dk/private/trap/x/x/x/y",
+                "LE",
+                ScopeRule::RepeatedSegment,
+            ),
+            (&deep, "LE", ScopeRule::DeepPath),
+            (&deep, "LP", ScopeRule::Prerequisite),
+            ("gopher://a.dk/trap", "LP", ScopeRule::Scheme),
+        ] {
+            assert_eq!(decide(&example(), url, hops), rule, "{url} by {hops}");
+        }
+    }
+
+    /// Fails if an overlay reaches beyond its prefix, one of several is passed by, or the first one stands.
+    #[test]
+    fn overlays_change_limits_of_their_prefix() {
+        let overlay = |prefix: &str| ScopeOverlay {
+            prefix: prefix.parse().unwrap(),
+            traps: Traps::default(),
+            max_hops: None,
+            max_hops_in_page: None,
+            max_speculative_hops: None,
+            max_segments: None,
+            max_repeats: None,
+        };
+        let mut scope = example();
+        scope.overlays = vec![
+            ScopeOverlay {
+                max_hops: Some(1),
+                max_segments: Some(1),
+                max_repeats: Some(9),
+                traps: Traps::parse(".*pit.*").unwrap(),
+                ..overlay("http://(dk,a,")
+            },
+            ScopeOverlay {
+                max_hops: Some(2),
+                max_hops_in_page: Some(0),
+                ..overlay("http://(dk,a,)/d")
+            },
+            ScopeOverlay {
+                max_hops_in_page: Some(3),
+                max_speculative_hops: Some(2),
+                ..overlay("http://(dk,c,")
+            },
+        ];
+        for (url, hops, rule) in [
+            ("http://a.dk/x", "L", ScopeRule::AcceptedPrefix),
+            ("http://a.dk/x", "LL", ScopeRule::TooManyHops),
+            ("http://a.dk/d", "LL", ScopeRule::AcceptedPrefix),
+            ("http://a.dk/d", "LLL", ScopeRule::TooManyHops),
+            ("http://a.dk/x", "LLE", ScopeRule::PartOfPage),
+            ("http://a.dk/d", "LLE", ScopeRule::TooManyHops),
+            ("http://a.dk/pit", "L", ScopeRule::Trap),
+            ("http://a.dk/trap", "L", ScopeRule::Trap),
+            ("http://b.dk/pit", "LE", ScopeRule::PartOfPage),
+            ("http://a.dk/x/x/x/x/", "L", ScopeRule::DeepPath),
+            ("http://c.dk/", "LEEE", ScopeRule::PartOfPage),
+            ("http://b.dk/", "LEEE", ScopeRule::Outside),
+            ("http://c.dk/", "LXX", ScopeRule::PartOfPage),
+            ("http://b.dk/", "LXX", ScopeRule::Outside),
+        ] {
+            assert_eq!(decide(&scope, url, hops), rule, "{url} by {hops}");
+        }
     }
 
     /// Fails if redirects bring a part of a page out of the scope, or guesses lead on from guess to guess.

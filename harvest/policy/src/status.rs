@@ -88,6 +88,34 @@ impl FetchStatus {
         )
     }
 
+    /// The status in words, as a clause that follows the name of a URI and a colon.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::DNS_FAILED => "no name server answers for its host",
+            Self::CONNECT_FAILED => "no connection to its host can be made",
+            Self::CONNECT_LOST => "its host closes the connection without an answer",
+            Self::TIMEOUT => "its host answers too slowly",
+            Self::RUNTIME_EXCEPTION => "the crawler failed; the crawl log says how",
+            Self::DOMAIN_PREREQUISITE_FAILED => "its host has no address",
+            Self::UNFETCHABLE => "it cannot be fetched by a protocol that is known",
+            Self::TOO_MANY_RETRIES => "all tries failed",
+            Self::DEFERRED => "something else has to be fetched before",
+            Self::ROBOTS_PREREQUISITE_FAILED => "its host gives no answer about robots.txt",
+            Self::OUT_OF_SCOPE => "it is not in the scope",
+            Self::BLOCKED_BY_USER => "a person has rejected it",
+            Self::BLOCKED_BY_ADDRESS => {
+                "its host lies at an address that is no place of the public web"
+            }
+            Self::BLOCKED_BY_QUOTA => "a quota is used up",
+            Self::BLOCKED_BY_RUNTIME_LIMIT => "the time of the crawl is over",
+            Self::DELETED_BY_OPERATOR => "a person has deleted it",
+            Self::ROBOTS_PRECLUDED => "the robots.txt of its host excludes it",
+            Self(0) => "it was not tried",
+            Self(1..) => "its host has answered",
+            Self(_) => "it was left out",
+        }
+    }
+
     /// Whether it counts as a failure of the URI.
     pub const fn is_failure(self) -> bool {
         self.0 < 0 && !self.is_disregarded() && !matches!(self, Self::DEFERRED)

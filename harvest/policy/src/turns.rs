@@ -178,6 +178,22 @@ impl Turns {
         self.settle(number);
     }
 
+    /// A queue that is not in process rests until a moment: it was put off before the crawl was gone on with.
+    pub fn rest(&mut self, number: QueueNumber, until: Moment) {
+        let Some(queue) = self.queues.get_mut(&number) else {
+            return;
+        };
+        queue.rests_until = queue.rests_until.max(until);
+        match queue.state {
+            QueueState::Ready | QueueState::Snoozed(_) => self.settle(number),
+            // The rest is looked at when the queue becomes active or is in process no more.
+            QueueState::InProcess
+            | QueueState::Inactive
+            | QueueState::Retired
+            | QueueState::Exhausted => {}
+        }
+    }
+
     /// A queue may fetch nothing more, until [`Turns::revive`].
     pub fn retire(&mut self, number: QueueNumber) {
         self.leave(number);
@@ -202,9 +218,20 @@ impl Turns {
         self.queues.get(&number).map(|queue| queue.state)
     }
 
+    /// The moment until which a queue rests, whatever its state is.
+    pub fn rests_until(&self, number: QueueNumber) -> Moment {
+        let queue = self.queues.get(&number);
+        queue.map_or(Moment::ZERO, |queue| queue.rests_until)
+    }
+
     /// The number of fetches under way.
     pub fn in_process(&self) -> usize {
         self.in_process
+    }
+
+    /// The number of queues that have their turns: those that are ready or rest, and those with a fetch under way.
+    pub fn active(&self) -> usize {
+        self.ready.len() + self.snoozed.len() + self.in_process
     }
 
     /// Brings an active queue into the state that follows from what it has.

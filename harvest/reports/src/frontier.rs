@@ -35,8 +35,8 @@ pub struct QueueReport {
     pub precedence: u8,
     /// The number of URIs in it.
     pub current_size: u64,
-    /// The number of URIs that were ever put into it.
-    pub total_enqueues: u64,
+    /// The number of URIs that were ever put into it, where it is known.
+    pub total_enqueues: Option<u64>,
     /// The cost that is left to its session; below zero if it has spent more.
     pub session_balance: i64,
     /// The cost of its last URI.
@@ -116,7 +116,8 @@ impl QueueReport {
             escaped(&self.name),
             self.precedence.to_string(),
             self.current_size.to_string(),
-            self.total_enqueues.to_string(),
+            self.total_enqueues
+                .map_or("-".to_owned(), |count| count.to_string()),
             self.session_balance.to_string(),
             format!("{}({})", self.last_cost, self.average_cost),
             dequeue.map_or("-".to_owned(), |time| format!("{time:.3}")),

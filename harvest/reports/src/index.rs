@@ -18,9 +18,10 @@ use std::io::{self, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use archive_formats::cdx::{Capture, Extracted, Format, SortError, Sorter, extract_with_digest};
+use archive_formats::defect::Defect;
 use archive_formats::digest::Algorithm;
 use archive_formats::http::Head;
-use archive_formats::warc::{Header, Kind, ReadError, Reader};
+use archive_formats::warc::{End, Header, Kind, ReadError, Reader};
 use thiserror::Error;
 
 /// The memory for the lines of each list, in bytes, before they go to disk.
@@ -75,6 +76,8 @@ pub struct ArchiveIndex {
     pub problem_count: u64,
     /// The first problems, each with the offset of its record.
     pub problems: Vec<String>,
+    /// The first problem that costs content: the file is damaged.
+    pub damage: Option<String>,
 }
 
 /// Indexes an archive file (WARC or ARC, compressed or not), which is named `file`. Temporary files lie in `directory`.
@@ -95,6 +98,7 @@ pub fn index_archive_file(
         captures: Sorter::new(directory, MEMORY),
         problem_count: 0,
         problems: Vec::new(),
+        damage: None,
     };
     let mut reader = Reader::new(archive);
     let failed = |source| IndexError::Read {
@@ -107,18 +111,14 @@ pub fn index_archive_file(
         let is_response = kind == Kind::Response;
         if !is_response && kind != Kind::Revisit {
             let end = record.end().map_err(failed)?;
-            index.note(end.offset, end.defects.iter().map(ToString::to_string));
+            index.note_end(&end);
             continue;
         }
         let extracted = extract_with_digest(record, file, Algorithm::Md5).map_err(failed)?;
         index.add(is_response, &header, extracted)?;
     }
-    let defects = reader.take_defects();
-    let defects = defects
-        .iter()
-        .map(|defect| (defect.offset, defect.to_string()));
-    for (offset, words) in defects {
-        index.note(offset, [words]);
+    for defect in reader.take_defects() {
+        index.note_defect(defect.offset, &defect);
     }
     index.finish()
 }
@@ -130,6 +130,7 @@ struct Indexing<'a> {
     captures: Sorter,
     problem_count: u64,
     problems: Vec<String>,
+    damage: Option<String>,
 }
 
 impl Indexing<'_> {
@@ -140,7 +141,7 @@ impl Indexing<'_> {
         extracted: Extracted,
     ) -> Result<(), IndexError> {
         let (end, head) = (extracted.end, extracted.head);
-        self.note(end.offset, end.defects.iter().map(ToString::to_string));
+        self.note_end(&end);
         self.note(end.offset, extracted.omitted);
         let Some(mut capture) = extracted.capture else {
             return Ok(());
@@ -173,6 +174,25 @@ impl Indexing<'_> {
         Ok(())
     }
 
+    fn note_end(&mut self, end: &End) {
+        for defect in &end.defects {
+            self.note_defect(end.offset, defect);
+        }
+        if !end.complete {
+            let cut = || format!("offset {}: the record is not whole", end.offset);
+            self.damage.get_or_insert_with(cut);
+        }
+    }
+
+    fn note_defect(&mut self, offset: u64, defect: &Defect) {
+        let words = defect.to_string();
+        if defect.class.costs_content() {
+            let named = || format!("offset {offset}: {words}");
+            self.damage.get_or_insert_with(named);
+        }
+        self.note(offset, [words]);
+    }
+
     fn note(&mut self, offset: u64, problems: impl IntoIterator<Item = String>) {
         for words in problems {
             self.problem_count += 1;
@@ -190,6 +210,7 @@ impl Indexing<'_> {
             captures: sorted(self.captures)?,
             problem_count: self.problem_count,
             problems: self.problems,
+            damage: self.damage,
         })
     }
 }

@@ -182,6 +182,8 @@ pub enum CrawlState {
     Waiting,
     /// It pauses.
     Paused,
+    /// It has stopped, to be gone on with later from what is on the disk.
+    Checkpointed,
     /// No URI is left, and it waits for new ones.
     Empty,
     /// It ends, and waits for the fetches that are under way.
@@ -205,6 +207,7 @@ impl fmt::Display for StateNote {
             CrawlState::Running => ("RUNNING", "Running"),
             CrawlState::Waiting => ("WAITING", "Pausing"),
             CrawlState::Paused => ("PAUSED", "Paused"),
+            CrawlState::Checkpointed => ("PAUSED", "Checkpointed"),
             CrawlState::Empty => ("EMPTY", "Empty"),
             CrawlState::Ending(message) => ("ENDING", message.as_str()),
             CrawlState::Ended(message) => ("ENDED", message.as_str()),

@@ -67,10 +67,16 @@ pub fn build<R: Read>(
     for (name, source) in inputs {
         collector.read(&name, source, &mut report)?;
     }
-    let (facts, trusted) = collector.finish();
+    let (facts, trusted, jobs) = collector.finish();
     let graph = join::join(workspace.sorted(facts)?, &trusted, workspace, &mut report)?;
     let captures = chains::follow(graph, workspace, &mut report)?;
-    sections::write(workspace.sorted(captures)?, workspace, sink, &mut report)?;
+    sections::write(
+        workspace.sorted(captures)?,
+        &jobs,
+        workspace,
+        sink,
+        &mut report,
+    )?;
     Ok(report)
 }
 

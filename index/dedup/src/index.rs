@@ -3,6 +3,7 @@
 //! Owns what makes a file an index of this version, and the meaning of its lines. Loads nothing: a lookup reads about as many
 //! small pieces of the file as a binary search has steps.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -122,7 +123,7 @@ impl DedupIndex {
         let mut footer = [0; FOOTER_LENGTH];
         file.read_exact_at(&mut footer, end).map_err(failed)?;
         let footer = Footer::parse(&footer, length)
-            .ok_or_else(|| damaged("it is cut, or its last four lines were changed"))?;
+            .ok_or_else(|| damaged("it is cut, or its last five lines were changed"))?;
         Ok(Self {
             path: path.to_owned(),
             text: SearchedFile::new(file),
@@ -141,7 +142,7 @@ impl DedupIndex {
             path: self.path.clone(),
             source,
         };
-        let sealed = self.footer.by_digest.end + (FOOTER_LENGTH - SEAL_LENGTH) as u64;
+        let sealed = self.footer.jobs.end + (FOOTER_LENGTH - SEAL_LENGTH) as u64;
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; 256 * 1024];
         let mut at = 0;
@@ -162,6 +163,28 @@ impl DedupIndex {
     /// The number of captures: of lines in the section by URL.
     pub fn captures(&self) -> u64 {
         self.footer.urls
+    }
+
+    /// The jobs whose metadata was read, in rising order, each once: those of other organisations, too.
+    ///
+    /// # Errors
+    ///
+    /// [`DedupError::Damaged`] and [`DedupError::Io`].
+    pub fn jobs(&self) -> Result<Vec<u64>, DedupError> {
+        let section = &self.footer.jobs;
+        let length = usize::try_from(section.end - section.start).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; length];
+        let read = self.text.file().read_exact_at(&mut bytes, section.start);
+        read.map_err(|error| self.failed(error))?;
+        let text = str::from_utf8(&bytes).unwrap_or("?");
+        let numbers = text.lines().map(|line| {
+            let number = line.rsplit_once(' ').map(|(_, number)| number);
+            number.and_then(|number| number.parse().ok())
+        });
+        let jobs = numbers.collect::<Option<BTreeSet<u64>>>();
+        let jobs =
+            jobs.ok_or_else(|| self.damaged("a line of its section of jobs has no number"))?;
+        Ok(jobs.into_iter().collect())
     }
 
     /// The latest capture of exactly this URL, for a conditional request. It may have neither `etag` nor `last_modified`.

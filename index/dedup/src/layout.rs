@@ -17,8 +17,8 @@ pub(crate) const MAGIC: &str = "!holdfast-dedup/";
 /// The longest line of an index, and of the logs and indexes it is built from, without the line end.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// The number of bytes of the last four lines.
-pub(crate) const FOOTER_LENGTH: usize = 202;
+/// The number of bytes of the last five lines.
+pub(crate) const FOOTER_LENGTH: usize = 253;
 
 /// The number of bytes of the last line.
 pub(crate) const SEAL_LENGTH: usize = 73;
@@ -34,6 +34,10 @@ pub(crate) struct Footer {
     pub(crate) by_digest: Range<u64>,
     /// The lines of the section by digest.
     pub(crate) digests: u64,
+    /// Where the section of jobs lies.
+    pub(crate) jobs: Range<u64>,
+    /// The lines of the section of jobs.
+    pub(crate) job_count: u64,
     /// BLAKE3 of all bytes before the last line.
     pub(crate) seal: Hash,
 }
@@ -48,26 +52,34 @@ impl Footer {
         let mut number = || words.next()?.parse::<u64>().ok();
         let (start, urls) = (number()?, number()?);
         let (middle, digests) = (number()?, number()?);
+        let (last, job_count) = (number()?, number()?);
         let (_, seal) = (number()?, words.next()?);
         let end = length.checked_sub(u64::try_from(FOOTER_LENGTH).ok()?)?;
         let footer = Self {
             by_url: start..middle,
             urls,
-            by_digest: middle..end,
+            by_digest: middle..last,
             digests,
+            jobs: last..end,
+            job_count,
             seal: Hash::from_hex(seal).ok()?,
         };
         let header = u64::try_from(HEADER.len()).ok()?;
-        let is_sound = start == header && start <= middle && middle <= end;
+        let is_sound = start == header && start <= middle && middle <= last && last <= end;
         (is_sound && footer.to_string() == text).then_some(footer)
     }
 
     /// The lines of the footer but for the last one, which the seal covers.
     pub(crate) fn sealed(&self) -> String {
-        let length = self.by_digest.end.saturating_add(FOOTER_LENGTH as u64);
+        let length = self.jobs.end.saturating_add(FOOTER_LENGTH as u64);
         format!(
-            "!by-url {:020} {:020}\n!by-digest {:020} {:020}\n!end {length:020}\n",
-            self.by_url.start, self.urls, self.by_digest.start, self.digests
+            "!by-url {:020} {:020}\n!by-digest {:020} {:020}\n!of-jobs {:020} {:020}\n!end {length:020}\n",
+            self.by_url.start,
+            self.urls,
+            self.by_digest.start,
+            self.digests,
+            self.jobs.start,
+            self.job_count
         )
     }
 }

@@ -4,8 +4,6 @@
 
 use std::fmt;
 
-use archive_formats::crawl_log::DuplicateOrigin;
-
 /// The most problems that are named.
 const NAMED: usize = 1000;
 
@@ -67,7 +65,7 @@ pub enum Problem {
         /// The damage, and where it is.
         problem: String,
     },
-    /// A metadata file without a crawl log or an index.
+    /// A metadata file without a crawl log or an index: no metadata file, or that of a crawl that fetched nothing.
     Empty {
         /// The metadata file.
         file: String,
@@ -78,6 +76,8 @@ pub enum Problem {
         file: String,
         /// The URI of the record.
         record: String,
+        /// The offset of the record in the metadata file.
+        offset: u64,
         /// The number of the line in the record, from 1.
         number: u64,
         /// The reason.
@@ -87,8 +87,8 @@ pub enum Problem {
     Dangling {
         /// The URI of the duplicate.
         uri: String,
-        /// The origin that was not found.
-        origin: Option<DuplicateOrigin>,
+        /// The origin that was not found, in words.
+        origin: Option<String>,
     },
     /// A duplicate whose origins lead on without an end.
     Loop {
@@ -122,15 +122,19 @@ impl fmt::Display for Problem {
             Self::Line {
                 file,
                 record,
+                offset,
                 number,
                 problem,
-            } => write!(f, "{file}: {record}: line {number} is left out: {problem}"),
+            } => write!(
+                f,
+                "{file}: offset {offset}: {record}: line {number} is left out: {problem}"
+            ),
             Self::Dangling { uri, origin } => {
                 write!(f, "{uri}: a duplicate is left out: ")?;
                 match origin {
-                    Some(DuplicateOrigin { file, offset, time }) => write!(
+                    Some(origin) => write!(
                         f,
-                        "no metadata file has its origin {file}, offset {offset}, {time}; name the metadata of that job, too"
+                        "no metadata file has its origin {origin}; name the metadata of that job, too"
                     ),
                     None => f.write_str("it leads to a revisit whose origin is not known"),
                 }

@@ -6,6 +6,7 @@ mod chains;
 mod damage;
 mod golden;
 mod lookup;
+mod revisits;
 
 use std::path::Path;
 

@@ -118,6 +118,13 @@ impl<W: Write> Writer<W> {
         &self.sink
     }
 
+    /// Begins with another sink, from its first byte, in the memory that was taken for the last one; gives that one back.
+    pub fn begin_again(&mut self, sink: W) -> W {
+        self.position = 0;
+        self.poisoned = false;
+        std::mem::replace(&mut self.sink, sink)
+    }
+
     /// What was written to.
     pub fn into_inner(self) -> W {
         self.sink

@@ -3,20 +3,17 @@
 //! Owns the state of every URI between the frontier and its record: which answers of its host it waits for, and whether its
 //! address rests. Everything is decided on one thread.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
-use archive_durable::Space;
 use archive_formats::crawl_log::CrawlLogLine;
-use archive_model::ByteSize;
 use harvest_model::Job;
 use harvest_policy::address::Network;
 use harvest_policy::address_turns::{AddressTurns, Ticket};
-use harvest_policy::hops::HopPath;
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::Moment;
 use jiff::Timestamp;
@@ -25,13 +22,22 @@ use url::Url;
 
 use super::hosts::Hosts;
 use super::side::{FetchOrder, SideEvent, SideOrder};
-use super::{Control, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE};
+use super::{
+    Control, ControlRequest, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
+    CrawlSettings,
+};
 use crate::archive_files::ClosedFile;
-use crate::frontier::{Candidate, FrontierUri, Lease, NextUri, Outcome, Urgency};
-use crate::process::{Processor, queue_name};
-use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError};
+use crate::frontier::{FrontierUri, Lease, NextUri, Outcome};
+use crate::process::{FetchPurpose, Processor};
+use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError, Subject};
 
+use self::running_time::RunningTime;
+
+mod ending;
 mod events;
+mod login;
+mod requests;
+mod running_time;
 mod steps;
 
 /// How often what was written is made durable.
@@ -46,7 +52,9 @@ pub(super) struct Channels {
     pub(super) orders: mpsc::UnboundedSender<SideOrder>,
     pub(super) events: mpsc::UnboundedReceiver<SideEvent>,
     pub(super) control: mpsc::UnboundedReceiver<Control>,
+    pub(super) requests: mpsc::UnboundedReceiver<ControlRequest>,
     pub(super) closed: mpsc::UnboundedSender<ClosedFile>,
+    pub(super) notices: mpsc::UnboundedSender<CrawlNotice>,
     pub(super) progress: watch::Sender<CrawlProgress>,
 }
 
@@ -56,8 +64,19 @@ struct Flight {
     subject: FlightSubject,
     uri: FrontierUri,
     url: Url,
-    /// The address and the number of its connection, while it is being fetched.
-    fetching: Option<(IpAddr, u32)>,
+    /// Its connection, while it is being fetched.
+    fetching: Option<Fetching>,
+    /// Whether it has waited for robots.txt: it does not make way any more.
+    has_waited: bool,
+}
+
+/// The connection of a fetch.
+#[derive(Clone, Copy, Debug)]
+struct Fetching {
+    address: IpAddr,
+    /// Its number in the crawl log.
+    connection: u32,
+    since: Moment,
 }
 
 #[derive(Debug)]
@@ -68,6 +87,10 @@ enum FlightSubject {
         /// The URI that other URIs wait for.
         asked: String,
         redirects: u8,
+    },
+    /// A login form, by the number of its credential.
+    Login {
+        number: usize,
     },
 }
 
@@ -90,6 +113,10 @@ pub(super) struct Owner {
     next_ticket: Ticket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
     asking: HashMap<String, Vec<Ticket>>,
+    /// URIs that have waited for such an answer, and can go on.
+    released: VecDeque<Ticket>,
+    /// The login forms that were sent, by the number of their credential.
+    sent_logins: HashSet<usize>,
     /// URIs whose address is free, and that wait for a free connection.
     may_go: VecDeque<(Ticket, IpAddr)>,
     fetching: usize,
@@ -99,7 +126,18 @@ pub(super) struct Owner {
     later: Option<Moment>,
     is_exhausted: bool,
     end: Option<CrawlEnd>,
+    /// The moment at which it was decided to end.
+    ending_since: Option<Moment>,
     progress: CrawlProgress,
+    running: RunningTime,
+    /// The running time that is durable.
+    kept_running: Duration,
+    /// When a URI was last finished, or a pause ended.
+    last_finished: Moment,
+    lacks_space_since: Option<Moment>,
+    /// The seeds whose last try has failed.
+    failing_seeds: BTreeMap<String, FetchStatus>,
+    told_seeds: usize,
 }
 
 impl Owner {
@@ -109,11 +147,12 @@ impl Owner {
         processor: Arc<Processor>,
         clock: Clock,
         channels: Channels,
+        begin: Instant,
     ) -> Self {
         let job = Arc::clone(&settings.job);
         let connections = job.order.queues.connections.get().into();
         let max_fetches = job.order.limits.max_fetches.get().into();
-        let begin = clock.instant();
+        let running = recorder.frontier().running_time();
         Self {
             recorder,
             allowed: job.order.allowed_networks(&job.seeds),
@@ -129,6 +168,8 @@ impl Owner {
             flights: HashMap::new(),
             next_ticket: 0,
             asking: HashMap::new(),
+            released: VecDeque::new(),
+            sent_logins: HashSet::new(),
             may_go: VecDeque::new(),
             fetching: 0,
             free_connections: Vec::new(),
@@ -136,26 +177,20 @@ impl Owner {
             later: None,
             is_exhausted: false,
             end: None,
+            ending_since: None,
             progress: CrawlProgress::default(),
+            running: RunningTime::new(running),
+            kept_running: running,
+            last_finished: Moment::ZERO,
+            lacks_space_since: None,
+            failing_seeds: BTreeMap::new(),
+            told_seeds: 0,
         }
     }
 
     /// Crawls to the end. What was recorded stays recorded, whatever happens.
     pub(super) async fn run(mut self) -> Result<CrawlOutcome, CrawlError> {
-        let totals = self.recorder.frontier().totals();
-        (self.progress.fetched, self.progress.bytes) = (totals.successes, totals.bytes);
-        for url in self
-            .recorder
-            .frontier()
-            .accepted_seeds()
-            .map_err(RecorderError::from)?
-        {
-            self.accept_seed(&url);
-        }
-        self.schedule_seeds(&Arc::clone(&self.job).seeds)?;
-        while let Ok(request) = self.channels.control.try_recv() {
-            self.take_control(request)?;
-        }
+        self.begin_crawl()?;
         let mut synced = self.clock.instant();
         loop {
             loop {
@@ -170,6 +205,10 @@ impl Owner {
             // Also where one refused URI follows the other. What a request changes is done at once.
             if let Ok(request) = self.channels.control.try_recv() {
                 self.take_control(request)?;
+                continue;
+            }
+            if let Ok(request) = self.channels.requests.try_recv() {
+                self.take_request(request)?;
                 continue;
             }
             self.publish();
@@ -195,21 +234,46 @@ impl Owner {
                     }
                 }
                 Some(request) = self.channels.control.recv() => self.take_control(request)?,
+                Some(request) = self.channels.requests.recv() => self.take_request(request)?,
                 () = self.clock.sleep(wait) => {}
             }
             let now = self.clock.instant();
             if now.saturating_duration_since(synced) >= SYNC {
+                self.look_around()?;
                 self.recorder.sync()?;
                 synced = now;
-                self.look_for_space()?;
             }
         }
     }
 
-    /// Whether the disk has room for another fetch. An upload, or a person, makes some.
-    fn look_for_space(&mut self) -> Result<(), CrawlError> {
-        let space = Space::of(&self.directory).map_err(RecorderError::from)?;
-        self.progress.lacks_space = space.free < MIN_FREE;
+    /// Brings back what earlier processes have decided, and adds the seeds.
+    fn begin_crawl(&mut self) -> Result<(), CrawlError> {
+        let frontier = self.recorder.frontier();
+        let totals = frontier.totals();
+        (self.progress.fetched, self.progress.bytes) = (totals.successes, totals.bytes);
+        self.progress.failed = totals.errors;
+        let accepted = frontier.accepted_seeds().map_err(RecorderError::from)?;
+        let added = frontier.added_seeds().map_err(RecorderError::from)?;
+        for url in accepted.iter().chain(&added) {
+            self.accept_seed(url);
+        }
+        self.allowed.extend(self.job.order.allowed_networks(&added));
+        let queued = frontier.waiting();
+        if queued > 0 || totals.total > 0 {
+            self.tell(CrawlNotice::Resumed {
+                fetched: totals.successes,
+                queued,
+                running: frontier.running_time(),
+            });
+        }
+        self.look_around()?;
+        self.schedule_seeds(&Arc::clone(&self.job).seeds)?;
+        while let Ok(request) = self.channels.control.try_recv() {
+            self.take_control(request)?;
+        }
+        while let Ok(request) = self.channels.requests.try_recv() {
+            self.take_request(request)?;
+        }
         Ok(())
     }
 
@@ -221,27 +285,9 @@ impl Owner {
         instant.saturating_duration_since(self.begin)
     }
 
-    fn schedule_seeds(&mut self, seeds: &[Url]) -> Result<(), CrawlError> {
-        let hasher = self.processor.hasher;
-        let candidates = seeds.iter().map(|url| {
-            let source = url.as_str().to_owned();
-            Candidate {
-                queue: queue_name(self.processor.queues, url, None),
-                key: hasher.key_of(url),
-                cost: 1,
-                uri: FrontierUri {
-                    uri: source.clone(),
-                    hops: HopPath::seed().to_string(),
-                    via: None,
-                    source: Some(source),
-                    urgency: Urgency::High,
-                    tries: 0,
-                },
-            }
-        });
-        let candidates = candidates.collect();
-        self.recorder.schedule(candidates)?;
-        Ok(())
+    /// Whether no fetch begins now, for a person's sake or for want of room.
+    const fn waits(&self) -> bool {
+        self.progress.is_paused || self.progress.lacks_space
     }
 
     /// Writes down what is over.
@@ -249,25 +295,44 @@ impl Owner {
         if self.finished.is_empty() {
             return Ok(());
         }
+        let is_over = |finished: &FinishedTry| match &finished.subject {
+            Subject::Uri { outcome, .. } => !outcome.goes_back,
+            Subject::Prerequisite { .. } => false,
+        };
+        if self.finished.iter().any(is_over) {
+            self.last_finished = self.now();
+        }
         for closed in self.recorder.record(std::mem::take(&mut self.finished))? {
             // A job that has gone does not upload.
             drop(self.channels.closed.send(closed));
         }
+        for pattern in self.recorder.take_newly_held() {
+            self.progress.quarantined += 1;
+            self.tell(CrawlNotice::Quarantined(pattern));
+        }
         Ok(())
+    }
+
+    /// Tells people something, if somebody listens.
+    fn tell(&self, notice: CrawlNotice) {
+        drop(self.channels.notices.send(notice));
     }
 
     /// Gives out the URIs whose turn it is.
     fn give_out(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
+        self.running.set(now, !self.waits());
         self.check_limits(now);
+        while let Some(ticket) = self.released.pop_front() {
+            self.proceed(ticket)?;
+        }
         let due = self.turns.due(now);
         self.may_go.extend(due);
         self.go();
         self.later = None;
         self.is_exhausted = false;
         while self.end.is_none()
-            && !self.progress.is_paused
-            && !self.progress.lacks_space
+            && !self.waits()
             && self.fetching < self.max_fetches
             && self.flights.len() < MOST_FLIGHTS
             && self.finished.len() < MOST_IN_BATCH
@@ -290,38 +355,16 @@ impl Owner {
         Ok(())
     }
 
-    /// Whether one more URI stays within the limit of objects.
-    fn has_room(&self) -> bool {
-        let under_way = u64::try_from(self.flights.len()).unwrap_or(u64::MAX);
-        let begun = self.progress.fetched.saturating_add(under_way);
-        self.job
-            .order
-            .limits
-            .max_objects
-            .is_none_or(|limit| begun < limit)
-    }
-
-    fn check_limits(&mut self, now: Moment) {
-        let limits = &self.job.order.limits;
-        let reached = |limit: Option<u64>, value| limit.is_some_and(|limit| value >= limit);
-        let end = if reached(limits.max_objects, self.progress.fetched) {
-            CrawlEnd::ObjectLimit
-        } else if reached(limits.max_bytes.map(ByteSize::bytes), self.progress.bytes) {
-            CrawlEnd::DataLimit
-        } else if limits.max_time.is_some_and(|limit| now >= limit.duration()) {
-            CrawlEnd::TimeLimit
-        } else {
-            return;
-        };
-        self.end.get_or_insert(end);
-    }
-
     fn begin_flight(&mut self, lease: Lease) -> Result<(), CrawlError> {
         let uri = lease.uri.clone();
         let Ok(url) = Url::parse(&uri.uri) else {
             self.refuse_lease(lease, FetchStatus::UNFETCHABLE, None);
             return Ok(());
         };
+        if self.recorder.rejects(&url) {
+            self.refuse_lease(lease, FetchStatus::BLOCKED_BY_USER, None);
+            return Ok(());
+        }
         if let Some(pattern) = self.recorder.holds(&url) {
             let pattern = pattern.to_owned();
             let outcome = Outcome {
@@ -344,6 +387,7 @@ impl Owner {
             uri,
             url,
             fetching: None,
+            has_waited: false,
         };
         self.flights.insert(ticket, flight);
         ticket
@@ -351,7 +395,7 @@ impl Owner {
 
     /// Fetches what may go, as far as there are connections.
     fn go(&mut self) {
-        let waits = self.progress.is_paused || self.progress.lacks_space;
+        let (waits, now) = (self.waits(), self.now());
         // At the end they give back their turns.
         while self.fetching < self.max_fetches && (self.end.is_some() || !waits) {
             let Some((ticket, address)) = self.may_go.pop_front() else {
@@ -364,7 +408,11 @@ impl Owner {
                 self.turns.ended(address, Moment::ZERO);
                 continue;
             };
-            flight.fetching = Some((address, connection));
+            flight.fetching = Some(Fetching {
+                address,
+                connection,
+                since: now,
+            });
             self.fetching += 1;
             let order = FetchOrder {
                 ticket,
@@ -372,29 +420,15 @@ impl Owner {
                 url: flight.url.clone(),
                 address,
                 connection,
-                is_robots: matches!(flight.subject, FlightSubject::Robots { .. }),
+                purpose: match flight.subject {
+                    FlightSubject::Uri(_) => FetchPurpose::Page,
+                    FlightSubject::Robots { .. } => FetchPurpose::Robots,
+                    FlightSubject::Login { number } => FetchPurpose::Login(number),
+                },
             };
             // The other end lives as long as this one.
             drop(self.channels.orders.send(SideOrder::Fetch(Box::new(order))));
         }
-    }
-
-    fn accept_seed(&self, url: &Url) {
-        let mut scope = self.processor.scope.write();
-        let scope = scope
-            .as_deref_mut()
-            .unwrap_or_else(|poisoned| poisoned.get_mut());
-        self.job.order.accept_seed(url, &mut scope.accepted);
-    }
-
-    /// Why the crawl is over, if it is.
-    fn over(&self) -> Option<CrawlEnd> {
-        if self.end.is_some() {
-            return self.end.filter(|_| self.fetching == 0);
-        }
-        let waits = self.progress.is_paused || self.progress.lacks_space;
-        let is_idle = self.is_exhausted && self.flights.is_empty() && !waits;
-        is_idle.then_some(CrawlEnd::Finished)
     }
 }
 

@@ -20,13 +20,14 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use crate::capture::{RecordGroup, record_id, resource_record};
+use crate::cookies::Cookies;
 use crate::dns::{Dns, DnsAnswer, DnsError};
 use crate::exchange::receive::ReceiveLimits;
 use crate::exchange::{ExchangeError, ExchangeLimits};
 use crate::fetch::{Fetch, FetchError, Fetched, Fetcher};
 use crate::frontier::FrontierUri;
 use crate::login::Logins;
-use crate::process::{FetchedUri, ProcessError, ProcessedUri, Processor};
+use crate::process::{FetchPurpose, FetchedUri, ProcessError, ProcessedUri, Processor};
 
 /// An order of the owner.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(super) enum SideOrder {
     Resolve(String),
     /// To fetch a URI.
     Fetch(Box<FetchOrder>),
+    /// To end all fetches: they end in no event.
+    CutFetches,
 }
 
 /// A URI to be fetched.
@@ -45,7 +48,7 @@ pub(super) struct FetchOrder {
     pub(super) url: Url,
     pub(super) address: IpAddr,
     pub(super) connection: u32,
-    pub(super) is_robots: bool,
+    pub(super) purpose: FetchPurpose,
 }
 
 /// An event for the owner.
@@ -76,6 +79,7 @@ pub(super) struct Side {
     pub(super) clock: Clock,
     pub(super) chance: Chance,
     pub(super) logins: Logins,
+    pub(super) cookies: Cookies,
     pub(super) job: Arc<Job>,
     pub(super) events: UnboundedSender<SideEvent>,
 }
@@ -83,24 +87,29 @@ pub(super) struct Side {
 impl Side {
     /// Does what is ordered, until the owner orders nothing more.
     pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<SideOrder>) {
-        let mut running = JoinSet::new();
+        let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
         loop {
             tokio::select! {
                 order = orders.recv() => {
-                    let Some(order) = order else {
-                        return;
-                    };
                     let side = Arc::clone(&self);
-                    running.spawn(async move {
-                        let event = match order {
-                            SideOrder::Resolve(host) => side.resolve(host).await,
-                            SideOrder::Fetch(order) => side.fetch(*order).await,
-                        };
-                        // The owner may have ended meanwhile.
-                        drop(side.events.send(event));
-                    });
+                    // The owner may have ended when an event is sent.
+                    match order {
+                        None => return,
+                        Some(SideOrder::CutFetches) => fetches.abort_all(),
+                        Some(SideOrder::Resolve(host)) => {
+                            questions.spawn(async move {
+                                drop(side.events.send(side.resolve(host).await));
+                            });
+                        }
+                        Some(SideOrder::Fetch(order)) => {
+                            fetches.spawn(async move {
+                                drop(side.events.send(side.fetch(*order).await));
+                            });
+                        }
+                    }
                 }
-                Some(_) = running.join_next() => {}
+                Some(_) = questions.join_next() => {}
+                Some(_) = fetches.join_next() => {}
             }
         }
     }
@@ -154,9 +163,9 @@ impl Side {
             url,
             address,
             connection,
-            is_robots,
+            purpose,
         } = order;
-        let condition = match self.condition(&uri, is_robots).await {
+        let condition = match self.condition(&uri, purpose).await {
             Ok(condition) => condition,
             Err(error) => {
                 let result = Err(error);
@@ -176,10 +185,14 @@ impl Side {
             referer: uri.via.clone(),
             fields,
             authorization: None,
+            form: match purpose {
+                FetchPurpose::Page | FetchPurpose::Robots => None,
+                FetchPurpose::Login(number) => self.logins.form(number),
+            },
             limits: exchange_limits(&self.job.order, &url),
         };
         let start = self.clock.instant();
-        let fetched = match self.fetch_with_login(fetch, is_robots).await {
+        let fetched = match self.fetch_with_login(fetch, purpose).await {
             Ok(fetched) => fetched,
             Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
                 return SideEvent::Fetched {
@@ -188,7 +201,7 @@ impl Side {
                 };
             }
             Err(error) => {
-                let processed = self.failed(&uri, connection, &error, start, is_robots);
+                let processed = self.failed(&uri, connection, &error, start, purpose);
                 return SideEvent::Fetched {
                     ticket,
                     result: Ok(Box::new(processed)),
@@ -205,7 +218,7 @@ impl Side {
         };
         let processor = Arc::clone(&self.processor);
         let work = move || {
-            archive_daemon::run::spare(|| processor.process(fetched, is_robots).map(Box::new))
+            archive_daemon::run::spare(|| processor.process(fetched, purpose).map(Box::new))
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(Ok(result)) => SideEvent::Fetched { ticket, result },
@@ -217,14 +230,15 @@ impl Side {
     async fn fetch_with_login(
         &self,
         mut fetch: Fetch,
-        is_robots: bool,
+        purpose: FetchPurpose,
     ) -> Result<Fetched, FetchError> {
-        if !is_robots {
+        let is_page = purpose == FetchPurpose::Page;
+        if is_page {
             fetch.authorization = self.logins.authorization(&fetch.url)?;
         }
-        let fetched = self.fetcher.fetch(&fetch).await?;
+        let fetched = self.fetch_with_cookies(&fetch).await?;
         let head = fetched.exchange.response.head.as_ref();
-        let Some(head) = head.filter(|head| head.status() == Some(401) && !is_robots) else {
+        let Some(head) = head.filter(|head| head.status() == Some(401) && is_page) else {
             return Ok(fetched);
         };
         let was_sent = fetch.authorization.is_some();
@@ -232,16 +246,31 @@ impl Side {
             return Ok(fetched);
         };
         fetch.authorization = Some(answer);
-        self.fetcher.fetch(&fetch).await
+        self.fetch_with_cookies(&fetch).await
+    }
+
+    /// Fetches a URI with the cookies of its host, and keeps those of the response.
+    async fn fetch_with_cookies(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
+        let mut fetch = fetch.clone();
+        let cookies = self.cookies.field(&fetch.url);
+        fetch
+            .fields
+            .extend(cookies.map(|cookies| ("Cookie".to_owned(), cookies)));
+        let fetched = self.fetcher.fetch(&fetch).await?;
+        if let Some(head) = &fetched.exchange.response.head {
+            self.cookies.keep(&fetch.url, head);
+        }
+        Ok(fetched)
     }
 
     /// The earlier capture that a request is conditional on.
     async fn condition(
         &self,
         uri: &FrontierUri,
-        is_robots: bool,
+        purpose: FetchPurpose,
     ) -> Result<Option<EarlierCapture>, ProcessError> {
-        let Some(known) = self.processor.known.clone().filter(|_| !is_robots) else {
+        let known = self.processor.known.clone();
+        let Some(known) = known.filter(|_| purpose == FetchPurpose::Page) else {
             return Ok(None);
         };
         let uri = uri.uri.clone();
@@ -257,7 +286,7 @@ impl Side {
         connection: u32,
         error: &FetchError,
         start: Instant,
-        is_robots: bool,
+        purpose: FetchPurpose,
     ) -> ProcessedUri {
         let status = match error {
             FetchError::NoHost(_) | FetchError::Header(_) => FetchStatus::UNFETCHABLE,
@@ -275,11 +304,14 @@ impl Side {
         let tries = uri.tries.saturating_add(1);
         // A server does not grow younger while it is waited for.
         let is_final = matches!(error, FetchError::Exchange(error) if error.has_old_tls());
-        let after = if is_robots || is_final {
-            AfterTry::Finished(status)
-        } else {
-            let retry = self.job.order.retry_rules();
-            retry.after_try(status, tries, None)
+        let after = match purpose {
+            FetchPurpose::Page if !is_final => {
+                let retry = self.job.order.retry_rules();
+                retry.after_try(status, tries, None)
+            }
+            FetchPurpose::Page | FetchPurpose::Robots | FetchPurpose::Login(_) => {
+                AfterTry::Finished(status)
+            }
         };
         let ended = self.clock.instant();
         let mut lines = Vec::new();

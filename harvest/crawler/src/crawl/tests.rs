@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::warc::validate::Validator;
@@ -13,16 +14,23 @@ use harvest_model::Order;
 use harvest_policy::address::decide;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use url::Url;
 
 use super::*;
 
+mod control;
+mod cookies;
 mod damage;
+mod endings;
+mod forms;
 mod http2;
 mod kept;
 mod login;
 mod names;
+mod odd_uris;
 mod politeness;
 mod quarantine;
+mod requests;
 mod wire;
 
 /// The paths that hosts were asked for, in order.

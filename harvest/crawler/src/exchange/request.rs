@@ -2,6 +2,8 @@
 //!
 //! Owns what goes over the wire to a host. Nothing that comes from a page, an order or a person can begin another line.
 
+use std::ops::Range;
+
 use url::Url;
 
 /// A request to be sent to the host of a URI.
@@ -12,9 +14,10 @@ pub struct Request {
     /// The fields without `Host`, in their order.
     fields: Vec<(String, String)>,
     bytes: Vec<u8>,
+    /// The length of the body, at the end.
     body_length: usize,
-    /// Where a field with a secret stands.
-    secret: std::ops::Range<usize>,
+    /// The parts that are never recorded, in their order, each with the words that say so.
+    secrets: Vec<(Range<usize>, String)>,
 }
 
 /// A header field that cannot be sent.
@@ -90,7 +93,7 @@ impl Request {
             fields: fields.iter().map(owned).collect(),
             bytes,
             body_length: body.len(),
-            secret: 0..0,
+            secrets: Vec::new(),
         })
     }
 
@@ -108,7 +111,12 @@ impl Request {
         let line_end = memchr::memchr(b'\n', &self.bytes);
         let begin = line_end.map_or(self.bytes.len(), |at| at + 1);
         let field = format!("{name}: {value}\r\n").into_bytes();
-        self.secret = begin..begin + field.len();
+        let length = field.len();
+        for (place, _) in &mut self.secrets {
+            *place = place.start + length..place.end + length;
+        }
+        let place = begin..begin + length;
+        self.secrets.insert(0, (place, name.to_owned()));
         self.bytes.splice(begin..begin, field);
         self.fields.push((name.to_owned(), value.to_owned()));
         Ok(self)
@@ -136,16 +144,46 @@ impl Request {
         self.bytes.get(begin..).unwrap_or_default()
     }
 
+    /// Says which part of the body is a secret: it is sent, and never recorded, and neither is the length of the body, which
+    /// would tell that of the secret.
+    #[must_use]
+    pub fn with_secret_in_body(mut self, secret: Range<usize>) -> Self {
+        let length = format!("Content-Length: {}\r\n", self.body_length);
+        let body = self.bytes.len().saturating_sub(self.body_length);
+        // The last field of the head, which ends with an empty line.
+        let end = body.saturating_sub("\r\n".len());
+        let field = end.saturating_sub(length.len())..end;
+        self.secrets.push((field, "Content-Length".to_owned()));
+        let secret = body + secret.start..body + secret.end;
+        let words = "the password in the body".to_owned();
+        self.secrets.push((secret, words));
+        self
+    }
+
     /// Exactly what is sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The block of its `request` record: what is sent, but for a secret.
+    /// The block of its `request` record: what is sent, but for secrets.
     pub fn recorded_bytes(&self) -> Vec<u8> {
-        let before = self.bytes.get(..self.secret.start).unwrap_or_default();
-        let behind = self.bytes.get(self.secret.end..).unwrap_or_default();
-        [before, behind].concat()
+        let mut recorded = Vec::with_capacity(self.bytes.len());
+        let mut from = 0;
+        for (secret, _) in &self.secrets {
+            let before = self.bytes.get(from..secret.start);
+            recorded.extend_from_slice(before.unwrap_or_default());
+            from = secret.end;
+        }
+        recorded.extend_from_slice(self.bytes.get(from..).unwrap_or_default());
+        recorded
+    }
+
+    /// The parts that are sent and not recorded, in words.
+    pub fn left_out(&self) -> Vec<&str> {
+        self.secrets
+            .iter()
+            .map(|(_, words)| words.as_str())
+            .collect()
     }
 
     /// Whether the response has no body, whatever its head says.
@@ -216,6 +254,8 @@ mod tests {
         let sent = b"GET / HTTP/1.1\r\nAuthorization: Basic eDp5\r\nHost: a\r\nAccept: */*\r\n\r\n";
         assert_eq!(secret.bytes(), sent);
         assert_eq!(secret.recorded_bytes(), request.bytes());
+        assert_eq!(secret.left_out(), ["Authorization"]);
+        assert!(request.left_out().is_empty());
         assert!(request.with_secret("Authorization", "a\r\nb").is_err());
     }
 
@@ -262,6 +302,37 @@ mod tests {
             ]
         );
         assert_eq!((request.method(), request.body()), ("POST", &b"body"[..]));
+    }
+
+    /// Fails if the password of a form is recorded, its length can be told, or anything else is left out.
+    #[test]
+    fn secret_in_body_is_not_recorded() {
+        let fields = [("Accept", "*/*")];
+        let request = Request::post(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
+        let sent = request.bytes().to_vec();
+        let secret = request.with_secret_in_body(7..11);
+        let secret = secret.with_secret("Authorization", "Basic eDp5").unwrap();
+        assert!(
+            secret
+                .bytes()
+                .ends_with(b"\r\nContent-Length: 15\r\n\r\nu=me&p=hush&x=1")
+        );
+        assert_eq!(
+            secret.bytes().len(),
+            sent.len() + "Authorization: Basic eDp5\r\n".len()
+        );
+        assert_eq!(
+            secret.recorded_bytes(),
+            b"POST /in HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nu=me&p=&x=1"
+        );
+        assert_eq!(
+            secret.left_out(),
+            [
+                "Authorization",
+                "Content-Length",
+                "the password in the body"
+            ]
+        );
     }
 
     /// Fails if a value from a page can add a header field or a second request.

@@ -1,13 +1,19 @@
 //! Changes of a frontier that are written in one batch.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::Duration;
 
 use archive_db::{Batch, DbError};
-use harvest_policy::account::QueueStanding;
+use harvest_policy::account::{QueueLimits, QueueStanding};
 use harvest_policy::turns::QueueNumber;
 
-use super::rows::{PendingRow, PrerequisiteRow, QueueRow, RecordedPlace, SeenRow, UndoRow};
+use super::rows::{
+    PendingRow, PrerequisiteRow, QueueRow, RecordedPlace, RestRow, SeenRow, UndoRow,
+};
 use super::{Candidate, Frontier, FrontierUri, Lane, Lease, Outcome, PRECEDENCE, SeenKey, UriKey};
+
+/// The shortest rest of a queue that is kept for the next process.
+const KEPT_REST: Duration = Duration::from_secs(1);
 
 /// Changes that are committed together.
 #[derive(Debug)]
@@ -28,6 +34,18 @@ struct FinishedLease {
     /// Where the URI went back to.
     requeued: Option<UriKey>,
     place: RecordedPlace,
+}
+
+impl Changes {
+    /// The row of a queue is written with these changes.
+    pub(super) fn touch(&mut self, number: QueueNumber) {
+        self.touched.insert(number);
+    }
+
+    /// How many bytes they take.
+    pub fn size(&self) -> usize {
+        self.batch.size()
+    }
 }
 
 impl Frontier {
@@ -229,23 +247,34 @@ impl Frontier {
             requeued,
             place,
         } = finished;
-        let limits = self.limits;
+        self.leased.remove(&lease.key);
+        let limits = self.queue_limits(lease.queue);
+        let cost = self.cost.cost(&lease.uri.uri, lease.uri.via.as_deref());
         let mut account = None;
+        let row = RestRow {
+            until: self.time_of(outcome.rests_until).as_millisecond(),
+            waits_for_retry: outcome.goes_back,
+        };
+        let rest = outcome.rests_until;
+        if let Some(queue) = self.queue_mut(lease.queue) {
+            queue.waits_for_retry = outcome.goes_back;
+            let taken = queue.last_taken.unwrap_or_default();
+            if rest.saturating_sub(taken) >= KEPT_REST {
+                batch.put(&self.rests, &lease.queue.0, &row)?;
+            }
+        }
         if let Some(queue) = self.queue_mut(lease.queue) {
             let before = queue.account;
             account = Some(before);
-            queue.account.charge(outcome.status, outcome.bytes, &limits);
+            let (status, bytes) = (outcome.status, outcome.bytes);
+            queue.account.charge(status, bytes, cost, &limits);
             if outcome.goes_back {
                 // Nothing of it is recorded: it costs a try, and is no object.
                 queue.account.successes = before.successes;
                 queue.account.bytes = before.bytes;
             }
             queue.in_flight = queue.in_flight.saturating_sub(1);
-            let standing = queue.account.standing(&limits, 0);
-            queue.is_retired |= matches!(
-                standing,
-                QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_)
-            );
+            queue.is_retired |= queue.account.standing(&limits, 0).is_spent();
         }
         let undo = UndoRow::Uri {
             key: lease.key,
@@ -265,20 +294,38 @@ impl Frontier {
             queue.enqueued = queue.enqueued.saturating_add(1);
             self.waiting = self.waiting.saturating_add(1);
             self.turns.has_uri(queue_number, PRECEDENCE);
+            self.reconsider(queue_number);
         }
     }
 
+    /// Retires a queue that has used up what it may have, and revives one that may have more.
+    pub(super) fn reconsider(&mut self, number: QueueNumber) {
+        let limits = self.queue_limits(number);
+        let Some(queue) = self.queue_mut(number) else {
+            return;
+        };
+        let is_spent = queue.account.standing(&limits, 0).is_spent();
+        let was_retired = std::mem::replace(&mut queue.is_retired, is_spent);
+        match (was_retired, is_spent) {
+            (false, true) => self.turns.retire(number),
+            (true, false) => self.turns.revive(number),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    fn queue_limits(&self, number: QueueNumber) -> QueueLimits {
+        let queue = self.queue(number);
+        queue.map_or_else(QueueLimits::default, |queue| self.limits_of(queue))
+    }
+
     fn end_turn(&mut self, number: QueueNumber, outcome: &Outcome) {
-        let limits = self.limits;
+        let limits = self.queue_limits(number);
         let Some(queue) = self.queue_mut(number) else {
             return;
         };
         let standing = queue.account.standing(&limits, 0);
         let reserved = queue.account.standing(&limits, queue.in_flight);
-        let is_reserved = matches!(
-            reserved,
-            QueueStanding::QuotaReached(_) | QueueStanding::BudgetSpent
-        );
+        let is_reserved = reserved.is_spent();
         if standing == QueueStanding::SessionSpent {
             queue.account.begin_session();
         }
@@ -287,6 +334,25 @@ impl Frontier {
         let has_more = !queue.lanes.is_empty() && !waits;
         self.turns
             .fetched(number, outcome.rests_until, standing, has_more);
+    }
+
+    /// Notes for how long the crawl has run; written with the next sync.
+    pub const fn set_running_time(&mut self, running: Duration) {
+        self.running_time = running;
+    }
+
+    /// For how long the crawl has run, processes before this one included.
+    pub const fn running_time(&self) -> Duration {
+        self.running_time
+    }
+
+    /// Makes durable what was committed, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the log cannot be synced.
+    pub fn flush(&self) -> Result<(), DbError> {
+        self.database.sync()
     }
 
     /// Makes durable what was committed, of which the files are durable as far as `place`. Nothing of it can be taken back
@@ -300,6 +366,8 @@ impl Frontier {
         let mut batch = self.database.batch();
         batch.clear(&self.pending)?;
         batch.put(&self.place, &super::PLACE, place)?;
+        let running = u64::try_from(self.running_time.as_millis()).unwrap_or(u64::MAX);
+        batch.put(&self.running, &super::PLACE, &running)?;
         batch.write()?;
         Ok(())
     }

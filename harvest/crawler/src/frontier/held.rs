@@ -1,9 +1,14 @@
 //! URIs of patterns that are under quarantine: they wait beside the queues until a person frees their pattern.
 
+use std::ops::Bound;
+
 use archive_db::DbError;
 
 use super::rows::{HeldRow, SeenRow};
 use super::{Candidate, Changes, Frontier, Lease};
+
+/// The most URIs that are put back in one batch.
+const MOST_RELEASED: usize = 4096;
 
 impl Frontier {
     /// Notes that a pattern is under quarantine, or that a person has freed it.
@@ -80,22 +85,35 @@ impl Frontier {
         changes.batch.put(&self.held, &key, &row)
     }
 
-    /// Puts the URIs of a pattern back into their queues; how many there were.
+    /// Puts URIs of a pattern back into their queues, as many as belong into one batch, from behind a URI on. Gives how many
+    /// there were, and the last one; `None` if there were none.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read or written.
-    pub fn release(&mut self, changes: &mut Changes, pattern: &str) -> Result<u64, DbError> {
+    pub fn release(
+        &mut self,
+        changes: &mut Changes,
+        pattern: &str,
+        behind: &str,
+    ) -> Result<Option<(u64, String)>, DbError> {
+        let begin = (pattern.to_owned(), behind.to_owned());
+        let range = (Bound::Excluded(begin), Bound::Unbounded);
         let mut rows = Vec::new();
-        for row in self.held.prefix(&pattern.to_owned())? {
-            rows.push(row?);
+        for row in self.held.range(range)?.take(MOST_RELEASED) {
+            let row = row?;
+            if row.0.0 != pattern {
+                break;
+            }
+            rows.push(row);
         }
+        let last = rows.last().map(|((_, uri), _)| uri.clone());
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         for (key, row) in rows {
             changes.batch.delete(&self.held, &key)?;
             self.put_in_queue(changes, row.queue, &row.uri, row.cost)?;
         }
-        Ok(count)
+        Ok(last.map(|last| (count, last)))
     }
 
     /// Counts the URIs that wait for a pattern to be freed.

@@ -1,28 +1,46 @@
 //! Opening a frontier: what a power cut left half done is taken back, and what waits is counted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::time::Duration;
 
 use archive_db::{Database, DbError, Options, Table};
-use harvest_policy::account::QueueLimits;
+use harvest_policy::account::QueueBudget;
+use harvest_policy::cost::CostPolicy;
+use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::turns::{QueueNumber, Turns};
+use jiff::Timestamp;
 
 use super::changes::{CountedLanes, RecentKeys};
-use super::rows::{PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
+use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::{Frontier, PLACE, PRECEDENCE, VERSION};
 
 /// The key of the only row of the table `key`.
 const SEEN_KEY: u8 = 0;
 
+/// The longest rest that is believed after a restart: the clock may have been set back meanwhile.
+const LONGEST_REST: Duration = Duration::from_hours(48);
+
 /// The settings of a frontier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct FrontierSettings {
     /// The limits of each queue.
-    pub limits: QueueLimits,
+    pub limits: QueueRules,
+    /// What a URI costs its queue.
+    pub cost: CostPolicy,
     /// The most fetches of one queue at a time.
     pub connections: u32,
     /// Random bytes, which a new frontier keeps: with them nobody can choose URIs that fall together.
     pub fresh_key: [u8; 32],
+    /// The time of day at the first moment of this process, by which the rests of queues go on.
+    pub begin: Timestamp,
+}
+
+/// The state of a frontier that was found, before anything is changed in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundFrontier {
+    /// The place up to which outcomes are durable; `None`: there was no frontier, and one was begun.
+    pub durable: Option<RecordedPlace>,
 }
 
 /// The result of opening a frontier.
@@ -44,14 +62,50 @@ impl Frontier {
     pub fn open(
         directory: &Path,
         settings: &FrontierSettings,
-        mut is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
+        is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
     ) -> Result<(Self, ResumePoint), DbError> {
+        Self::open_accepted(directory, settings, |_| Ok(()), is_whole)
+    }
+
+    /// Opens the frontier as [`Frontier::open`] does. `accept` is asked about what was found before anything is changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Frontier::open`]; the error of `accept`.
+    pub fn open_accepted<E: From<DbError>>(
+        directory: &Path,
+        settings: &FrontierSettings,
+        accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,
+        mut is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
+    ) -> Result<(Self, ResumePoint), E> {
+        let mut frontier = Self::load(directory, settings, accept)?;
+        let resume = frontier.take_back(&mut is_whole)?;
+        frontier.read_queues()?;
+        frontier.read_uris()?;
+        Ok((frontier, resume))
+    }
+
+    fn load<E: From<DbError>>(
+        directory: &Path,
+        settings: &FrontierSettings,
+        accept: impl FnOnce(&FoundFrontier) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let tables = [
             "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
-            "key",
+            "key", "added", "rejected", "budgets", "rests", "running",
         ];
         let options = Options::new("frontier", VERSION, &tables).syncs_later();
         let database = Database::open(directory, &options)?;
+        let place: Table<u8, RecordedPlace> = database.table("place")?;
+        let durable = match database.found_version() {
+            Some(_) => {
+                // A flipped byte would show when its row is read, hours later.
+                database.verify()?;
+                Some(place.get(&PLACE)?.unwrap_or_default())
+            }
+            None => None,
+        };
+        accept(&FoundFrontier { durable })?;
         let keys: Table<u8, SeenKeyRow> = database.table("key")?;
         let stored = keys.get(&SEEN_KEY)?;
         let seen_key = stored.as_ref().map_or(settings.fresh_key, |row| row.0);
@@ -60,18 +114,35 @@ impl Frontier {
             batch.put(&keys, &SEEN_KEY, &SeenKeyRow(seen_key))?;
             batch.commit()?;
         }
-        let mut frontier = Self {
+        let running: Table<u8, u64> = database.table("running")?;
+        let budget_rows: Table<String, BudgetRow> = database.table("budgets")?;
+        let mut budgets = HashMap::new();
+        for row in budget_rows.scan()? {
+            let (name, BudgetRow { objects, bytes }) = row?;
+            budgets.insert(name, QueueBudget { objects, bytes });
+        }
+        Ok(Self {
             uris: database.table("queue")?,
             rows: database.table("queues")?,
             seen: database.table("seen")?,
             hosts: database.table("hosts")?,
             pending: database.table("pending")?,
-            place: database.table("place")?,
+            place,
             accepted: database.table("accepted")?,
             held: database.table("held")?,
             patterns: database.table("patterns")?,
+            added: database.table("added")?,
+            rejected: database.table("rejected")?,
+            budget_rows,
+            rests: database.table("rests")?,
+            running_time: Duration::from_millis(running.get(&PLACE)?.unwrap_or_default()),
+            running,
             database,
-            limits: settings.limits,
+            rules: settings.limits.clone(),
+            cost: settings.cost,
+            budgets,
+            begin: settings.begin,
+            leased: HashSet::new(),
             seen_key,
             names: HashMap::new(),
             queues: Vec::new(),
@@ -80,11 +151,7 @@ impl Frontier {
             next_pending: 0,
             waiting: 0,
             recent: RecentKeys::default(),
-        };
-        let resume = frontier.take_back(&mut is_whole)?;
-        frontier.read_queues()?;
-        frontier.read_uris()?;
-        Ok((frontier, resume))
+        })
     }
 
     /// Takes back the outcomes that the files do not have.
@@ -165,6 +232,8 @@ impl Frontier {
             if let Some(queue) = self.queue_mut(number) {
                 queue.account = row.account.into();
                 queue.is_retired = row.is_retired;
+                let account = queue.account;
+                queue.enqueued = account.successes.saturating_add(account.errors);
             }
         }
         Ok(())
@@ -183,6 +252,8 @@ impl Frontier {
         }
         for (number, lanes) in waiting {
             if let Some(queue) = self.queue_mut(number) {
+                let waiting: u64 = lanes.values().map(|(count, _)| count).sum();
+                queue.enqueued = queue.enqueued.saturating_add(waiting);
                 queue.lanes = lanes;
                 let is_retired = queue.is_retired;
                 self.turns.has_uri(number, PRECEDENCE);
@@ -191,14 +262,36 @@ impl Frontier {
                 }
             }
         }
+        self.read_rests()
+    }
+
+    /// Lets queues rest that were put off by an earlier process.
+    fn read_rests(&mut self) -> Result<(), DbError> {
+        let mut rests = Vec::new();
+        for row in self.rests.scan()? {
+            let (number, row) = row?;
+            let until = Timestamp::from_millisecond(row.until).unwrap_or(self.begin);
+            if until > self.begin {
+                rests.push((QueueNumber(number), until, row.waits_for_retry));
+            }
+        }
+        for (number, until, waits_for_retry) in rests {
+            let until = self.moment_of(until).min(LONGEST_REST);
+            self.turns.rest(number, until);
+            if let Some(queue) = self.queue_mut(number) {
+                queue.waits_for_retry = waits_for_retry;
+            }
+        }
         Ok(())
     }
 
     pub(super) fn add_queue(&mut self, name: String) -> QueueNumber {
         let number = QueueNumber(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
         self.names.insert(name.clone(), number);
+        let limits = self.rules.limits_of(&name);
         self.queues.push(super::Queue {
             name,
+            limits,
             ..super::Queue::default()
         });
         number

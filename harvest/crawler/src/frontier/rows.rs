@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use archive_db::Value;
 use harvest_policy::account::QueueAccount;
+use harvest_policy::hops::{Hop, HopPath};
 use serde::{Deserialize, Serialize};
 
 /// How urgent a URI is within its queue (Heritrix' scheduling classes).
@@ -36,6 +37,15 @@ pub struct FrontierUri {
     pub tries: u32,
 }
 
+impl FrontierUri {
+    /// The letters of the hops to what this URI leads to by a hop.
+    pub fn hops_to(&self, hop: Hop) -> String {
+        let seed = HopPath::seed().to_string();
+        let before = Some(self.hops.as_str()).filter(|hops| *hops != seed);
+        format!("{}{}", before.unwrap_or_default(), hop.letter())
+    }
+}
+
 impl Value for FrontierUri {}
 
 /// The row of a queue.
@@ -57,6 +67,26 @@ pub(super) struct AccountRow {
     bytes: u64,
     errors: u64,
 }
+
+/// The rest of a queue that outlives its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RestRow {
+    /// The millisecond since 1970 until which it rests.
+    pub(super) until: i64,
+    /// Whether a failed try is repeated then.
+    pub(super) waits_for_retry: bool,
+}
+
+impl Value for RestRow {}
+
+/// The limits that a person has given a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BudgetRow {
+    pub(super) objects: Option<u64>,
+    pub(super) bytes: Option<u64>,
+}
+
+impl Value for BudgetRow {}
 
 /// The random key of a frontier, which its hashes are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

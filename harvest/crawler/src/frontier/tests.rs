@@ -7,6 +7,11 @@ use archive_daemon::clock::Chance;
 
 use super::*;
 
+mod kept;
+
+/// The time of day at which each process begins.
+const BEGIN: &str = "2026-11-23T00:00:00Z";
+
 fn open(directory: &Path, limits: QueueLimits) -> Frontier {
     open_after_cut(directory, limits, u64::MAX).0
 }
@@ -14,9 +19,11 @@ fn open(directory: &Path, limits: QueueLimits) -> Frontier {
 /// Opens a frontier whose files have only `length` bytes.
 fn open_after_cut(directory: &Path, limits: QueueLimits, length: u64) -> (Frontier, ResumePoint) {
     let settings = FrontierSettings {
-        limits,
+        limits: limits.into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
         connections: 1,
         fresh_key: [7; 32],
+        begin: BEGIN.parse().unwrap(),
     };
     let is_whole = |_: &RecordedPlace, end: &RecordedPlace| end.file_length <= length;
     Frontier::open(directory, &settings, is_whole).unwrap()

@@ -62,6 +62,10 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
     if let Some(charset) = &extraction.charset {
         add("charsetForLinkExtraction", charset);
     }
+    let left_out = fetched.fetched.request.left_out();
+    if !left_out.is_empty() {
+        add("requestLeftOut", &left_out.join(", "));
+    }
     if let Some(tls) = &fetched.fetched.tls {
         add("tlsVersion", &tls.version);
         add("tlsCipher", &tls.cipher);

@@ -8,9 +8,15 @@ use super::*;
 use crate::capture::{record_id, resource_record};
 use crate::frontier::{FrontierUri, Urgency};
 
+mod damage;
+
 const FIRST: &str = "http://a.dk/1";
 
 fn open(directory: &Path) -> (Recorder, u64) {
+    try_open(directory).unwrap()
+}
+
+fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
     let settings = RecorderSettings {
         state: directory.join("state"),
         logs: directory.join("logs"),
@@ -22,15 +28,17 @@ fn open(directory: &Path) -> (Recorder, u64) {
             warcinfo: "software: test\r\n".to_owned(),
         },
         frontier: FrontierSettings {
-            limits: harvest_policy::account::QueueLimits::default(),
+            limits: harvest_policy::account::QueueLimits::default().into(),
+            cost: harvest_policy::cost::CostPolicy::Unit,
             connections: 1,
             fresh_key: [1; 32],
+            begin: "2026-11-23T00:00:00Z".parse().unwrap(),
         },
         quarantine: Quarantine::new(0),
     };
     let start = "2026-11-23T00:00:00Z".parse().unwrap();
     let clock = ManualClock::new(start).clock();
-    Recorder::open(settings, clock, Chance::seeded(1)).unwrap()
+    Recorder::open(settings, clock, Chance::seeded(1))
 }
 
 fn schedule(recorder: &mut Recorder, count: usize) {

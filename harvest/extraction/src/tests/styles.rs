@@ -18,6 +18,7 @@ fn urls_are_read_however_written() {
         ("url('x\\'y.png')", "E /d/x'y.png"),
         ("url('\\78 .png')", "E /d/x.png"),
         ("url(\\000078.png)", "E /d/x.png"),
+        ("url(\\78 \\79 .png)", "E /d/xy.png"),
         ("url('x\\\ny.png')", "E /d/xy.png"),
         ("url(/* no comment */x.png)", ""),
         ("url(data:image/png;base64,AA==)", ""),

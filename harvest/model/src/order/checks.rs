@@ -20,6 +20,7 @@ impl Order {
     pub fn check(&self) -> Result<(), InvalidOrder> {
         self.check_scope()?;
         self.check_pauses()?;
+        self.check_overlays()?;
         self.check_names()?;
         self.check_limits()?;
         self.check_credentials()
@@ -45,8 +46,39 @@ impl Order {
     }
 
     fn check_scope(&self) -> Result<(), InvalidOrder> {
-        let traps = Traps::new(&self.scope.traps).map(|_| ());
-        traps.map_err(|error| InvalidOrder::at("scope.traps", error.to_string()))
+        let own = [("scope.traps".to_owned(), &self.scope.traps)];
+        let overlays = self.overlays.iter().zip(0..);
+        let overlays =
+            overlays.map(|(overlay, number)| (format!("overlay.{number}.traps"), &overlay.traps));
+        for (key, traps) in own.into_iter().chain(overlays) {
+            let traps = Traps::new(traps).map(|_| ());
+            traps.map_err(|error| InvalidOrder::at(&key, error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn check_overlays(&self) -> Result<(), InvalidOrder> {
+        for (overlay, number) in self.overlays.iter().zip(0..) {
+            let queue_keys = [
+                ("session_budget", overlay.session_budget.is_some()),
+                ("error_penalty", overlay.error_penalty.is_some()),
+                ("total_budget", overlay.total_budget.is_some()),
+                ("max_objects", overlay.max_objects.is_some()),
+                ("max_bytes", overlay.max_bytes.is_some()),
+            ];
+            let first = queue_keys.into_iter().find(|(_, is_set)| *is_set);
+            if let Some((key, _)) = first.filter(|_| !may_cover_queue(overlay.surt.as_str())) {
+                return Err(InvalidOrder::at(
+                    &format!("overlay.{number}.{key}"),
+                    format!(
+                        "a queue is a domain or a host, without a path and a port, and the prefix `{}` covers none; write \
+                         for example `http://(dk,example,`",
+                        overlay.surt
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn check_pauses(&self) -> Result<(), InvalidOrder> {
@@ -167,6 +199,19 @@ impl Order {
         }
         Ok(())
     }
+}
+
+/// Whether a prefix in SURT form can cover a domain or a host as a whole: `http://(dk,example,` or `http://(dk,example,)/`.
+fn may_cover_queue(prefix: &str) -> bool {
+    let Some(host) = prefix.strip_prefix("http://(") else {
+        return false;
+    };
+    let (host, path) = host.split_once(')').unwrap_or((host, ""));
+    let has_port = host
+        .rsplit(']')
+        .next()
+        .is_some_and(|behind| behind.contains(':'));
+    matches!(path, "" | "/") && (host.contains('[') && !host.contains(']') || !has_port)
 }
 
 fn check_factor(key: &str, factor: f64) -> Result<(), InvalidOrder> {

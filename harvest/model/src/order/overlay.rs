@@ -4,10 +4,12 @@
 
 use archive_model::{ByteSize, Period};
 use harvest_policy::politeness::Politeness;
+use harvest_policy::scope::ScopeOverlay;
 use harvest_policy::surt::SurtPrefix;
+use harvest_policy::traps::{InvalidTrap, TrapExpression, Traps};
 
 use super::section::entry;
-use super::sections::RobotsPolicy;
+use super::sections::{QueueSettings, RobotsPolicy};
 use crate::text;
 
 entry! {
@@ -30,10 +32,58 @@ entry! {
         robots: Option<RobotsPolicy>,
         /// As in `[limits]`.
         max_body: Option<ByteSize>,
+        /// As in `[scope]`.
+        max_hops: Option<usize>,
+        /// As in `[scope]`.
+        max_embed_hops: Option<usize>,
+        /// As in `[scope]`.
+        max_speculative_hops: Option<usize>,
+        /// As in `[scope]`.
+        max_path_segments: Option<usize>,
+        /// As in `[scope]`.
+        max_path_repeats: Option<usize>,
+        /// Crawler traps as in `[scope]`, beside those that are there.
+        #[serde(with = "text::list", default, skip_serializing_if = "Vec::is_empty")]
+        traps: Vec<TrapExpression>,
+        /// As in `[queues]`, for the queues whose domain or host is covered.
+        session_budget: Option<u64>,
+        /// As in `[queues]`, for the queues whose domain or host is covered.
+        error_penalty: Option<u64>,
+        /// As in `[queues]`, for the queues whose domain or host is covered.
+        total_budget: Option<u64>,
+        /// As in `[queues]`, for the queues whose domain or host is covered.
+        max_objects: Option<u64>,
+        /// As `max_bytes` in `[queues]`, for the queues whose domain or host is covered.
+        max_bytes: Option<ByteSize>,
     }
 }
 
 impl Overlay {
+    /// The part of the scope that is set.
+    pub(super) fn scope(&self) -> Result<ScopeOverlay, InvalidTrap> {
+        Ok(ScopeOverlay {
+            prefix: self.surt.clone(),
+            traps: Traps::new(&self.traps)?,
+            max_hops: self.max_hops,
+            max_hops_in_page: self.max_embed_hops,
+            max_speculative_hops: self.max_speculative_hops,
+            max_segments: self.max_path_segments,
+            max_repeats: self.max_path_repeats,
+        })
+    }
+
+    /// Lays what is set of the limits of queues over another one's.
+    pub(super) fn lay_over_queues(&self, below: &QueueSettings) -> QueueSettings {
+        QueueSettings {
+            session_budget: self.session_budget.unwrap_or(below.session_budget),
+            error_penalty: self.error_penalty.unwrap_or(below.error_penalty),
+            total_budget: self.total_budget.or(below.total_budget),
+            max_objects: self.max_objects.or(below.max_objects),
+            max_bytes: self.max_bytes.or(below.max_bytes),
+            ..below.clone()
+        }
+    }
+
     /// Lays what is set of the politeness over another one.
     pub(super) fn lay_over(&self, below: Politeness) -> Politeness {
         let or = |own: Option<Period>, below| own.map_or(below, Period::duration);

@@ -4,32 +4,35 @@
 //! included.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use archive_model::ByteSize;
 use harvest_policy::account::QueueLimits;
 use harvest_policy::address::Network;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
-use harvest_policy::queue_name::{QueueKind, is_public_suffix, registrable_domain};
+use harvest_policy::queue_name::QueueNames;
+use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
+use harvest_policy::suffixes::SuffixList;
 use harvest_policy::surt::{SurtPrefixes, surt};
 use harvest_policy::traps::{InvalidTrap, Traps};
 use url::{Host, Url};
 
 use super::checks::is_this_machine;
-use super::{Credential, Order, Overlay, RobotsPolicy, ScopeKind};
+use super::{Credential, LoginForm, Order, Overlay, RobotsPolicy, ScopeKind};
 
 impl Order {
-    /// The scope of a crawl from `seeds`.
+    /// The scope of a crawl from `seeds`, with the domains of a list of public suffixes.
     ///
     /// # Errors
     ///
     /// [`InvalidTrap::Large`]; [`Order::check`] has found it before.
-    pub fn scope_for(&self, seeds: &[Url]) -> Result<Scope, InvalidTrap> {
+    pub fn scope_for(&self, seeds: &[Url], suffixes: &SuffixList) -> Result<Scope, InvalidTrap> {
         let mut accepted = SurtPrefixes::default();
         for seed in seeds {
-            self.accept_seed(seed, &mut accepted);
+            self.accept_seed(seed, suffixes, &mut accepted);
         }
         for prefix in &self.scope.accept {
             accepted.add(prefix.as_str());
@@ -38,6 +41,7 @@ impl Order {
         for prefix in &self.scope.reject {
             rejected.add(prefix.as_str());
         }
+        let overlays = self.overlays.iter().map(Overlay::scope);
         Ok(Scope {
             accepted,
             rejected,
@@ -47,13 +51,14 @@ impl Order {
             max_speculative_hops: self.scope.max_speculative_hops,
             max_segments: self.scope.max_path_segments,
             max_repeats: self.scope.max_path_repeats,
+            overlays: overlays.collect::<Result<_, _>>()?,
         })
     }
 
     /// Adds the part of a site that a seed stands for; also for seeds that come while the crawl runs.
-    pub fn accept_seed(&self, seed: &Url, accepted: &mut SurtPrefixes) {
+    pub fn accept_seed(&self, seed: &Url, suffixes: &SuffixList, accepted: &mut SurtPrefixes) {
         match self.scope.kind {
-            ScopeKind::Domain => match domain_root(seed) {
+            ScopeKind::Domain => match domain_root(seed, suffixes) {
                 Some(root) => accepted.add_domain(&root),
                 // `10.0.0.1` would cover `10.0.0.10`, and `github.io` the sites of everyone who has one there.
                 None => accepted.add_host(seed),
@@ -63,15 +68,23 @@ impl Order {
         }
     }
 
-    /// The part of a URI that names its queue.
-    pub const fn queue_kind(&self) -> QueueKind {
-        self.queues.by
+    /// How queues get their names, with a list of public suffixes.
+    pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNames {
+        QueueNames {
+            kind: self.queues.by,
+            suffixes,
+        }
     }
 
-    /// The limits of each queue. Objects are counted by a quota or by the total budget (NetarchiveSuite's
+    /// The limits of the queue of a name, overlays included: those apply that cover the domain or host of this name. Objects are counted by a quota or by the total budget (NetarchiveSuite's
     /// `objectLimitIsSetByQuotaEnforcer`); a total budget that is smaller stands.
-    pub fn queue_limits(&self) -> QueueLimits {
-        let queues = &self.queues;
+    pub fn queue_limits(&self, name: &str) -> QueueLimits {
+        let root = Some(name).filter(|_| !self.overlays.is_empty());
+        let root = root.and_then(|name| Url::parse(&format!("http://{name}/")).ok());
+        let overlays = root.iter().flat_map(|root| self.overlays_for(root));
+        let queues = overlays.fold(self.queues.clone(), |below, overlay| {
+            overlay.lay_over_queues(&below)
+        });
         let (quota, budget) = if queues.objects_by_quota {
             (queues.max_objects, None)
         } else {
@@ -84,6 +97,16 @@ impl Order {
             successes: quota,
             bytes: queues.max_bytes.map(ByteSize::bytes),
         }
+    }
+
+    /// The limits of each queue by its name.
+    pub fn queue_rules(&self) -> QueueRules {
+        let order = Self {
+            queues: self.queues.clone(),
+            overlays: self.overlays.clone(),
+            ..Self::default()
+        };
+        QueueRules::new(move |name| order.queue_limits(name))
     }
 
     /// The pauses between the fetches of a URI's host, overlays included.
@@ -176,16 +199,23 @@ impl Order {
             .iter()
             .filter(|credential| credential.is_for(url))
     }
+
+    /// The login forms that are sent before the pages of a host, each with the number of its credential.
+    pub fn login_forms(&self, url: &Url) -> impl Iterator<Item = (usize, &LoginForm)> {
+        let credentials = self.credentials.iter().enumerate();
+        let own = credentials.filter(|(_, credential)| credential.is_for(url));
+        own.filter_map(|(number, credential)| Some((number, credential.form.as_ref()?)))
+    }
 }
 
 /// The root page of the domain of a URI, without its port. `None` if its host is an address or a public suffix.
-fn domain_root(url: &Url) -> Option<Url> {
+fn domain_root(url: &Url, suffixes: &SuffixList) -> Option<Url> {
     let Some(Host::Domain(name)) = url.host() else {
         return None;
     };
-    let domain = registrable_domain(name.trim_end_matches('.'));
+    let domain = suffixes.domain(name.trim_end_matches('.'));
     let root = Url::parse(&format!("http://{domain}/")).ok();
-    root.filter(|_| !is_public_suffix(domain))
+    root.filter(|_| !suffixes.is_suffix(domain))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use archive_model::{ByteSize, Period};
 use harvest_policy::address::Network;
+use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::queue_name::QueueKind;
 use harvest_policy::surt::SurtPrefix;
 use harvest_policy::traps::TrapExpression;
@@ -68,6 +69,20 @@ enum QueueKindText {
     Domain,
     Seed,
     Host,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CostPolicy", rename_all = "kebab-case")]
+enum CostPolicyText {
+    Unit,
+    Surplus,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "UriOrder", rename_all = "kebab-case")]
+enum UriOrderText {
+    Cost,
+    Hops,
 }
 
 section! {
@@ -131,9 +146,20 @@ section! {
         /// The name of a queue: the "domain" of a URI, the domain of the "seed" that led to it, or its "host".
         #[serde(with = "QueueKindText")]
         by: QueueKind = QueueKind::Domain,
+        /// A list of public suffixes in place of the one that is built in, in the format of publicsuffix.org: it says what a
+        /// domain is.
+        public_suffixes: Option<PathBuf> = None,
         /// The most requests at a time in one queue.
         connections: NonZeroU16 = NonZeroU16::MIN,
-        /// The cost (1 for each URI) after which a queue makes way for others.
+        /// What a URI costs: "unit" (1), or "surplus" (1 more with a query, 2 more if the page that led to it differs by its
+        /// query only).
+        #[serde(with = "CostPolicyText")]
+        cost: CostPolicy = CostPolicy::Unit,
+        /// Which URIs come first: those of less "cost", or those that fewer "hops" led to. Redirects and the parts of a page
+        /// come before other pages.
+        #[serde(with = "UriOrderText")]
+        first: UriOrder = UriOrder::Cost,
+        /// The cost after which a queue makes way for others.
         session_budget: u64 = 3000,
         /// The cost of a failure on top of that.
         error_penalty: u64 = 100,
@@ -157,6 +183,8 @@ section! {
         max_bytes: Option<ByteSize> = None,
         /// The longest time of the job.
         max_time: Option<Period> = None,
+        /// The longest time without a finished URI, while only tries that failed before are left: then the crawl ends.
+        idle: Period = Period::from_secs(30 * 60),
         /// The most fetches at a time.
         max_fetches: NonZeroU16 = NonZeroU16::MIN.saturating_add(49),
         /// The longest wait for a connection, and for its TLS handshake.
@@ -197,6 +225,8 @@ section! {
         accept_compression: bool = false,
         /// HTTP/2: "never", "when-needed" (where a server refuses HTTP/1.1) or "always".
         http2: Http2Use = Http2Use::WhenNeeded,
+        /// Whether cookies are kept and sent (RFC 6265), while the crawl runs; one that is gone on with begins without any.
+        cookies: bool = true,
     }
 }
 

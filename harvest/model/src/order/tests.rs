@@ -30,7 +30,10 @@ agent = "netarkivet"
 validity = "1 h"
 [queues]
 by = "seed"
+public_suffixes = "suffixes.dat"
 connections = 2
+cost = "surplus"
+first = "hops"
 session_budget = 10
 error_penalty = 1
 total_budget = 1000
@@ -57,6 +60,7 @@ contact = "https://example.dk/about"
 from = "harvest@example.dk"
 accept_compression = true
 http2 = "never"
+cookies = false
 [extraction]
 scripts = false
 max_links = 10
@@ -92,9 +96,21 @@ max_crawl_delay = "10 s"
 max_bandwidth = "1 kB"
 robots = "obey"
 max_body = "3 MiB"
+max_hops = 1
+max_embed_hops = 2
+max_speculative_hops = 3
+max_path_segments = 5
+max_path_repeats = 6
+traps = [".*pit"]
+session_budget = 20
+error_penalty = 2
+total_budget = 7
+max_objects = 8
+max_bytes = "1 MB"
 [[overlay]]
 surt = "http://(dk,example,www,)/"
 min_delay = "7 s"
+max_objects = 3
 "#;
 
 /// Fails if a default changes when an order is printed and read, or a key is forgotten in the documented file.

@@ -35,6 +35,20 @@ fn resting_queue_leaves_turn_to_others() {
     assert_eq!(turns.next(at(5)), Turn::Of(A));
 }
 
+/// Fails if a queue that was put off by an earlier process goes before its time, or keeps others from going.
+#[test]
+fn rest_of_earlier_process_is_kept() {
+    let mut turns = queues(1, &[A, B]);
+    turns.rest(A, at(60));
+    assert_eq!(turns.next(at(0)), Turn::Of(B));
+    turns.took_uri(B, false);
+    turns.fetched(B, at(1), QueueStanding::Open, false);
+    assert_eq!(turns.next(at(1)), Turn::Later(at(60)));
+    turns.rest(A, at(90));
+    assert_eq!(turns.next(at(60)), Turn::Later(at(90)));
+    assert_eq!(turns.next(at(90)), Turn::Of(A));
+}
+
 /// Fails if a crawl does not end, or ends while something is under way or waits.
 #[test]
 fn crawl_is_over_without_uris_and_fetches() {

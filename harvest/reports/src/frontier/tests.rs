@@ -8,7 +8,7 @@ fn queue(name: &str, state: QueueState) -> QueueReport {
         state,
         precedence: 1,
         current_size: 2,
-        total_enqueues: 3,
+        total_enqueues: Some(3),
         session_balance: -4,
         last_cost: 1,
         average_cost: Hundredths(150),

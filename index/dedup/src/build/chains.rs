@@ -1,13 +1,15 @@
 //! Follows duplicates to the first captures of their content.
 //!
 //! Owns the meaning of `duplicate:"file,offset,time"`: the origin is the capture at that place, or else, because files are
-//! renamed and migrated, the capture of the same URL in that second. One pass over all captures takes every duplicate
+//! renamed and migrated, the capture of the same URL in that second. And that of the fields `WARC-Refers-To-*`: the origin is the
+//! record with that id, or else, because older indexes have no ids, the capture of that URI in that second. One pass over all captures takes every duplicate
 //! one step further; a chain that does not end at a first capture is named and left out.
 
 use archive_formats::cdx::{Capture, Format, Sorter};
 use archive_formats::crawl_log::DuplicateOrigin;
+use archive_formats::date::Stamp;
 
-use super::fact::{self, second};
+use super::fact::{self, Origin, second};
 use super::{BuildError, SortedLines, Workspace};
 use crate::layout::{self, MAX_LINE};
 use crate::report::{BuildReport, Problem, shown};
@@ -29,6 +31,30 @@ fn place(file: &str, offset: u64) -> String {
     format!("p {} {offset:020}", layout::key(file))
 }
 
+/// The name of a capture by its URL and second.
+fn moment(key: &str, time: Stamp) -> String {
+    format!("u {key} {}", second(time))
+}
+
+/// The name of a capture by the id of its record.
+fn record(id: &str) -> String {
+    format!("r {}", layout::key(id))
+}
+
+/// The names under which the origin of a capture with this key is sought, the surest first.
+fn names_of_origin(origin: &Origin, key: &str) -> Vec<String> {
+    match origin {
+        Origin::Place(DuplicateOrigin { file, offset, time }) => {
+            vec![place(file, *offset), moment(key, *time)]
+        }
+        Origin::Record { id, capture } => {
+            let capture = capture.as_ref();
+            let moment = capture.map(|(uri, time)| moment(&layout::key(uri), *time));
+            id.iter().map(|id| record(id)).chain(moment).collect()
+        }
+    }
+}
+
 /// The lines of a capture, one for each of its names, each followed by how much is said of the one of that name: what makes
 /// it a revisit comes first, because a revisit must not be taken for a response.
 pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
@@ -40,8 +66,9 @@ pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
     };
     let place = capture.file.as_deref().zip(capture.offset);
     let place = place.map(|(file, offset)| self::place(file, offset));
-    let moment = format!("u {} {}", capture.key, second(capture.timestamp));
-    let names = place.into_iter().chain([moment]);
+    let moment = moment(&capture.key, capture.timestamp);
+    let record = capture.extra("record-id").map(record);
+    let names = place.into_iter().chain([moment]).chain(record);
     let text = Format::Cdxj.write(capture);
     names
         .map(|name| format!("{name}\t{rank}\t{text}"))
@@ -76,6 +103,8 @@ impl Node {
 pub(super) struct Duplicate {
     /// The name of the capture that it leads to.
     name: String,
+    /// The name to look for if no capture has that one.
+    otherwise: Option<String>,
     steps: u32,
     /// The duplicate, with the origin that was found last.
     capture: Capture,
@@ -83,27 +112,40 @@ pub(super) struct Duplicate {
 
 impl Duplicate {
     /// A duplicate whose origin is known.
-    pub(super) fn new(capture: Capture) -> Self {
-        let origin = fact::origin(&capture);
-        let name = origin.map(|origin| place(&origin.file, origin.offset));
-        Self {
-            name: name.unwrap_or_default(),
+    pub(super) fn new(capture: &Capture) -> Self {
+        let mut duplicate = Self {
+            name: String::new(),
+            otherwise: None,
             steps: 0,
-            capture,
+            capture: capture.clone(),
+        };
+        if let Some(origin) = fact::origin(capture) {
+            duplicate.lead_to(&origin, &capture.key);
         }
+        duplicate
+    }
+
+    /// Leads to the origin of a capture with this key.
+    fn lead_to(&mut self, origin: &Origin, key: &str) {
+        let mut names = names_of_origin(origin, key).into_iter();
+        self.name = names.next().unwrap_or_default();
+        self.otherwise = names.next();
     }
 
     /// The line.
     pub(super) fn write(&self) -> String {
         let capture = Format::Cdxj.write(&self.capture);
-        format!("{}\t{:02}\t{capture}", self.name, self.steps)
+        let otherwise = self.otherwise.as_deref().unwrap_or_default();
+        format!("{}\t{:02}\t{otherwise}\t{capture}", self.name, self.steps)
     }
 
     fn read(line: &str) -> Option<Self> {
-        let mut fields = line.splitn(3, '\t');
-        let (name, steps, capture) = (fields.next()?, fields.next()?, fields.next()?);
+        let mut fields = line.splitn(4, '\t');
+        let (name, steps) = (fields.next()?, fields.next()?);
+        let (otherwise, capture) = (fields.next()?, fields.next()?);
         Some(Self {
             name: name.to_owned(),
+            otherwise: Some(otherwise.to_owned()).filter(|name| !name.is_empty()),
             steps: steps.parse().ok()?,
             capture: Format::Cdxj.read(capture).ok()?,
         })
@@ -173,7 +215,7 @@ impl ChainFollower<'_> {
             let origin = node.as_ref().filter(|node| node.name == duplicate.name);
             match origin.and_then(Node::capture) {
                 Some(origin) => self.step(duplicate, &origin)?,
-                None => self.seek_moment(duplicate)?,
+                None => self.seek_otherwise(duplicate)?,
             }
         }
         while is_first && node.is_some() {
@@ -220,28 +262,24 @@ impl ChainFollower<'_> {
             self.report.add(Problem::Dangling { uri, origin });
             return Ok(());
         };
-        duplicate.name = place(&next.file, next.offset);
+        duplicate.lead_to(&next, &origin.key);
         fact::set_origin(&mut duplicate.capture, Some(next));
         self.later.push(duplicate.write().as_bytes())?;
         Ok(())
     }
 
-    /// No capture has the name: of a place the moment is tried, of a moment nothing is left.
-    fn seek_moment(&mut self, mut duplicate: Duplicate) -> Result<(), BuildError> {
-        let origin = fact::origin(&duplicate.capture);
-        match origin {
-            Some(DuplicateOrigin { time, .. }) if duplicate.name.starts_with("p ") => {
-                duplicate.name = format!("u {} {}", duplicate.capture.key, second(time));
-                self.later.push(duplicate.write().as_bytes())?;
-            }
-            mut origin => {
-                let uri = duplicate.uri();
-                if let Some(origin) = &mut origin {
-                    origin.file = shown(&origin.file);
-                }
-                self.report.add(Problem::Dangling { uri, origin });
-            }
+    /// No capture has the name: the other one is tried, if there is one.
+    fn seek_otherwise(&mut self, mut duplicate: Duplicate) -> Result<(), BuildError> {
+        if let Some(name) = duplicate.otherwise.take() {
+            duplicate.name = name;
+            self.later.push(duplicate.write().as_bytes())?;
+            return Ok(());
         }
+        let origin = fact::origin(&duplicate.capture);
+        self.report.add(Problem::Dangling {
+            uri: duplicate.uri(),
+            origin: origin.map(|origin| origin.to_string()),
+        });
         Ok(())
     }
 

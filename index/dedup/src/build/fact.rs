@@ -3,14 +3,23 @@
 //! Owns how facts are written and read back, and what makes a capture a revisit. Fields of a key are separated by tabs, which
 //! no key and no CDXJ line of ours has; a tab is less than any byte of a key, so that whole lines sort as their keys do.
 
+use std::fmt;
+
 use archive_formats::cdx::{Capture, Format, OriginalRecord};
 use archive_formats::crawl_log::{CrawlLogLine, DuplicateOrigin};
-use archive_formats::date::Stamp;
+use archive_formats::date::{Stamp, WarcDate};
 
 use crate::layout;
+use crate::report::shown;
 
 /// The extra field of a revisit: the time of its origin, or [`UNKNOWN`].
 const REVISIT: &str = "revisit";
+
+/// The extra field of a revisit: the id of the record that it refers to.
+const REFERS_TO: &str = "refers-to";
+
+/// The extra field of a revisit: the URI of the capture that it refers to.
+const REFERS_TO_URI: &str = "refers-to-uri";
 
 /// The value for a revisit whose origin is not known.
 const UNKNOWN: &str = "unknown";
@@ -21,6 +30,40 @@ const EXTRA: [(&str, &str); 3] = [
     ("etag", "etag"),
     ("lastModified", "last-modified"),
 ];
+
+/// The capture that a revisit repeats, as its source names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// By its place in an archive file: the annotation of a crawl log.
+    Place(DuplicateOrigin),
+    /// By its record: the fields of a revisit record.
+    Record {
+        /// The id of the record.
+        id: Option<String>,
+        /// The URI and the time of the capture.
+        capture: Option<(String, Stamp)>,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Place(DuplicateOrigin { file, offset, time }) => {
+                write!(f, "{}, offset {offset}, {time}", shown(file))
+            }
+            Self::Record { id, capture } => {
+                if let Some((uri, time)) = capture {
+                    write!(f, "{} of {time}", shown(uri))?;
+                }
+                let separator = if capture.is_some() { ", " } else { "" };
+                match id {
+                    Some(id) => write!(f, "{separator}record {}", shown(id)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
 
 /// A capture with its place in the file that it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,24 +102,25 @@ impl Kind {
 }
 
 impl Fact {
-    /// The line.
+    /// The line. The number of the record comes last: it depends on the order in which files are read, and no result may.
     pub(super) fn write(&self) -> String {
         format!(
-            "{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{:020}",
             layout::key(&self.job),
             self.capture.key,
             second(self.capture.timestamp),
             self.kind.letter(),
-            self.record,
-            Format::Cdxj.write(&self.capture)
+            Format::Cdxj.write(&self.capture),
+            self.record
         )
     }
 
     /// Reads a line that [`write`](Self::write) has made.
     pub(super) fn read(line: &str) -> Option<Self> {
-        let mut fields = line.splitn(6, '\t');
+        let (line, record) = line.rsplit_once('\t')?;
+        let mut fields = line.splitn(5, '\t');
         let (job, _key, _time) = (fields.next()?, fields.next()?, fields.next()?);
-        let (kind, record, capture) = (fields.next()?, fields.next()?, fields.next()?);
+        let (kind, capture) = (fields.next()?, fields.next()?);
         Some(Self {
             job: job.to_owned(),
             kind: Kind::ALL.into_iter().find(|one| one.letter() == kind)?,
@@ -121,6 +165,17 @@ pub(super) fn from_captures(line: &str) -> Result<Capture, NoCapture> {
     let digest = digest.ok_or_else(|| NoCapture::Bad("its digest cannot be read".to_owned()))?;
     capture.digest = Some(digest.to_string());
     let given = std::mem::take(&mut capture.extra);
+    let field = |name: &str| {
+        let found = given.iter().find(|(other, _)| other == name);
+        let value = found.map(|(_, value)| value.clone());
+        value.filter(|value| !value.is_empty() && !value.contains(char::is_control))
+    };
+    let time = field("refersToDate").and_then(|date| date.parse::<WarcDate>().ok());
+    let time = time.map(|date| date.stamp());
+    let refers_to = Origin::Record {
+        id: field("refersTo"),
+        capture: field("refersToTargetUri").zip(time),
+    };
     let named = |name: &str| {
         EXTRA
             .iter()
@@ -131,7 +186,7 @@ pub(super) fn from_captures(line: &str) -> Result<Capture, NoCapture> {
     capture.extra = known.collect();
     let is_revisit = capture.mime.as_deref() == Some("warc/revisit");
     if is_revisit || capture.original_record.is_some() || capture.status == Some(304) {
-        set_origin(&mut capture, None);
+        set_origin(&mut capture, Some(refers_to));
     }
     Ok(capture)
 }
@@ -191,7 +246,7 @@ pub(super) fn from_log(line: &str) -> Result<Capture, NoCapture> {
         prefixes.iter().any(|prefix| text.starts_with(prefix))
     };
     if let Some(origin) = line.duplicate_origin() {
-        set_origin(&mut capture, Some(origin));
+        set_origin(&mut capture, Some(Origin::Place(origin)));
     } else if line.status == 304 || line.annotations.iter().any(begins) {
         set_origin(&mut capture, None);
     }
@@ -209,25 +264,48 @@ pub(super) fn is_revisit(capture: &Capture) -> bool {
 }
 
 /// The origin of a revisit, where it is known.
-pub(super) fn origin(capture: &Capture) -> Option<DuplicateOrigin> {
-    let time = capture.extra(REVISIT)?.parse().ok()?;
-    let place = capture.original_record.as_ref()?;
-    Some(DuplicateOrigin {
-        file: place.file.clone()?,
-        offset: place.offset?,
-        time,
-    })
+pub(super) fn origin(capture: &Capture) -> Option<Origin> {
+    let time = capture.extra(REVISIT)?.parse().ok();
+    if let Some(place) = &capture.original_record {
+        return Some(Origin::Place(DuplicateOrigin {
+            file: place.file.clone()?,
+            offset: place.offset?,
+            time: time?,
+        }));
+    }
+    let id = capture.extra(REFERS_TO).map(str::to_owned);
+    let uri = capture.extra(REFERS_TO_URI).map(str::to_owned);
+    let capture = uri.zip(time);
+    (id.is_some() || capture.is_some()).then_some(Origin::Record { id, capture })
 }
 
 /// Makes the capture a revisit.
-pub(super) fn set_origin(capture: &mut Capture, origin: Option<DuplicateOrigin>) {
-    capture.extra.retain(|(name, _)| name != REVISIT);
-    let time = origin.as_ref().map(|origin| origin.time.to_string());
-    let time = time.unwrap_or_else(|| UNKNOWN.to_owned());
-    capture.extra.push((REVISIT.to_owned(), time));
-    capture.original_record = origin.map(|origin| OriginalRecord {
-        length: None,
-        offset: Some(origin.offset),
-        file: Some(origin.file),
-    });
+pub(super) fn set_origin(capture: &mut Capture, origin: Option<Origin>) {
+    let fields = [REVISIT, REFERS_TO, REFERS_TO_URI];
+    let is_other = |name: &str| !fields.contains(&name);
+    capture.extra.retain(|(name, _)| is_other(name));
+    capture.original_record = None;
+    let mut put = |name: &str, value: String| capture.extra.push((name.to_owned(), value));
+    let time = match origin {
+        Some(Origin::Place(DuplicateOrigin { file, offset, time })) => {
+            capture.original_record = Some(OriginalRecord {
+                length: None,
+                offset: Some(offset),
+                file: Some(file),
+            });
+            Some(time)
+        }
+        Some(Origin::Record { id, capture }) => {
+            if let Some(id) = id {
+                put(REFERS_TO, id);
+            }
+            capture.map(|(uri, time)| {
+                put(REFERS_TO_URI, uri);
+                time
+            })
+        }
+        None => None,
+    };
+    let time = time.map_or_else(|| UNKNOWN.to_owned(), |time| time.to_string());
+    put(REVISIT, time);
 }

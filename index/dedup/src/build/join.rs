@@ -67,7 +67,7 @@ impl Joiner {
         let mut logged = Vec::new();
         for fact in group.drain(..) {
             match fact.kind {
-                Kind::Capture => self.push_node(&fact.capture)?,
+                Kind::Capture => self.push_capture(&fact.capture)?,
                 Kind::Index => {
                     let same = records.entry(second(fact.capture.timestamp)).or_default();
                     same.push_back(fact.capture);
@@ -108,11 +108,16 @@ impl Joiner {
             line.mime = line.mime.or(record.mime);
             line.digest = line.digest.or(record.digest);
         }
-        if fact::origin(&line).is_some() {
-            self.duplicates
-                .push(Duplicate::new(line.clone()).write().as_bytes())?;
+        self.push_capture(&line)
+    }
+
+    /// Takes a capture, and sends one that repeats another on its way.
+    fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
+        if fact::origin(capture).is_some() {
+            let duplicate = Duplicate::new(capture);
+            self.duplicates.push(duplicate.write().as_bytes())?;
         }
-        self.push_node(&line)
+        self.push_node(capture)
     }
 
     fn push_node(&mut self, capture: &Capture) -> Result<(), BuildError> {

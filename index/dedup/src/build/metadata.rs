@@ -5,7 +5,7 @@
 //! offset looks like a right one, so that a record that was changed gives no line. One that is cut gives its whole lines if
 //! it is not compressed; else nothing tells a cut from a change.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Read};
 
 use archive_formats::cdx::{Capture, SortError, Sorter};
@@ -17,6 +17,9 @@ use super::fact::{self, Fact, Kind, NoCapture};
 use super::line::{BlockLine, LineReader};
 use crate::layout;
 use crate::report::{BuildReport, Problem, shown};
+
+/// The most bytes of the name of an organisation in the list of jobs.
+const LONGEST_ORGANIZATION: usize = 255;
 
 /// The lines that are believed.
 #[derive(Debug, Default)]
@@ -49,6 +52,8 @@ impl TrustedLines {
 pub(super) struct Collector {
     facts: Sorter,
     trusted: TrustedLines,
+    /// The jobs that were read, as lines of an index.
+    all_jobs: BTreeSet<String>,
     /// The number of records that were begun, which is that of the last one.
     records: u64,
     /// The jobs of which the file that is read has indexes of captures.
@@ -62,13 +67,17 @@ pub(super) struct Collector {
 struct Source {
     file: String,
     uri: String,
+    /// Where the record begins in the file.
+    offset: u64,
     kind: Kind,
     job: String,
+    /// The line of the job in an index; `None` if its number is not known.
+    numbered_job: Option<String>,
 }
 
 impl Source {
     /// `None` for all other records of a metadata file.
-    fn from_uri(uri: &str, file: &str) -> Option<Self> {
+    fn from_uri(uri: &str, file: &str, offset: u64) -> Option<Self> {
         let (organization, path) = uri.strip_prefix("metadata://")?.split_once('/')?;
         let kinds = [
             ("crawl/index/captures", Kind::Capture),
@@ -79,12 +88,18 @@ impl Source {
         let (_, query) = path.split_once('?').unwrap_or_default();
         let mut parameters = query.split('&');
         let job = parameters.find_map(|parameter| parameter.strip_prefix("jobid="));
+        let number = job.and_then(|job| job.parse::<u64>().ok());
+        let organization = layout::key(organization);
+        let is_short = organization.len() <= LONGEST_ORGANIZATION;
+        let numbered_job = number.filter(|_| is_short);
         let job = job.map_or_else(|| file.to_owned(), |job| format!("{organization}/{job}"));
         Some(Self {
             file: file.to_owned(),
             uri: shown(uri),
+            offset,
             kind,
             job: layout::key(&job),
+            numbered_job: numbered_job.map(|number| format!("{organization} {number:020}")),
         })
     }
 
@@ -100,6 +115,7 @@ impl Source {
         Problem::Line {
             file: self.file.clone(),
             record: self.uri.clone(),
+            offset: self.offset,
             number,
             problem: shown(problem),
         }
@@ -138,15 +154,16 @@ impl Collector {
         Self {
             facts,
             trusted: TrustedLines::default(),
+            all_jobs: BTreeSet::new(),
             records: 0,
             jobs: HashSet::new(),
             is_damaged: false,
         }
     }
 
-    /// The facts, to be sorted, and which of them are believed.
-    pub(super) fn finish(self) -> (Sorter, TrustedLines) {
-        (self.facts, self.trusted)
+    /// The facts, to be sorted, which of them are believed, and the jobs that they are of.
+    pub(super) fn finish(self) -> (Sorter, TrustedLines, BTreeSet<String>) {
+        (self.facts, self.trusted, self.all_jobs)
     }
 
     /// Reads a file. Problems of the file are in the report.
@@ -193,7 +210,7 @@ impl Collector {
     ) -> Result<(), Stop> {
         while let Some(record) = reader.next_record()? {
             let uri = record.header().uri("WARC-Target-URI").unwrap_or_default();
-            let source = Source::from_uri(&uri, file);
+            let source = Source::from_uri(&uri, file, record.offset());
             let end = match &source {
                 Some(source) => self.record(source, record, report)?,
                 None => record.end()?,
@@ -214,6 +231,7 @@ impl Collector {
         report: &mut BuildReport,
     ) -> Result<End, Stop> {
         self.records += 1;
+        self.all_jobs.extend(source.numbered_job.clone());
         self.trusted.changed.insert(self.records);
         if source.kind == Kind::Capture {
             self.captures(&source.job).begun += 1;

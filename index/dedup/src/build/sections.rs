@@ -1,7 +1,8 @@
-//! Writes the file of an index: its first line, both sections, its last lines.
+//! Writes the file of an index: its first line, its sections, its last lines.
 //!
 //! Owns the order of writing. Each line of the section by URL leaves one of the section by digest, with its offset.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use archive_formats::cdx::Format;
@@ -11,13 +12,14 @@ use super::{BuildError, SortedLines, Workspace};
 use crate::layout::{self, Footer, HEADER};
 use crate::report::BuildReport;
 
-/// Writes an index of captures that are sorted.
+/// Writes an index of captures that are sorted, of these jobs.
 ///
 /// # Errors
 ///
 /// Those of the temporary files, and [`BuildError::Output`].
 pub(super) fn write(
     mut captures: SortedLines<'_>,
+    jobs: &BTreeSet<String>,
     workspace: Workspace<'_>,
     sink: &mut impl Write,
     report: &mut BuildReport,
@@ -52,18 +54,24 @@ pub(super) fn write(
         output.write(&line?)?;
         output.write("\n")?;
     }
+    let last = output.length;
+    for job in jobs {
+        output.write(&format!("{job}\n"))?;
+    }
     let mut footer = Footer {
         by_url: start..middle,
         urls,
-        by_digest: middle..output.length,
+        by_digest: middle..last,
         digests: digests.count,
+        jobs: last..output.length,
+        job_count: jobs.len() as u64,
         seal: Hasher::new().finalize(),
     };
     output.write(&footer.sealed())?;
     footer.seal = output.hasher.finalize();
-    let last = footer.to_string();
-    let last = last.strip_prefix(&footer.sealed()).unwrap_or_default();
-    output.write(last)?;
+    let seal = footer.to_string();
+    let seal = seal.strip_prefix(&footer.sealed()).unwrap_or_default();
+    output.write(seal)?;
     output.sink.flush().map_err(BuildError::Output)?;
     report.captures = urls;
     Ok(())

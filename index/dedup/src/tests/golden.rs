@@ -26,13 +26,17 @@ http://a.dk/ 20260102030004 {"url": "http://a.dk/", "mime": "text/html", "status
 http://b.dk/æ%20b 20260102030507 {"url": "http://b.dk/\u00e6 b", "mime": "image/png", "status": "200", "digest": "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "length": "812", "offset": "4711", "filename": "2-1.warc.gz", "record-id": "urn:uuid:1", "etag": "\"7\"", "last-modified": "Fri, 02 Jan 2026 03:04:05 GMT"}
 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ ac8a554fc78d8b71 20260102030507 00000000000000000214
 sha1:7YC3ZXG4JEUACJ4BUXY2FJ34XNJZRYIG b47d50945c5e25f0 20260102030004 00000000000000000018
+example.org 00000000000000000001
+example.org 00000000000000000002
 !by-url 00000000000000000018 00000000000000000002
 !by-digest 00000000000000000525 00000000000000000002
-!end 00000000000000000909
+!of-jobs 00000000000000000707 00000000000000000002
+!end 00000000000000001026
 "#
     );
     assert_eq!(seal, format!("!blake3 {}\n", blake3::hash(body.as_bytes())));
     let index = built.index();
+    assert_eq!(index.jobs().unwrap(), [1, 2]);
     let earlier = index.latest_by_url("http://b.dk/æ b").unwrap().unwrap();
     assert_eq!(earlier.uri, "http://b.dk/æ b");
     assert_eq!(earlier.time.to_string(), "20260102030507");

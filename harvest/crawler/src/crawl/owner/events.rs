@@ -1,19 +1,19 @@
 //! The events of a crawl, and its end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use archive_model::Period;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address_turns::Ticket;
+use harvest_policy::hops::Hop;
 use harvest_policy::politeness::FinishedFetch;
-use harvest_policy::robots::RobotsAnswer;
+use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{AfterTry, FetchStatus};
 
-use super::{Flight, FlightSubject, Owner, SYNC, line_without_fetch};
+use super::{Flight, FlightSubject, Owner, line_without_fetch};
 use crate::capture::RecordGroup;
+use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::side::SideEvent;
-use crate::crawl::{Control, CrawlEnd, CrawlError, CrawlOutcome};
 use crate::dns::{DnsAnswer, DnsError};
 use crate::frontier::{Outcome, PrerequisiteRow};
 use crate::process::{ProcessedUri, RobotsFile};
@@ -73,11 +73,11 @@ impl Owner {
     }
 
     /// Takes a flight whose fetch is over, and gives back its connection.
-    fn land(&mut self, ticket: Ticket) -> Option<Flight> {
+    pub(super) fn land(&mut self, ticket: Ticket) -> Option<Flight> {
         let flight = self.flights.remove(&ticket)?;
-        if let Some((_, connection)) = flight.fetching {
+        if let Some(fetching) = flight.fetching {
             self.fetching = self.fetching.saturating_sub(1);
-            self.free_connections.push(connection);
+            self.free_connections.push(fetching.connection);
         }
         Some(flight)
     }
@@ -95,9 +95,7 @@ impl Owner {
         if let Some(first) = first {
             line.via = Some(first.uri.uri.clone());
             line.source.clone_from(&first.uri.source);
-            if first.uri.hops != "-" {
-                line.hops = format!("{}P", first.uri.hops);
-            }
+            line.hops = first.uri.hops_to(Hop::Prerequisite);
         }
         let now = self.clock.now();
         let (addresses, seconds) = match answer {
@@ -135,10 +133,14 @@ impl Owner {
 
     fn fetched(&mut self, flight: Flight, processed: ProcessedUri) -> Result<(), CrawlError> {
         let rests_until = self.rest_after(&flight, &processed)?;
-        if let Some((address, _)) = flight.fetching {
-            self.turns.ended(address, rests_until);
+        if let Some(fetching) = flight.fetching {
+            self.turns.ended(fetching.address, rests_until);
         }
         match flight.subject {
+            FlightSubject::Login { number } => {
+                self.login_fetched(number, flight.uri.uri, processed);
+                Ok(())
+            }
             FlightSubject::Uri(lease) => {
                 let retry = match processed.after {
                     AfterTry::Finished(_) => None,
@@ -157,6 +159,7 @@ impl Owner {
                     self.progress.bytes = self.progress.bytes.saturating_add(processed.bytes);
                 }
                 self.progress.failed += u64::from(status.is_failure());
+                self.note_seed(&lease.uri, processed.status, processed.after);
                 if let Some(seed) = &processed.seed {
                     self.accept_seed(seed);
                     let kept = self.recorder.accept_seed(seed);
@@ -194,8 +197,14 @@ impl Owner {
         flight: &Flight,
         processed: &ProcessedUri,
     ) -> Result<Duration, CrawlError> {
-        let mut crawl_delay = None;
-        if self.job.order.robots_policy_for(&flight.url) == RobotsPolicy::Obey
+        let mut crawl_delay = processed.robots.as_ref().and_then(|robots| {
+            let rules = RobotsRules::parse(&robots.file, &self.job.order.robots.agent);
+            rules.crawl_delay().filter(|_| robots.status == 200)
+        });
+        let obeys = self.job.order.robots_policy_for(&flight.url) == RobotsPolicy::Obey;
+        crawl_delay = crawl_delay.filter(|_| obeys);
+        if obeys
+            && processed.robots.is_none()
             && let Some(robots) = robots_uri(&flight.url)
         {
             let (product, frontier) = (&self.job.order.robots.agent, self.recorder.frontier());
@@ -242,7 +251,7 @@ impl Owner {
                 &mut uri.uri,
                 location.as_str().to_owned(),
             ));
-            uri.hops.push('R');
+            uri.hops = flight.uri.hops_to(Hop::Redirect);
             let subject = FlightSubject::Robots {
                 asked,
                 redirects: redirects + 1,
@@ -278,6 +287,9 @@ impl Owner {
         }
         self.finished.push(finished);
         for ticket in self.asking.remove(&asked).unwrap_or_default() {
+            if let Some(flight) = self.flights.get_mut(&ticket) {
+                flight.has_waited = true;
+            }
             self.proceed(ticket)?;
         }
         Ok(())
@@ -288,98 +300,5 @@ impl Owner {
         for ticket in self.asking.remove(asked).unwrap_or_default() {
             self.refuse(ticket, FetchStatus::ROBOTS_PREREQUISITE_FAILED, None);
         }
-    }
-
-    pub(super) fn take_control(&mut self, request: Control) -> Result<(), CrawlError> {
-        match request {
-            Control::Pause => self.progress.is_paused = true,
-            Control::Resume => self.progress.is_paused = false,
-            Control::Terminate => {
-                self.end.get_or_insert(CrawlEnd::Terminated);
-            }
-            Control::Suspend => {
-                self.end.get_or_insert(CrawlEnd::Suspended);
-            }
-            Control::Free(patterns) => {
-                for pattern in &patterns {
-                    self.recorder.free(pattern)?;
-                }
-            }
-            Control::AddSeeds(seeds) => {
-                for seed in &seeds {
-                    self.accept_seed(seed);
-                    self.recorder.accept_seed(seed)?;
-                }
-                self.schedule_seeds(&seeds)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// How long nothing is to be done unless an event comes.
-    pub(super) fn next_wake(&self, synced: Instant) -> Duration {
-        let now = self.now();
-        let next_sync = self.moment_of(synced).saturating_add(SYNC);
-        let limit = self.job.order.limits.max_time.map(Period::duration);
-        let limit = limit.filter(|_| self.end.is_none());
-        let moments = [self.later, self.turns.next_due(), Some(next_sync), limit];
-        let next = moments.into_iter().flatten().min().unwrap_or(next_sync);
-        next.saturating_sub(now)
-    }
-
-    pub(super) fn publish(&mut self) {
-        self.progress.queued = self.recorder.frontier().waiting();
-        self.progress.under_way = u64::try_from(self.fetching).unwrap_or(u64::MAX);
-        let progress = &self.progress;
-        self.channels.progress.send_if_modified(|last| {
-            let differs = last != progress;
-            if differs {
-                last.clone_from(progress);
-            }
-            differs
-        });
-    }
-
-    /// Ends the crawl: its last file is closed, unless it is to be gone on with.
-    pub(super) fn close(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
-        if end == CrawlEnd::Suspended {
-            self.recorder.sync()?;
-            return self.outcome(end);
-        }
-        for (lease, quota) in self.recorder.retired_heads()? {
-            let status = FetchStatus::BLOCKED_BY_QUOTA;
-            let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
-            line.annotations.push(quota.annotation().to_owned());
-            let outcome = Outcome {
-                status,
-                bytes: 0,
-                goes_back: false,
-                rests_until: Duration::ZERO,
-            };
-            self.finished.push(FinishedTry {
-                subject: Subject::Uri { lease, outcome },
-                records: Vec::new(),
-                lines: vec![line],
-                candidates: Vec::new(),
-                content: None,
-            });
-        }
-        self.record()?;
-        if let Some(closed) = self.recorder.close_file()? {
-            drop(self.channels.closed.send(closed));
-        }
-        self.outcome(end)
-    }
-
-    fn outcome(self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
-        let remaining = self.recorder.frontier().remaining();
-        Ok(CrawlOutcome {
-            end,
-            duration: self.now(),
-            remaining: remaining.map_err(RecorderError::from)?,
-            quarantined: self.recorder.quarantined()?,
-            progress: self.progress,
-            taken_back: 0,
-        })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
 use harvest_policy::address_turns::Ticket;
-use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::hops::Hop;
 use harvest_policy::status::{AfterTry, FetchStatus};
 use jiff::Timestamp;
 use url::{Host, Url};
@@ -18,6 +18,12 @@ use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::side::SideOrder;
 use crate::frontier::{FrontierUri, Lease, Outcome, Urgency};
 use crate::recorder::{FinishedTry, RecorderError, Subject};
+
+/// The most requests that wait for one address; further ones wait in their queues.
+const MOST_WAITING: usize = 16;
+
+/// The shortest time for which one of those that wait is expected to take its turn.
+const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
 impl Owner {
     /// Brings a flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
@@ -60,7 +66,10 @@ impl Owner {
             self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
             return Ok(());
         }
-        if !self.is_allowed_by_robots(ticket, &url, time)? {
+        if self.makes_way(ticket, &url, address) {
+            return Ok(());
+        }
+        if !self.is_allowed_by_robots(ticket, &url, time)? || !self.is_logged_in(ticket, &url)? {
             return Ok(());
         }
         let now = self.now();
@@ -68,6 +77,29 @@ impl Owner {
             self.may_go.push_back((ticket, address));
         }
         Ok(())
+    }
+
+    /// Puts a URI off whose address many others wait for already: they would take the places of those that need not wait.
+    fn makes_way(&mut self, ticket: Ticket, url: &Url, address: IpAddr) -> bool {
+        let flight = self.flights.get(&ticket);
+        let may_wait = flight.is_none_or(|flight| {
+            flight.has_waited || !matches!(flight.subject, FlightSubject::Uri(_))
+        });
+        let waiting = self.turns.waiting_at(address);
+        if may_wait || waiting < MOST_WAITING {
+            return false;
+        }
+        // About the time that those take who wait already.
+        let pause = self
+            .job
+            .order
+            .politeness_for(url)
+            .min_delay
+            .max(SHORTEST_WAY);
+        let rest = pause.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
+        let until = self.now().saturating_add(rest);
+        self.give_back(ticket, until);
+        true
     }
 
     fn ask_for_address(&mut self, host: &str, ticket: Ticket) {
@@ -88,8 +120,9 @@ impl Owner {
         time: Timestamp,
     ) -> Result<bool, CrawlError> {
         let flight = self.flights.get(&ticket);
-        let is_uri = flight.is_some_and(|flight| matches!(flight.subject, FlightSubject::Uri(_)));
-        let robots = robots_uri(url).filter(|robots| is_uri && robots != url);
+        let is_robots = |subject: &FlightSubject| matches!(subject, FlightSubject::Robots { .. });
+        let is_asked = flight.is_some_and(|flight| !is_robots(&flight.subject));
+        let robots = robots_uri(url).filter(|robots| is_asked && robots != url);
         let Some(robots) = robots else {
             return Ok(true);
         };
@@ -113,27 +146,35 @@ impl Owner {
         let waiting = self.asking.entry(robots.as_str().to_owned()).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
-            let ticket = self.add_robots(ticket, robots, 0);
+            let asked = robots.as_str().to_owned();
+            let subject = FlightSubject::Robots {
+                asked,
+                redirects: 0,
+            };
+            let ticket = self.add_needed(ticket, subject, robots);
             self.proceed(ticket)?;
         }
         Ok(false)
     }
 
-    /// Adds the flight of a robots.txt that another flight needs.
-    fn add_robots(&mut self, needed_by: Ticket, url: Url, redirects: u8) -> Ticket {
+    /// Adds a flight that another flight needs to be over before it.
+    pub(super) fn add_needed(
+        &mut self,
+        needed_by: Ticket,
+        subject: FlightSubject,
+        url: Url,
+    ) -> Ticket {
         let flight = self.flights.get(&needed_by);
-        let hops = flight.and_then(|flight| flight.uri.hops.parse::<HopPath>().ok());
+        let hops = flight.map(|flight| flight.uri.hops_to(Hop::Prerequisite));
         let uri = FrontierUri {
             uri: url.as_str().to_owned(),
-            hops: hops.unwrap_or_default().then(Hop::Prerequisite).to_string(),
+            hops: hops.unwrap_or_default(),
             via: flight.map(|flight| flight.uri.uri.clone()),
             source: flight.and_then(|flight| flight.uri.source.clone()),
             urgency: Urgency::Prerequisite,
             // The same address as for the URI that waits for it.
             tries: flight.map_or(0, |flight| flight.uri.tries),
         };
-        let asked = url.as_str().to_owned();
-        let subject = FlightSubject::Robots { asked, redirects };
         self.add_flight(subject, uri, url)
     }
 
@@ -150,6 +191,9 @@ impl Owner {
         match flight.subject {
             FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
             FlightSubject::Robots { asked, .. } => self.robots_failed(&asked),
+            FlightSubject::Login { number } => {
+                self.login_refused(number, &flight.uri, status, annotation);
+            }
         }
     }
 
@@ -172,6 +216,7 @@ impl Owner {
             rest = delay;
         }
         self.progress.failed += u64::from(status.is_failure());
+        self.note_seed(&lease.uri, status, after);
         let outcome = Outcome {
             status,
             bytes: 0,

@@ -20,13 +20,16 @@ fn parse(text: &str) -> Order {
 #[test]
 fn defaults_are_those_of_the_policies() {
     let order = Order::default();
-    assert_eq!(order.queue_limits(), QueueLimits::default());
+    assert_eq!(order.queue_limits("a.dk"), QueueLimits::default());
     assert_eq!(
         order.politeness_for(&url("http://a.dk/")),
         Politeness::default()
     );
     assert_eq!(order.retry_rules(), RetryRules::default());
-    let (own, usual) = (order.scope_for(&[]).unwrap(), Scope::default());
+    let (own, usual) = (
+        order.scope_for(&[], &SuffixList::default()).unwrap(),
+        Scope::default(),
+    );
     assert_eq!(format!("{own:?}"), format!("{usual:?}"));
 }
 
@@ -68,7 +71,7 @@ fn seeds_open_their_part_of_the_web() {
         let order = parse(&format!(
             "[scope]\nkind = {kind:?}\nreject = [\"http://(uk,co,example,www,:8443)/d/no\"]"
         ));
-        let scope = order.scope_for(&seeds).unwrap();
+        let scope = order.scope_for(&seeds, &SuffixList::default()).unwrap();
         let hops: HopPath = "L".parse().unwrap();
         for text in inside {
             assert!(
@@ -107,7 +110,7 @@ fn objects_are_counted_by_quota_or_budget() {
         ("max_objects = 5\ntotal_budget = 9", Some(5), Some(9)),
         ("total_budget = 9", None, Some(9)),
     ] {
-        let limits = parse(&format!("[queues]\n{text}")).queue_limits();
+        let limits = parse(&format!("[queues]\n{text}")).queue_limits("a.dk");
         assert_eq!(
             (limits.successes, limits.total),
             (successes, total),
@@ -124,6 +127,26 @@ fn last_overlay_of_a_key_stands() {
     assert_eq!(min("http://other.dk/"), Duration::from_millis(300));
     assert_eq!(min("http://example.dk/"), Duration::from_secs(5));
     assert_eq!(min("https://www.example.dk/x"), Duration::from_secs(7));
+    let limits = |name| order.queue_limits(name);
+    assert_eq!(limits("other.dk").session, 10);
+    assert_eq!(limits("example.dk").session, 20);
+    assert_eq!(
+        (limits("example.dk").total, limits("www.example.dk").total),
+        (Some(7), Some(3))
+    );
+    assert_eq!(limits("example.dk").bytes, Some(1_000_000));
+    assert_eq!(
+        (
+            limits("[::1]").session,
+            limits("mailto").session,
+            limits("").session
+        ),
+        (10, 10, 10)
+    );
+    let scope = order.scope_for(&[], &SuffixList::default()).unwrap();
+    assert_eq!(scope.overlays.len(), 2);
+    assert_eq!(scope.overlays[0].max_repeats, Some(6));
+    assert!(scope.overlays[0].traps.catch("a pit"));
     let both = order.politeness_for(&url("https://www.example.dk/x"));
     assert_eq!(both.max_delay, Duration::from_secs(50));
     assert_eq!(both.max_bytes_per_second, Some(1000));

@@ -1,0 +1,175 @@
+//! The crawl of a job: requests go to it, closed files and progress come from it.
+//!
+//! Owns what goes on beside a crawl, and that its outcome is kept as soon as there is one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use archive_durable::DiskError;
+use harvest_crawler::crawl::{
+    Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings,
+};
+use harvest_crawler::process::KnownCaptures;
+use harvest_model::Order;
+use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
+use index_dedup::{DedupError, DedupIndex};
+use tokio::sync::{mpsc, watch};
+
+use crate::actions::ActionWatch;
+use crate::job::{JobError, Notice, Run};
+use crate::progress_log::ProgressLog;
+
+impl Run<'_> {
+    /// Crawls to the end, or until it is suspended.
+    pub(crate) async fn crawl(
+        &self,
+        mut requests: mpsc::UnboundedReceiver<Control>,
+        progress: watch::Sender<CrawlProgress>,
+    ) -> Result<CrawlOutcome, JobError> {
+        let Self {
+            directory, parts, ..
+        } = self;
+        let (crawl, handle) =
+            Crawl::new(self.settings()?, parts.clock.clone(), parts.chance.clone());
+        let log_path = directory.path("logs").join(PROGRESS_LOG);
+        let mut log = ProgressLog::open(&log_path, parts.clock.clone())?;
+        // Requests that were there before it count from its begin.
+        while let Ok(request) = requests.try_recv() {
+            drop(handle.control.send(request));
+        }
+        let pass_on = async {
+            while let Some(request) = requests.recv().await {
+                // The crawl may have ended meanwhile.
+                drop(handle.control.send(request));
+            }
+            std::future::pending::<Infallible>().await
+        };
+        let mut watched = handle.progress.clone();
+        let tell = async {
+            while watched.changed().await.is_ok() {
+                let current = watched.borrow_and_update().clone();
+                progress.send_replace(current);
+            }
+        };
+        let mut notices = handle.notices;
+        let tell_notices = async {
+            while let Some(notice) = notices.recv().await {
+                (self.notify)(Notice::Crawl(&notice));
+            }
+        };
+        let earlier = directory.closed_files(parts.clock.now())?;
+        let (mut opened, mut closed) = (handle.opened, handle.closed);
+        let closing = async {
+            // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.
+            if opened.wait_for(|is_open| *is_open).await.is_ok() {
+                self.close_all(earlier).await?;
+            }
+            while let Some(file) = closed.recv().await {
+                self.close(file).await?;
+            }
+            Ok::<_, JobError>(())
+        };
+        let crawling = async {
+            let followed = log.follow(handle.progress);
+            let (ended, (), (), followed) = tokio::join!(crawl.run(), tell, tell_notices, followed);
+            match ended {
+                Ok(outcome) => {
+                    followed?;
+                    self.keep_outcome(&mut log, &outcome)?;
+                    Ok(outcome)
+                }
+                Err(error) => {
+                    // A disk that takes no note is told by the error of the crawl, which came first.
+                    drop(log.note(CrawlState::Ended(EndMessage::AbnormalExit)));
+                    Err(self.broken_off(error))
+                }
+            }
+        };
+        let acting = ActionWatch::new(directory, &parts.clock, handle.requests, self.notify).run();
+        let (outcome, closed) = tokio::select! {
+            biased;
+            // A request that was answered is put away first, also where it has ended the crawl.
+            stopped = acting => return Err(watch_ended(stopped)),
+            ended = async { tokio::join!(crawling, closing) } => ended,
+            never = pass_on => match never {},
+        };
+        let outcome = outcome?;
+        closed?;
+        Ok(outcome)
+    }
+
+    /// Ends the log, and keeps the outcome: the crawl is over from now on, whatever happens to its files.
+    fn keep_outcome(&self, log: &mut ProgressLog, outcome: &CrawlOutcome) -> Result<(), JobError> {
+        if outcome.taken_back > 0 {
+            (self.notify)(Notice::TakenBack(outcome.taken_back));
+        }
+        let state = end_message(outcome.end).map_or(CrawlState::Checkpointed, CrawlState::Ended);
+        log.end(&outcome.progress, state)?;
+        if outcome.end != CrawlEnd::Suspended {
+            self.directory.keep_outcome(outcome)?;
+        }
+        Ok(())
+    }
+
+    /// The error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end without it.
+    fn broken_off(&self, source: CrawlError) -> JobError {
+        if source.is_damage() {
+            let state = self.directory.path("state");
+            let source = Box::new(source);
+            return JobError::Frontier { state, source };
+        }
+        JobError::Crawl(source)
+    }
+
+    fn settings(&self) -> Result<CrawlSettings, JobError> {
+        let job = self.directory.job();
+        let known = known_captures(&job.order)?;
+        if let Some(known) = &known {
+            // The index may be gone when the crawl is documented.
+            let jobs = known.index.jobs()?;
+            self.directory.keep_deduplicated_against(&jobs)?;
+        }
+        Ok(CrawlSettings {
+            directory: self.directory.root().to_owned(),
+            job: Arc::new(job.clone()),
+            host: self.parts.host.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            warcinfo: self.warcinfo.block(),
+            known,
+        })
+    }
+}
+
+/// Opens the index of earlier captures that an order names, and reads all of it once: a changed byte would give a wrong place.
+fn known_captures(order: &Order) -> Result<Option<Arc<KnownCaptures>>, DedupError> {
+    let Some(path) = &order.dedup.file else {
+        return Ok(None);
+    };
+    let index = DedupIndex::open(path)?;
+    index.verify()?;
+    let with_text = order.dedup.all;
+    Ok(Some(Arc::new(KnownCaptures { index, with_text })))
+}
+
+/// The error of a watch that has ended though it goes on for as long as it is polled.
+fn watch_ended(ended: Result<(), DiskError>) -> JobError {
+    let by_itself = || {
+        let source = std::io::Error::other("the watch of requests has ended by itself");
+        DiskError::new("watch", std::path::Path::new("action"), source)
+    };
+    JobError::Disk(ended.err().unwrap_or_else(by_itself))
+}
+
+/// The words of the end of a crawl; `None` of one that is to be gone on with.
+pub(crate) const fn end_message(end: CrawlEnd) -> Option<EndMessage> {
+    match end {
+        CrawlEnd::Finished => Some(EndMessage::Finished),
+        // NetarchiveSuite ends a crawl that does nothing more, as an operator does: its harvest is unfinished.
+        CrawlEnd::Terminated | CrawlEnd::Idle => Some(EndMessage::EndedByOperator),
+        CrawlEnd::TimeLimit => Some(EndMessage::TimeLimit),
+        CrawlEnd::DataLimit => Some(EndMessage::DataLimit),
+        CrawlEnd::ObjectLimit => Some(EndMessage::DocumentLimit),
+        CrawlEnd::Broken => Some(EndMessage::AbnormalExit),
+        CrawlEnd::Suspended => None,
+    }
+}

@@ -1,0 +1,250 @@
+//! The files that a dead process has left in the directory of a job.
+//!
+//! Owns what becomes of them before the job goes on. Where the frontier is there, the recorder of the crawl cuts its open file and log
+//! behind the last outcome that all have. Where it is lost, the crawl cannot go on: its open file is cut behind the last whole record
+//! and closed, one that is damaged before its end is set aside as `NAME.invalid`, and the job ends with what was recorded. Files that
+//! are not of this job are moved to `lost-files`. Nothing is deleted but an open file without a record of the crawl.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use archive_durable::directory::EntryKind;
+use archive_durable::{AppendFile, DiskError, directory};
+use archive_formats::warc::{ReadError, Reader};
+use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome, CrawlProgress};
+use harvest_crawler::recorder::CRAWL_LOG;
+use harvest_policy::status::FetchStatus;
+use harvest_reports::log::{CrawlLogReader, LogEntry};
+use harvest_reports::progress::{CrawlState, EndMessage, FILE_NAME as PROGRESS_LOG};
+
+use crate::directory::{INVALID, JobDirectory, JobDirectoryError, OPEN};
+use crate::job::{JobParts, Notice, Notify};
+use crate::progress_log::{ProgressLog, cut_to_whole_lines};
+
+/// Why files cannot be salvaged.
+#[derive(Debug, thiserror::Error)]
+pub enum SalvageError {
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The directory of the job.
+    #[error(transparent)]
+    Directory(#[from] JobDirectoryError),
+    /// A file cannot be read.
+    #[error("cannot read {path}, which an earlier process of the job has left: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An archive file cannot be read.
+    #[error("cannot read {path}, which an earlier process of the job has left: {source}")]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: ReadError,
+    },
+}
+
+impl JobDirectory {
+    /// Gives a damaged archive file the name `NAME.invalid`.
+    ///
+    /// # Errors
+    ///
+    /// [`DiskError`].
+    pub fn set_aside(&self, name: &str) -> Result<(), DiskError> {
+        let path = self.path("warcs").join(name);
+        directory::move_new(&path, &self.path("warcs").join(format!("{name}{INVALID}")))
+    }
+
+    /// The damaged archive files, as they are named now, with their sizes.
+    ///
+    /// # Errors
+    ///
+    /// [`DiskError`].
+    pub fn set_aside_files(&self) -> Result<Vec<(String, u64)>, DiskError> {
+        let mut files = Vec::new();
+        for entry in directory::list(&self.path("warcs"))? {
+            let name = entry.name.to_string_lossy().into_owned();
+            if let (true, EntryKind::File { size, .. }) = (name.ends_with(INVALID), entry.kind) {
+                files.push((name, size));
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Makes the files of a job such that it can go on.
+pub(crate) fn salvage(
+    job: &JobDirectory,
+    parts: &JobParts,
+    notify: Notify<'_>,
+) -> Result<(), SalvageError> {
+    move_lost_files(job, notify)?;
+    let log = job.path("logs").join(CRAWL_LOG);
+    let has_outcome = job.outcome()?.is_some();
+    if !has_outcome && (has_frontier(job)? || length(&log)? == 0) {
+        return Ok(());
+    }
+    for name in names(&job.path("warcs"))? {
+        if name.ends_with(OPEN) {
+            let what = close_open_file(&job.path("warcs").join(&name))?;
+            notify(Notice::Salvaged { name: &name, what });
+        }
+    }
+    if !has_outcome {
+        cut_to_whole_lines(&log)?;
+        let outcome = outcome_of(&log)?;
+        note_end(job, parts)?;
+        job.keep_outcome(&outcome)?;
+        notify(Notice::Salvaged {
+            name: "state",
+            what: "the frontier is lost: the crawl cannot go on, and what it has recorded is stored",
+        });
+    }
+    Ok(())
+}
+
+/// Moves files that are not of this job out of the way.
+fn move_lost_files(job: &JobDirectory, notify: Notify<'_>) -> Result<(), SalvageError> {
+    let prefix = format!("{}-", job.job().archive_prefix());
+    for name in names(&job.path("warcs"))? {
+        if name.starts_with(&prefix) {
+            continue;
+        }
+        directory::make(&job.path("lost-files"))?;
+        let lost = job.path("lost-files").join(&name);
+        directory::move_new(&job.path("warcs").join(&name), &lost)?;
+        notify(Notice::Salvaged {
+            name: &name,
+            what: "is not of this job, and was moved to `lost-files`",
+        });
+    }
+    Ok(())
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, DiskError> {
+    let names = directory::names(folder)?.into_iter();
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn has_frontier(job: &JobDirectory) -> Result<bool, DiskError> {
+    let state = job.path("state");
+    Ok(match directory::kind(&state)? {
+        Some(EntryKind::Directory) => !directory::names(&state)?.is_empty(),
+        Some(EntryKind::File { .. } | EntryKind::Other) | None => false,
+    })
+}
+
+fn length(path: &Path) -> Result<u64, DiskError> {
+    Ok(match directory::kind(path)? {
+        Some(EntryKind::File { size, .. }) => size,
+        Some(EntryKind::Directory | EntryKind::Other) | None => 0,
+    })
+}
+
+/// The whole records of an archive file.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct WholeRecords {
+    count: u64,
+    /// Where the last one before any damage ends.
+    end: u64,
+    /// Whether whole records follow damage.
+    is_broken: bool,
+}
+
+/// Closes an archive file that was being written. Gives the words for what was done.
+fn close_open_file(path: &Path) -> Result<&'static str, SalvageError> {
+    let unreadable = |source| SalvageError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let records = whole_records(file).map_err(|source| SalvageError::Archive {
+        path: path.to_owned(),
+        source,
+    })?;
+    let closed = path.with_extension("");
+    if records.is_broken {
+        let mut name = closed.into_os_string();
+        name.push(INVALID);
+        directory::move_new(path, Path::new(&name))?;
+        return Ok("is damaged before its end, and was set aside as `.invalid`");
+    }
+    // The first record says what the file is, and no more.
+    if records.count <= 1 {
+        directory::remove_name(path)?;
+        return Ok("has no record of the crawl, and was deleted");
+    }
+    AppendFile::open(path)?.cut(records.end)?;
+    directory::move_new(path, &closed)?;
+    Ok("was cut behind its last whole record, and closed")
+}
+
+fn whole_records(file: File) -> Result<WholeRecords, ReadError> {
+    let mut reader = Reader::new(BufReader::new(file));
+    let mut whole = WholeRecords::default();
+    let mut is_damaged = false;
+    while let Some(record) = reader.next_record()? {
+        let end = record.end()?;
+        let costs = end.defects.iter().any(|one| one.class.costs_content());
+        match end.length.filter(|_| end.complete && !costs) {
+            None => is_damaged = true,
+            Some(_) if is_damaged => whole.is_broken = true,
+            Some(length) => {
+                whole.count += 1;
+                whole.end = end.offset.saturating_add(length);
+            }
+        }
+    }
+    let defects = reader.take_defects();
+    let mut defects = defects.iter().filter(|one| one.class.costs_content());
+    whole.is_broken |= defects.any(|defect| defect.offset < whole.end);
+    Ok(whole)
+}
+
+/// Notes the end of the crawl where the harvest report looks for it.
+fn note_end(job: &JobDirectory, parts: &JobParts) -> Result<(), DiskError> {
+    let path = job.path("logs").join(PROGRESS_LOG);
+    let mut log = ProgressLog::reopen(&path, parts.clock.clone())?;
+    log.note(CrawlState::Ended(EndMessage::AbnormalExit))
+}
+
+/// The outcome of a crawl of which nothing but its log is left.
+fn outcome_of(log: &Path) -> Result<CrawlOutcome, SalvageError> {
+    let unreadable = |source| SalvageError::Read {
+        path: log.to_owned(),
+        source,
+    };
+    let mut progress = CrawlProgress::default();
+    let file = File::open(log).map_err(unreadable)?;
+    for entry in CrawlLogReader::new(BufReader::new(file)) {
+        let LogEntry::Line(line) = entry.map_err(unreadable)? else {
+            continue;
+        };
+        let status = FetchStatus::from_number(line.status);
+        progress.fetched += u64::from(status.is_success());
+        progress.failed += u64::from(status.is_failure());
+        let bytes = line.content_size().unwrap_or(0);
+        progress.bytes = progress.bytes.saturating_add(bytes);
+    }
+    Ok(CrawlOutcome {
+        end: CrawlEnd::Broken,
+        progress,
+        taken_back: 0,
+        duration: Duration::ZERO,
+        remaining: BTreeMap::new(),
+        quarantined: Vec::new(),
+        waiting_seeds: Vec::new(),
+        connections: Vec::new(),
+    })
+}

@@ -1,0 +1,64 @@
+//! The seeds of a crawl that has fetched nothing, and why.
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::path::Path;
+
+use archive_durable::DiskError;
+use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome};
+use harvest_crawler::recorder::CRAWL_LOG;
+use harvest_policy::status::FetchStatus;
+use harvest_reports::log::{CrawlLogReader, LogEntry};
+use serde::Serialize;
+
+use crate::directory::{JobDirectory, open};
+use crate::job::JobError;
+
+/// The most seeds that are named.
+const MOST: usize = 1000;
+
+/// A seed that was not fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnansweredSeed {
+    /// The seed.
+    pub seed: String,
+    /// The status of its last try, as in the crawl log; 0: it was not tried.
+    pub status: i32,
+    /// The same in words.
+    pub reason: &'static str,
+}
+
+impl UnansweredSeed {
+    /// Whether it was tried, and its host could not be reached.
+    pub const fn is_unreachable(&self) -> bool {
+        FetchStatus::from_number(self.status).is_failure()
+    }
+}
+
+/// The seeds of a crawl that has ended without a fetched URI; empty if it has fetched one, or is to be gone on with.
+pub(crate) fn unanswered_seeds(
+    job: &JobDirectory,
+    outcome: &CrawlOutcome,
+) -> Result<Vec<UnansweredSeed>, JobError> {
+    if outcome.progress.fetched > 0 || outcome.end == CrawlEnd::Suspended {
+        return Ok(Vec::new());
+    }
+    let waiting = outcome.waiting_seeds.iter();
+    let mut statuses: BTreeMap<String, i32> = waiting.cloned().collect();
+    let path = job.path("logs").join(CRAWL_LOG);
+    let failed = |error| JobError::Disk(DiskError::new("read", Path::new(CRAWL_LOG), error));
+    for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
+        if let LogEntry::Line(line) = entry.map_err(failed)? {
+            statuses.insert(line.uri, line.status);
+        }
+    }
+    let seeds = job.job().seeds.iter().take(MOST).map(|seed| {
+        let status = statuses.get(seed.as_str()).copied().unwrap_or(0);
+        UnansweredSeed {
+            seed: seed.to_string(),
+            status,
+            reason: FetchStatus::from_number(status).reason(),
+        }
+    });
+    Ok(seeds.collect())
+}

@@ -1,0 +1,138 @@
+//! The documents of a job: what they say, and what they do not.
+
+use std::fs;
+use std::sync::Arc;
+
+use crate::prelude::*;
+
+/// The parts of URIs of a whole metadata file, in their order.
+const PARTS: [&str; 22] = [
+    "setup/duplicatereductionjobs?majorversion=1&minorversion=0&harvestid=34&harvestnum=0&jobid=12",
+    "setup/harvestInfo.xml?heritrixVersion=",
+    "setup/order.toml?heritrixVersion=",
+    "setup/seeds.txt?heritrixVersion=",
+    "reports/archivefiles-report.txt?heritrixVersion=",
+    "reports/crawl-report.txt?heritrixVersion=",
+    "reports/frontier-nonempty-report.txt?heritrixVersion=",
+    "reports/frontier-summary-report.txt?heritrixVersion=",
+    "reports/hosts-report.txt?heritrixVersion=",
+    "reports/mimetype-report.txt?heritrixVersion=",
+    "reports/processors-report.txt?heritrixVersion=",
+    "reports/responsecode-report.txt?heritrixVersion=",
+    "reports/seeds-report.txt?heritrixVersion=",
+    "reports/source-report.txt?heritrixVersion=",
+    "reports/threads-report.txt?heritrixVersion=",
+    "logs/crawl.log?heritrixVersion=",
+    "logs/progress-statistics.log?heritrixVersion=",
+    "logs/requests.log?heritrixVersion=",
+    "logs/runtime-errors.log?heritrixVersion=",
+    "logs/uri-errors.log?heritrixVersion=",
+    "index/cdx?majorversion=2&minorversion=0&harvestid=34&jobid=12&filename=",
+    "index/captures?majorversion=1&minorversion=0&harvestid=34&jobid=12&filename=",
+];
+
+/// Fails if a record is missing, twice, or out of its order; or if a request is not recorded.
+#[tokio::test]
+async fn metadata_records_stand_in_their_order() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    let request = directory.path("done/1795392000123-more.free");
+    archive_durable::replace(&request, b"pattern one\nhttp://u:hunter2-secret@a.dk/\n").unwrap();
+    run(&directory, &parts(None, Clock::system())).await;
+    let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
+    let records = records(&bytes);
+    assert_eq!(records[0].0, Kind::Warcinfo);
+    let uris: Vec<&str> = records[1..].iter().map(|(_, uri)| uri.as_str()).collect();
+    assert_eq!(uris.len(), PARTS.len(), "{uris:?}");
+    for (uri, part) in uris.iter().zip(PARTS) {
+        let start = format!("metadata://example.dk/crawl/{part}");
+        assert!(uri.starts_with(&start), "{uri}, not {start}");
+    }
+    assert_eq!(record(&bytes, "duplicatereductionjobs"), "");
+    assert_eq!(
+        record(&bytes, "requests.log"),
+        "2026-11-23T00:00:00.123Z more.free taken\n\tpattern one\n\thttp://a.dk/\n"
+    );
+    let threads = record(&bytes, "threads-report.txt");
+    assert!(
+        threads.contains("Number of threads: 1 (0 active)"),
+        "{threads}"
+    );
+    let name = only(&directory.path("warcs"));
+    let name = name.file_name().unwrap().to_str().unwrap();
+    let files = record(&bytes, "archivefiles-report.txt");
+    assert!(files.contains(name), "{files}");
+    assert!(
+        record(&bytes, "index/cdx")
+            .lines()
+            .all(|line| line.contains(name))
+    );
+}
+
+/// Fails if a queue that a limit has retired is not in the report of queues with what is left of it.
+#[tokio::test]
+async fn frontier_report_shows_what_is_left() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let order = "limits.max_fetches = 1\nlimits.max_objects = 3";
+    let directory = create(base.path(), site().await, order);
+    let report = run(&directory, &parts(None, Clock::system())).await;
+    assert_eq!(report.objects, 3);
+    let text = fs::read_to_string(directory.path("reports/frontier-nonempty-report.txt")).unwrap();
+    let (_, inactive) = text.split_once("INACTIVE QUEUES").unwrap();
+    let row = inactive.lines().nth(2).unwrap();
+    let fields: Vec<&str> = row.split(' ').collect();
+    assert_eq!(fields.len(), 12, "{row}");
+    // Of four links two were followed.
+    assert_eq!(
+        (fields[0], fields[2], fields[8]),
+        ("127.0.0.1", "2", "3/-1")
+    );
+    let log = fs::read_to_string(directory.path("logs/crawl.log")).unwrap();
+    assert!(!log.contains(fields[10]), "{row}");
+    let hosts = fs::read_to_string(directory.path("reports/hosts-report.txt")).unwrap();
+    let host: Vec<&str> = hosts.lines().nth(1).unwrap().split(' ').collect();
+    assert_eq!((host[2], host[4]), ("127.0.0.1", "2"));
+}
+
+/// Fails if a password that was sent to a host gets into an archive file, a log, a report or the metadata file, as it is or as it
+/// was sent.
+#[tokio::test]
+async fn sent_password_is_in_no_file() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let order = "
+        [[credential]]
+        host = \"127.0.0.1\"
+        realm = \"r\"
+        user = \"u\"
+        password = \"hunter2-secret\"
+    ";
+    let directory = create(base.path(), site().await, order);
+    let moody = Arc::new(Moody::new(&directory));
+    let mut parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
+    parts.keeps_files = true;
+    let report = run(&directory, &parts).await;
+    assert_eq!(report.status, JobStatus::Done);
+    let log = fs::read_to_string(directory.path("logs/crawl.log")).unwrap();
+    let opened = log
+        .lines()
+        .filter(|line| line.contains("/4 ") && line.contains("   200 "));
+    assert_eq!(opened.count(), 1, "{log}");
+    let mut requests = 0;
+    for (name, bytes) in &*moody.files.lock().unwrap() {
+        let mut reader = Reader::new(bytes.as_slice());
+        while let Some(mut record) = reader.next_record().unwrap() {
+            let kind = record.kind();
+            let mut block = record.header().raw().to_vec();
+            std::io::Read::read_to_end(&mut record, &mut block).unwrap();
+            for secret in ["hunter2-secret", "dTpodW50ZXIyLXNlY3JldA"] {
+                let text = String::from_utf8_lossy(&block);
+                assert!(!text.contains(secret), "{name}: {text}");
+            }
+            requests += u32::from(kind == Kind::Request);
+        }
+    }
+    assert!(requests > 5);
+}

@@ -1,0 +1,8 @@
+//! Jobs over a site on loopback and an archive in memory.
+
+mod documents;
+mod faults;
+mod life;
+mod prelude;
+mod salvage;
+mod uploads;

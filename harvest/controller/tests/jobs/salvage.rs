@@ -1,0 +1,230 @@
+//! What a dead process leaves, and files that somebody else has damaged.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use archive_durable::AppendFile;
+
+use crate::prelude::*;
+
+/// Suspends a job as soon as it has fetched something: its archive file stays open.
+async fn suspended(directory: &JobDirectory, parts: &JobParts) {
+    let (control, requests) = mpsc::unbounded_channel();
+    let (progress, mut watched) = watch::channel(CrawlProgress::default());
+    let suspend = async {
+        watched
+            .wait_for(|progress| progress.fetched > 1)
+            .await
+            .unwrap();
+        control.send(Control::Suspend).unwrap();
+        std::future::pending::<()>().await;
+    };
+    let notify = |_: Notice<'_>| {};
+    let report = tokio::select! {
+        report = run_job(directory, parts, requests, progress, &notify) => report.unwrap(),
+        () = suspend => unreachable!(),
+    };
+    assert_eq!(report.status, JobStatus::Suspended);
+    assert_eq!(report.stop_reason, "Suspended");
+}
+
+/// Takes the frontier away, as a broken disk does.
+fn lose_frontier(directory: &JobDirectory) {
+    archive_durable::directory::move_new(&directory.path("state"), &directory.path("lost-state"))
+        .unwrap();
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    archive_durable::replace(path, bytes).unwrap();
+}
+
+/// The words that people were told, as `name: what`.
+async fn told(directory: &JobDirectory, parts: &JobParts) -> (JobReport, Vec<String>) {
+    let words = Mutex::new(Vec::new());
+    let notify = |notice: Notice<'_>| {
+        let said = match notice {
+            Notice::Salvaged { name, what } => format!("{name}: {what}"),
+            Notice::NotStored { name, why } => format!("{name}: {why}"),
+            Notice::Stored(_)
+            | Notice::Waiting { .. }
+            | Notice::Action { .. }
+            | Notice::Crawl(_)
+            | Notice::ActionRefused { .. }
+            | Notice::TakenBack(_)
+            | Notice::NothingHarvested => return,
+        };
+        words.lock().unwrap().push(said);
+    };
+    let report = try_run(directory, parts, &notify).await.unwrap();
+    (report, words.into_inner().unwrap())
+}
+
+/// Fails if a crawl whose frontier is lost throws away what it has recorded, passes for done, or begins anew.
+#[tokio::test]
+async fn lost_frontier_ends_job_with_what_it_has() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "limits.max_fetches = 1");
+    let moody = Arc::new(Moody::new(&directory));
+    let parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
+    suspended(&directory, &parts).await;
+    lose_frontier(&directory);
+    let open = only(&directory.path("warcs"));
+    // The process died within a record and within a line.
+    AppendFile::open(&open)
+        .unwrap()
+        .append(&fs::read(&open).unwrap()[..99])
+        .unwrap();
+    let log = directory.path("logs/crawl.log");
+    let lines = fs::read(&log).unwrap();
+    AppendFile::open(&log)
+        .unwrap()
+        .append(b"2026-11-23T00:00")
+        .unwrap();
+    let directory = reopened(&directory);
+    let (report, words) = told(&directory, &parts).await;
+    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.stop_reason, "Finished - Abnormal exit from crawling");
+    assert!(
+        words[0].ends_with("was cut behind its last whole record, and closed"),
+        "{words:?}"
+    );
+    assert!(
+        words[1].starts_with("state: the frontier is lost"),
+        "{words:?}"
+    );
+    assert!(report.files.iter().all(|file| file.stored), "{report:?}");
+    assert_eq!(fs::read(&log).unwrap(), lines);
+    let logged = String::from_utf8(lines).unwrap();
+    let logged = logged
+        .lines()
+        .map(|line| line.split_ascii_whitespace().nth(3).unwrap());
+    let mut logged: Vec<&str> = logged.filter(|uri| uri.starts_with("http")).collect();
+    logged.sort_unstable();
+    assert_eq!(moody.responses(), logged);
+    // It stays ended.
+    let again = run(&reopened(&directory), &parts).await;
+    assert_eq!(again, report);
+}
+
+/// Fails if an open file that is damaged before its end is cut there, deleted or stored.
+#[tokio::test]
+async fn open_file_damaged_inside_becomes_invalid() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "limits.max_fetches = 1");
+    let moody = Arc::new(Moody::new(&directory));
+    let parts = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
+    suspended(&directory, &parts).await;
+    lose_frontier(&directory);
+    let open = only(&directory.path("warcs"));
+    let mut bytes = fs::read(&open).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    bytes[middle + 1] ^= 0x55;
+    write(&open, &bytes);
+    let (report, words) = told(&reopened(&directory), &parts).await;
+    assert!(
+        words[0].ends_with("was set aside as `.invalid`"),
+        "{words:?}"
+    );
+    assert_eq!(report.status, JobStatus::Failed);
+    let aside = only(&directory.path("warcs"));
+    assert_eq!(aside.extension().unwrap(), "invalid");
+    assert_eq!(fs::read(&aside).unwrap(), bytes);
+    let error = report.files[0].error.as_ref().unwrap();
+    assert!(error.starts_with("damaged: it lies in `warcs`"), "{error}");
+    assert_eq!(moody.responses(), Vec::<String>::new());
+}
+
+/// Fails if a closed file that was damaged on the disk is stored as if it were whole, or the others are not.
+#[tokio::test]
+async fn damaged_closed_file_is_set_aside() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let order = "limits.max_fetches = 1\nfiles.max_size = \"1 kB\"";
+    let directory = create(base.path(), site().await, order);
+    let nowhere = parts(None, Clock::system());
+    let report = run(&directory, &nowhere).await;
+    assert!(report.files.len() > 3, "{report:?}");
+    let name = report.files[1].name.clone();
+    let path = directory.path("warcs").join(&name);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    write(&path, &bytes);
+    // As if the process had died before it was indexed, and before anything was documented.
+    for gone in [
+        directory.path("index").join(format!("{name}.json")),
+        directory.path("metadata.json"),
+        directory.path("metadata/12-metadata-1.warc.gz"),
+    ] {
+        archive_durable::directory::remove_name(&gone).unwrap();
+    }
+    let moody = Arc::new(Moody::new(&directory));
+    let storing = parts_with(&moody);
+    let (report, words) = told(&reopened(&directory), &storing).await;
+    assert!(
+        words[0].contains("it is damaged") && words[0].contains("offset"),
+        "{words:?}"
+    );
+    assert_eq!(report.status, JobStatus::Failed);
+    for file in &report.files {
+        let is_damaged = file.name == format!("{name}.invalid");
+        assert_eq!(file.stored, !is_damaged, "{file:?}");
+    }
+    assert_eq!(names(&directory.path("warcs")).len(), 1);
+    let metadata = moody.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
+    assert!(
+        !records(&metadata)
+            .iter()
+            .any(|(_, uri)| uri.contains(&name))
+    );
+}
+
+fn parts_with(moody: &Arc<Moody>) -> JobParts {
+    parts(Some(Arc::clone(moody) as Arc<dyn Ingest>), Clock::system())
+}
+
+/// Fails if a file that is not of the job is stored with it, or deleted.
+#[tokio::test]
+async fn foreign_files_are_moved_away() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    for foreign in ["99-34-x.warc.gz", "notes.txt", "12-345-x.warc.gz.open"] {
+        write(&directory.path("warcs").join(foreign), b"mine");
+    }
+    let moody = Arc::new(Moody::new(&directory));
+    let (report, words) = told(&directory, &parts_with(&moody)).await;
+    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.files.len(), 2);
+    assert_eq!(words.len(), 3);
+    assert_eq!(names(&directory.path("lost-files")).len(), 3);
+    assert_eq!(
+        fs::read(directory.path("lost-files/notes.txt")).unwrap(),
+        b"mine"
+    );
+}
+
+/// Fails if what a process has left of a metadata file that it was writing gets into the one that is stored.
+#[tokio::test]
+async fn half_written_metadata_file_is_written_anew() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    write(
+        &directory.path("metadata/12-metadata-1.warc.gz.open"),
+        &vec![7; 100_000],
+    );
+    let moody = Arc::new(Moody::new(&directory));
+    let report = run(&directory, &parts_with(&moody)).await;
+    assert_eq!(report.status, JobStatus::Done);
+    let metadata = moody.files.lock().unwrap()["12-metadata-1.warc.gz"].clone();
+    assert!(records(&metadata).len() > 10);
+    assert_eq!(names(&directory.path("metadata")).len(), 0);
+    assert!(!directory.path("state").try_exists().unwrap());
+}

@@ -1,0 +1,178 @@
+//! Archives that are down, refuse, or lie; and the outcome of a crawl, which is kept before any of that.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use archive_client::fake::FakeArchive;
+
+use crate::prelude::*;
+
+/// Fails if a job that is suspended while its archive is down hangs, or crawls again when it goes on; or if its report then leaves
+/// out a file.
+#[tokio::test]
+async fn suspended_upload_never_crawls_again() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let (seed, asked) = site_that_counts().await;
+    let directory = create(base.path(), seed, "files.max_size = \"1 MB\"");
+    let moody = Arc::new(Moody {
+        refusals: AtomicU32::new(u32::MAX),
+        ..Moody::new(&directory)
+    });
+    let down = parts(Some(Arc::clone(&moody) as Arc<dyn Ingest>), Clock::system());
+    let (control, requests) = mpsc::unbounded_channel();
+    let (progress, _) = watch::channel(CrawlProgress::default());
+    let notify = |notice: Notice<'_>| {
+        if let Notice::Waiting { .. } = notice {
+            control.send(Control::Suspend).unwrap();
+        }
+    };
+    let report = run_job(&directory, &down, requests, progress, &notify)
+        .await
+        .unwrap();
+    assert_eq!(report.status, JobStatus::Suspended);
+    assert_eq!(report.stop_reason, "Finished");
+    assert!(
+        report
+            .files
+            .iter()
+            .all(|file| !file.stored && file.error.is_none())
+    );
+    let log = fs::read(directory.path("logs/crawl.log")).unwrap();
+    let before = asked.load(Ordering::SeqCst);
+    moody.refusals.store(0, Ordering::SeqCst);
+    let directory = reopened(&directory);
+    let report = run(&directory, &down).await;
+    assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
+    assert_eq!(asked.load(Ordering::SeqCst), before);
+    assert_eq!(fs::read(directory.path("logs/crawl.log")).unwrap(), log);
+    let stored: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(stored.len(), 2);
+    assert!(report.files.iter().all(|file| file.stored && file.size > 0));
+    // Nothing is left to do, and the report still names all files with their sizes.
+    let again = run(&reopened(&directory), &down).await;
+    assert_eq!(again.files, report.files);
+    assert_eq!(again.domains, report.domains);
+    assert_eq!(moody.responses().len(), 6);
+}
+
+/// Fails if a receipt for other bytes passes for the one of a file: the file would be deleted.
+#[tokio::test]
+async fn receipt_for_other_bytes_is_refused() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    let liar = Moody {
+        lies: true,
+        ..Moody::new(&directory)
+    };
+    let report = run(&directory, &parts(Some(Arc::new(liar)), Clock::system())).await;
+    assert_eq!(report.status, JobStatus::Failed);
+    for file in &report.files {
+        let error = file.error.as_ref().unwrap();
+        assert!(
+            error.contains("the receipt of the archive is for"),
+            "{error}"
+        );
+    }
+    assert_eq!(names(&directory.path("warcs")).len(), 1);
+    assert_eq!(names(&directory.path("metadata")).len(), 1);
+    assert_eq!(names(&directory.path("receipts")).len(), 0);
+}
+
+/// Fails if a name that the archive has with other content is waited for, or the file goes.
+#[tokio::test]
+async fn taken_name_fails_and_file_stays() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let seed = site().await;
+    let archive = FakeArchive::new();
+    let (one, two) = (base.path().join("one"), base.path().join("two"));
+    let first = create(&one, seed.clone(), "");
+    run(
+        &first,
+        &parts(Some(Arc::new(archive.clone())), Clock::system()),
+    )
+    .await;
+    // Another job that says it is the same one.
+    let second = create(&two, seed, "");
+    let report = run(&second, &parts(Some(Arc::new(archive)), Clock::system())).await;
+    assert_eq!(report.status, JobStatus::Failed);
+    let metadata = report.files.last().unwrap();
+    assert!(!metadata.stored && metadata.error.is_some(), "{metadata:?}");
+    assert!(report.files[0].stored);
+    assert_eq!(names(&second.path("metadata")).len(), 1);
+}
+
+/// Fails if each file of a job waits anew for an archive that is down, or the job does not end.
+#[tokio::test]
+async fn patience_is_that_of_the_whole_job() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    let moody = Moody {
+        refusals: AtomicU32::new(u32::MAX),
+        ..Moody::new(&directory)
+    };
+    let manual = ManualClock::running("2026-11-23T00:00:00Z".parse().unwrap());
+    let parts = parts(Some(Arc::new(moody)), manual.clock());
+    let waits = AtomicU32::new(0);
+    let notify = |notice: Notice<'_>| {
+        if let Notice::Waiting { .. } = notice {
+            waits.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let advance = async {
+        loop {
+            // Time passes once the crawl and its documentation are over: no fetch is given up for it.
+            if directory.path("metadata.json").try_exists().unwrap() {
+                manual.advance(Duration::from_secs(10));
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let report = tokio::select! {
+        report = try_run(&directory, &parts, &notify) => report.unwrap(),
+        () = advance => unreachable!(),
+    };
+    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.files.len(), 2);
+    for file in &report.files {
+        assert!(file.error.as_ref().unwrap().contains("nobody answers"));
+    }
+    // Pauses of 5 seconds to 5 minutes fill an hour: 17 of them, once.
+    let waits = waits.load(Ordering::SeqCst);
+    assert!((4..25).contains(&waits), "{waits}");
+    assert_eq!(names(&directory.path("warcs")).len(), 1);
+}
+
+/// Fails if a receipt that was damaged counts, or a file that is here is not stored for it.
+#[tokio::test]
+async fn damaged_receipt_counts_for_nothing() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    let archive = FakeArchive::new();
+    let mut keeping = parts(Some(Arc::new(archive)), Clock::system());
+    keeping.keeps_files = true;
+    let report = run(&directory, &keeping).await;
+    let name = &report.files[0].name;
+    let receipt = directory
+        .path("receipts")
+        .join(format!("{name}.receipt.json"));
+    let whole = fs::read(&receipt).unwrap();
+    for damaged in [&whole[..whole.len() / 2], b"", b"{}"] {
+        archive_durable::replace(&receipt, damaged).unwrap();
+        let report = run(&directory, &keeping).await;
+        assert_eq!(report.status, JobStatus::Done);
+        assert!(fs::read(&receipt).unwrap().len() >= whole.len() - 10);
+    }
+    // The bytes are gone, and nothing says that the archive has them.
+    archive_durable::replace(&receipt, b"{}").unwrap();
+    archive_durable::directory::remove_name(&directory.path("warcs").join(name)).unwrap();
+    let report = run(&directory, &keeping).await;
+    assert_eq!(report.status, JobStatus::Failed);
+    assert!(!report.files[0].stored);
+}

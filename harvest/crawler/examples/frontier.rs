@@ -1,0 +1,150 @@
+//! Fills the frontier of a crawl, hands part of it out, closes it and opens it again; prints the time and the memory of each part.
+//!
+//! `cargo run --release -p harvest-crawler --example frontier -- URIS QUEUES DIRECTORY`: a small number of queues has most of the
+//! URIs, as in the web, and each URI is found twice. Batches are as large as those of a crawl.
+
+use std::io::{Write as _, stdout};
+use std::path::Path;
+use std::time::Instant;
+
+use harvest_crawler::frontier::{
+    Candidate, Frontier, FrontierSettings, FrontierUri, NextUri, Outcome, RecordedPlace, Urgency,
+};
+use harvest_policy::account::QueueLimits;
+use harvest_policy::status::FetchStatus;
+use harvest_policy::turns::Moment;
+use jiff::Timestamp;
+
+/// The URIs of one batch: the links of a page.
+const LINKS: u64 = 100;
+
+/// The outcomes of one batch.
+const BATCH: u64 = 256;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(uris), Some(queues), Some(directory)) =
+        (arguments.next(), arguments.next(), arguments.next())
+    else {
+        return Err("say how many URIs, in how many queues, and where the frontier lies".into());
+    };
+    let (uris, queues): (u64, u64) = (uris.parse()?, queues.parse()?);
+    let directory = Path::new(&directory);
+
+    let begin = Instant::now();
+    let mut frontier = open(directory)?;
+    let mut new = 0;
+    for first in (0..uris).step_by(usize::try_from(LINKS)?) {
+        let mut changes = frontier.changes();
+        for number in (first..uris.min(first + LINKS)).flat_map(|number| [number, number]) {
+            let candidate = candidate(&frontier, number, queues);
+            new += u64::from(frontier.schedule(&mut changes, candidate)?);
+        }
+        frontier.commit(changes)?;
+    }
+    frontier.sync(&RecordedPlace::default())?;
+    tell("filled", 2 * uris, begin)?;
+    if new != uris {
+        return Err(format!("{new} of {uris} URIs were new").into());
+    }
+
+    let begin = Instant::now();
+    let taken = uris / 10;
+    take(&mut frontier, taken)?;
+    frontier.sync(&RecordedPlace::default())?;
+    tell("fetched", taken, begin)?;
+    drop(frontier);
+
+    let begin = Instant::now();
+    let frontier = open(directory)?;
+    tell("opened again", frontier.waiting(), begin)?;
+    if frontier.waiting() != uris - taken {
+        return Err(format!("{} URIs wait", frontier.waiting()).into());
+    }
+    Ok(())
+}
+
+fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
+    let settings = FrontierSettings {
+        limits: QueueLimits::default().into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
+        connections: 1,
+        fresh_key: [7; 32],
+        begin: Timestamp::UNIX_EPOCH,
+    };
+    let (frontier, _) = Frontier::open(directory, &settings, |_, _| true)?;
+    Ok(frontier)
+}
+
+/// The URI of a number. Half of all are in one queue of a thousand.
+fn candidate(frontier: &Frontier, number: u64, queues: u64) -> Candidate {
+    let queue = if number.is_multiple_of(2) {
+        number / 2 % queues.div_ceil(1000)
+    } else {
+        number / 2 % queues
+    };
+    let uri = format!(
+        "https://www.site-{queue}.example/section/{}/page-{number}.html",
+        number % 97
+    );
+    Candidate {
+        key: frontier.hasher().key_of_text(&uri),
+        queue: format!("site-{queue}.example"),
+        cost: 1,
+        uri: FrontierUri {
+            via: Some(format!("https://www.site-{queue}.example/section/")),
+            source: Some(format!("https://www.site-{queue}.example/")),
+            uri,
+            hops: "LLL".to_owned(),
+            urgency: Urgency::Normal,
+            tries: 0,
+        },
+    }
+}
+
+/// Hands URIs out and records them as fetched, each batch as one.
+fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let mut left = count;
+    while left > 0 {
+        let mut leases = Vec::new();
+        while u64::try_from(leases.len())? < left.min(BATCH) {
+            match frontier.next(Moment::ZERO)? {
+                NextUri::Fetch(lease) => leases.push(*lease),
+                NextUri::Later(_) | NextUri::Waiting | NextUri::Over => break,
+            }
+        }
+        if leases.is_empty() {
+            return Err(format!("nothing is left to fetch; {left} are missing").into());
+        }
+        left -= u64::try_from(leases.len())?;
+        let mut changes = frontier.changes();
+        for lease in leases {
+            let outcome = Outcome {
+                status: FetchStatus::from_http(200),
+                bytes: 10_000,
+                goes_back: false,
+                rests_until: Moment::ZERO,
+            };
+            frontier.finish(&mut changes, lease, outcome, RecordedPlace::default())?;
+        }
+        frontier.commit(changes)?;
+    }
+    Ok(())
+}
+
+/// Prints a count, its rate, and the most memory that the process has had.
+fn tell(what: &str, count: u64, begin: Instant) -> Result<(), Box<dyn std::error::Error>> {
+    let seconds = begin.elapsed().as_secs_f64();
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let memory = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let memory: u64 = memory
+        .and_then(|line| line.trim().strip_suffix(" kB"))
+        .ok_or("the system does not say how much memory this process has had")?
+        .parse()?;
+    writeln!(
+        stdout(),
+        "{what}: {count} in {seconds:.1} s; at most {} MB so far",
+        memory / 1000
+    )?;
+    Ok(())
+}

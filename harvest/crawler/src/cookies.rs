@@ -1,0 +1,50 @@
+//! The cookies of a crawl that runs.
+//!
+//! Owns that every request gets the cookies that its host has set, and no other ones, unless the order wants none. They are in
+//! memory as long as the crawl runs: one that is gone on with begins without cookies, and logs in again. They are bytes of the
+//! wire, so that records have them.
+
+use std::sync::{Mutex, PoisonError};
+
+use archive_daemon::clock::Clock;
+use archive_formats::http::Head;
+use harvest_model::order::HttpSettings;
+use harvest_policy::cookies::CookieJar;
+use url::Url;
+
+/// The cookies of a crawl, by the clock.
+#[derive(Debug)]
+pub struct Cookies {
+    /// `None`: the order wants no cookies.
+    jar: Option<Mutex<CookieJar>>,
+    clock: Clock,
+}
+
+impl Cookies {
+    /// No cookies yet.
+    pub fn new(settings: &HttpSettings, clock: Clock) -> Self {
+        Self {
+            jar: settings.cookies.then(Mutex::default),
+            clock,
+        }
+    }
+
+    /// The value of `Cookie` for a request.
+    pub fn field(&self, url: &Url) -> Option<String> {
+        let jar = self.jar.as_ref()?;
+        let mut jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
+        jar.field(url, self.clock.now().as_second())
+    }
+
+    /// Keeps the cookies of a response.
+    pub fn keep(&self, url: &Url, head: &Head) {
+        let Some(jar) = &self.jar else {
+            return;
+        };
+        let now = self.clock.now().as_second();
+        for field in head.all("set-cookie") {
+            let mut jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
+            jar.keep(url, field, now);
+        }
+    }
+}

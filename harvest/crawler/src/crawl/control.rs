@@ -1,0 +1,71 @@
+//! Requests to a crawl that goes on, and what it tells people meanwhile.
+
+use std::time::Duration;
+
+use harvest_policy::account::QueueBudget;
+use harvest_policy::rejections::Rejection;
+use harvest_policy::status::FetchStatus;
+use tokio::sync::oneshot;
+use url::Url;
+
+/// A request to a crawl that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// No new fetch begins.
+    Pause,
+    /// Fetches begin again.
+    Resume,
+    /// It ends, and what is under way is recorded if it comes soon.
+    Terminate,
+    /// It ends, to be gone on with later.
+    Suspend,
+    /// Further seeds.
+    AddSeeds(Vec<Url>),
+    /// URIs that are not fetched any more.
+    Reject(Vec<Rejection>),
+    /// Patterns that are freed from quarantine for good.
+    Free(Vec<String>),
+    /// The limits of queues, by name, in place of those of the order.
+    Budget(Vec<(String, QueueBudget)>),
+}
+
+/// What was done, in words; or why nothing was.
+pub type ControlAnswer = Result<String, String>;
+
+/// A request that somebody waits for.
+#[derive(Debug)]
+pub struct ControlRequest {
+    /// The request.
+    pub control: Control,
+    /// Is told once what was done is durable. A crawl that has ended drops it.
+    pub answer: oneshot::Sender<ControlAnswer>,
+}
+
+/// Something that people should know while a crawl goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CrawlNotice {
+    /// It goes on where an earlier process has ended.
+    Resumed {
+        /// The URIs that were fetched.
+        fetched: u64,
+        /// The URIs that wait.
+        queued: u64,
+        /// For how long it has run.
+        running: Duration,
+    },
+    /// A pattern of URIs that only makes more of itself was put under quarantine.
+    Quarantined(String),
+    /// A seed could not be fetched.
+    SeedFailed {
+        /// The seed.
+        seed: String,
+        /// The reason.
+        status: FetchStatus,
+        /// When it is tried again, and how often at most; `None`: it was the last try.
+        again: Option<(Duration, u32)>,
+        /// The time without any progress after which the crawl ends.
+        idle: Duration,
+    },
+    /// Less than [`super::MIN_FREE`] is left on the disk: nothing is fetched until there is more.
+    LacksSpace,
+}

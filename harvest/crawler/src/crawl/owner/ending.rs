@@ -1,0 +1,319 @@
+//! When a crawl ends, and what it leaves: limits, idleness, want of room, the last lines and its outcome.
+
+use std::time::{Duration, Instant};
+
+use archive_durable::Space;
+use archive_model::{ByteSize, Period};
+use harvest_policy::address_turns::Ticket;
+use harvest_policy::status::{AfterTry, FetchStatus};
+use harvest_policy::turns::Moment;
+
+use super::login::login_name;
+use super::{FlightSubject, Owner, SYNC, line_without_fetch};
+use crate::crawl::side::SideOrder;
+use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, MIN_FREE};
+use crate::frontier::{FrontierUri, Outcome};
+use crate::recorder::{FinishedTry, RecorderError, Subject};
+
+/// How long fetches under way may go on when the crawl is to end, or has no room left.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How often the running time is written when nothing else is.
+const KEEP_RUNNING: Duration = Duration::from_secs(10);
+
+/// The most seeds that people are told about while the crawl goes on.
+const MOST_TOLD_SEEDS: usize = 20;
+
+/// The most failing seeds that are remembered.
+const MOST_FAILING_SEEDS: usize = 1000;
+
+impl Owner {
+    /// Whether one more URI stays within the limit of objects.
+    pub(super) fn has_room(&self) -> bool {
+        let under_way = u64::try_from(self.flights.len()).unwrap_or(u64::MAX);
+        let begun = self.progress.fetched.saturating_add(under_way);
+        self.job
+            .order
+            .limits
+            .max_objects
+            .is_none_or(|limit| begun < limit)
+    }
+
+    pub(super) fn check_limits(&mut self, now: Moment) {
+        let limits = &self.job.order.limits;
+        let reached = |limit: Option<u64>, value| limit.is_some_and(|limit| value >= limit);
+        let running = self.running.at(now);
+        let end = if reached(limits.max_objects, self.progress.fetched) {
+            CrawlEnd::ObjectLimit
+        } else if reached(limits.max_bytes.map(ByteSize::bytes), self.progress.bytes) {
+            CrawlEnd::DataLimit
+        } else if limits
+            .max_time
+            .is_some_and(|limit| running >= limit.duration())
+        {
+            CrawlEnd::TimeLimit
+        } else {
+            return;
+        };
+        self.end_with(end);
+    }
+
+    /// Decides to end the crawl, unless that was decided before.
+    pub(super) fn end_with(&mut self, end: CrawlEnd) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            self.ending_since = Some(self.now());
+        }
+    }
+
+    /// Looks at what no event tells: the room on the disk, whether anything goes on, and how long it has.
+    pub(super) fn look_around(&mut self) -> Result<(), CrawlError> {
+        let now = self.now();
+        // An upload, or a person, makes room.
+        let space = Space::of(&self.directory).map_err(RecorderError::from)?;
+        let lacked_space = self.progress.lacks_space;
+        self.progress.lacks_space = space.free < MIN_FREE;
+        if !self.progress.lacks_space {
+            self.lacks_space_since = None;
+        } else if self.lacks_space_since.is_none() {
+            self.lacks_space_since = Some(now);
+            self.tell(CrawlNotice::LacksSpace);
+        }
+        if lacked_space && !self.progress.lacks_space {
+            self.last_finished = now;
+        }
+        let since = self.lacks_space_since.filter(|_| self.fetching > 0);
+        if since.is_some_and(|since| now >= since.saturating_add(GRACE)) {
+            self.cut_fetches();
+        }
+        if self.is_idle(now) {
+            self.end_with(CrawlEnd::Idle);
+        }
+        self.running.set(now, !self.waits());
+        let running = self.running.at(now);
+        let is_due = running >= self.kept_running.saturating_add(KEEP_RUNNING);
+        if is_due {
+            self.kept_running = running;
+        }
+        self.recorder.set_running_time(running, is_due);
+        self.progress.quarantined = self.count_quarantined();
+        let frontier = self.recorder.frontier();
+        self.progress.retired_queues = u64::try_from(frontier.retired_queues()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    pub(super) fn count_quarantined(&self) -> u64 {
+        let held = self.recorder.quarantine().held().count();
+        u64::try_from(held).unwrap_or(u64::MAX)
+    }
+
+    /// Whether nothing was finished for too long, and only tries that failed before are left.
+    fn is_idle(&self, now: Moment) -> bool {
+        let idle = self.job.order.limits.idle.duration();
+        !self.waits()
+            && self.flights.is_empty()
+            && self.finished.is_empty()
+            && now.saturating_sub(self.last_finished) >= idle
+            && self.recorder.frontier().waiting() > 0
+            && self.recorder.frontier().has_only_retries()
+    }
+
+    /// Ends all fetches under way; their URIs come again.
+    fn cut_fetches(&mut self) {
+        drop(self.channels.orders.send(SideOrder::CutFetches));
+        let now = self.now();
+        let fetching = self.flights.iter();
+        let fetching = fetching.filter(|(_, flight)| flight.fetching.is_some());
+        let tickets: Vec<Ticket> = fetching.map(|(ticket, _)| *ticket).collect();
+        for ticket in tickets {
+            let Some(flight) = self.land(ticket) else {
+                continue;
+            };
+            if let Some(fetching) = flight.fetching {
+                self.turns.ended(fetching.address, now);
+            }
+            self.put_back(flight.subject, now);
+        }
+    }
+
+    /// Puts the URI of a flight that is not under way back into its queue, which rests until a moment.
+    pub(super) fn give_back(&mut self, ticket: Ticket, until: Moment) {
+        if let Some(flight) = self.flights.remove(&ticket) {
+            self.put_back(flight.subject, until);
+        }
+    }
+
+    /// Puts a URI back into its queue, or those that have waited for an answer of their host.
+    fn put_back(&mut self, subject: FlightSubject, until: Moment) {
+        let name = match subject {
+            FlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
+            FlightSubject::Robots { asked, .. } => asked,
+            FlightSubject::Login { number } => login_name(number),
+        };
+        for ticket in self.asking.remove(&name).unwrap_or_default() {
+            self.give_back(ticket, until);
+        }
+    }
+
+    /// Notes how a seed fares, and tells people of one that fails.
+    pub(super) fn note_seed(&mut self, uri: &FrontierUri, status: FetchStatus, after: AfterTry) {
+        let is_seed = uri.source.as_ref() == Some(&uri.uri);
+        if !is_seed {
+            return;
+        }
+        if status.is_success() {
+            self.failing_seeds.remove(&uri.uri);
+            return;
+        }
+        let again = match after {
+            AfterTry::RetryAfter(delay) => Some((delay, self.job.order.retry.max_tries.get())),
+            AfterTry::Finished(_) => None,
+            AfterTry::Deferred => return,
+        };
+        if again.is_none() {
+            self.failing_seeds.remove(&uri.uri);
+        } else if self.failing_seeds.len() < MOST_FAILING_SEEDS {
+            self.failing_seeds.insert(uri.uri.clone(), status);
+        }
+        // The tries between the first and the last one tell nothing new.
+        let is_news = uri.tries == 0 || again.is_none();
+        if is_news && status.is_failure() && self.told_seeds < MOST_TOLD_SEEDS {
+            self.told_seeds += 1;
+            self.tell(CrawlNotice::SeedFailed {
+                seed: uri.uri.clone(),
+                status,
+                again,
+                idle: self.job.order.limits.idle.duration(),
+            });
+        }
+    }
+
+    /// Why the crawl is over, if it is.
+    pub(super) fn over(&self) -> Option<CrawlEnd> {
+        if let Some(end) = self.end {
+            let is_patient = match end {
+                // As many as there may be are under way.
+                CrawlEnd::ObjectLimit | CrawlEnd::DataLimit | CrawlEnd::Finished => true,
+                CrawlEnd::Terminated
+                | CrawlEnd::Suspended
+                | CrawlEnd::TimeLimit
+                | CrawlEnd::Idle
+                | CrawlEnd::Broken => false,
+            };
+            let since = self.ending_since.unwrap_or_default();
+            let has_waited = !is_patient && self.now() >= since.saturating_add(GRACE);
+            return (self.fetching == 0 || has_waited).then_some(end);
+        }
+        let is_idle = self.is_exhausted && self.flights.is_empty() && !self.waits();
+        is_idle.then_some(CrawlEnd::Finished)
+    }
+
+    /// How long nothing is to be done unless an event comes.
+    pub(super) fn next_wake(&self, synced: Instant) -> Duration {
+        let now = self.now();
+        let next_sync = self.moment_of(synced).saturating_add(SYNC);
+        let limit = self.job.order.limits.max_time.map(Period::duration);
+        let left = limit.map(|limit| limit.saturating_sub(self.running.at(now)));
+        let limit = left.map(|left| now.saturating_add(left));
+        let limit = limit.filter(|_| self.end.is_none() && !self.waits());
+        let cut = self.ending_since.map(|since| since.saturating_add(GRACE));
+        let cut = cut.filter(|cut| *cut > now);
+        let moments = [
+            self.later,
+            self.turns.next_due(),
+            Some(next_sync),
+            limit,
+            cut,
+        ];
+        let next = moments.into_iter().flatten().min().unwrap_or(next_sync);
+        next.saturating_sub(now)
+    }
+
+    pub(super) fn publish(&mut self) {
+        let frontier = self.recorder.frontier();
+        self.progress.queued = frontier.waiting();
+        self.progress.active_queues = u64::try_from(frontier.active_queues()).unwrap_or(u64::MAX);
+        self.progress.under_way = u64::try_from(self.fetching).unwrap_or(u64::MAX);
+        let progress = &self.progress;
+        self.channels.progress.send_if_modified(|last| {
+            let differs = last != progress;
+            if differs {
+                last.clone_from(progress);
+            }
+            differs
+        });
+    }
+
+    /// Ends the crawl: its last file is closed, unless it is to be gone on with.
+    pub(super) fn close(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
+        let running = self.running.at(self.now());
+        self.recorder.set_running_time(running, true);
+        if end == CrawlEnd::Suspended {
+            self.recorder.sync()?;
+            return self.outcome(end);
+        }
+        for (lease, quota) in self.recorder.retired_heads()? {
+            let status = FetchStatus::BLOCKED_BY_QUOTA;
+            let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
+            line.annotations.push(quota.annotation().to_owned());
+            let outcome = Outcome {
+                status,
+                bytes: 0,
+                goes_back: false,
+                rests_until: Duration::ZERO,
+            };
+            self.finished.push(FinishedTry {
+                subject: Subject::Uri { lease, outcome },
+                records: Vec::new(),
+                lines: vec![line],
+                candidates: Vec::new(),
+                content: None,
+            });
+        }
+        self.record()?;
+        if let Some(closed) = self.recorder.close_file()? {
+            drop(self.channels.closed.send(closed));
+        }
+        self.outcome(end)
+    }
+
+    fn outcome(self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
+        let connections = self.connections();
+        let remaining = self.recorder.frontier().remaining();
+        let seeds = self.failing_seeds.iter();
+        Ok(CrawlOutcome {
+            end,
+            duration: self.running.at(self.now()),
+            remaining: remaining.map_err(RecorderError::from)?,
+            quarantined: self.recorder.quarantined()?,
+            waiting_seeds: seeds
+                .map(|(seed, status)| (seed.clone(), status.number()))
+                .collect(),
+            progress: self.progress,
+            taken_back: 0,
+            connections,
+        })
+    }
+
+    /// The connections as they are now.
+    fn connections(&self) -> Vec<ConnectionSnapshot> {
+        let now = self.now();
+        let under_way = self.flights.values().filter_map(|flight| {
+            let fetching = flight.fetching?;
+            Some(ConnectionSnapshot {
+                number: fetching.connection,
+                uri: Some(flight.uri.uri.clone()),
+                elapsed: now.saturating_sub(fetching.since),
+            })
+        });
+        let free = self.free_connections.iter();
+        let free = free.map(|number| ConnectionSnapshot {
+            number: *number,
+            uri: None,
+            elapsed: Duration::ZERO,
+        });
+        let mut connections: Vec<ConnectionSnapshot> = under_way.chain(free).collect();
+        connections.sort_by_key(|connection| connection.number);
+        connections
+    }
+}

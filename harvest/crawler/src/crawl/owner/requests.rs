@@ -1,0 +1,181 @@
+//! Requests of persons to a crawl that goes on.
+//!
+//! Owns that a request counts as a whole or not at all, and that whoever waits for it is told once it is durable.
+
+use harvest_policy::account::QueueBudget;
+use harvest_policy::address_turns::Ticket;
+use harvest_policy::hops::HopPath;
+use harvest_policy::rejections::Rejection;
+use harvest_policy::status::FetchStatus;
+use url::Url;
+
+use super::{FlightSubject, Owner};
+use crate::crawl::{Control, ControlAnswer, ControlRequest, CrawlEnd, CrawlError};
+use crate::frontier::{Candidate, FrontierUri, Urgency};
+use crate::process::queue_name;
+use crate::recorder::RecorderError;
+
+/// The most patterns that are named to a person who has named another one.
+const MOST_NAMED: usize = 10;
+
+impl Owner {
+    /// Carries out a request, makes it durable, and answers it.
+    pub(super) fn take_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
+        let answer = self.carry_out(request.control)?;
+        self.record()?;
+        self.recorder.sync()?;
+        // Who asked may have gone.
+        drop(request.answer.send(answer));
+        Ok(())
+    }
+
+    /// Carries out a request that nobody waits for.
+    pub(super) fn take_control(&mut self, control: Control) -> Result<(), CrawlError> {
+        self.carry_out(control).map(drop)
+    }
+
+    fn carry_out(&mut self, control: Control) -> Result<ControlAnswer, CrawlError> {
+        match control {
+            Control::Pause => {
+                self.progress.is_paused = true;
+                Ok(Ok("the crawl pauses".to_owned()))
+            }
+            Control::Resume => {
+                self.progress.is_paused = false;
+                self.last_finished = self.now();
+                Ok(Ok("the crawl goes on".to_owned()))
+            }
+            Control::Terminate => {
+                self.end_with(CrawlEnd::Terminated);
+                Ok(Ok("the crawl ends".to_owned()))
+            }
+            Control::Suspend => {
+                self.end_with(CrawlEnd::Suspended);
+                Ok(Ok("the crawl ends, to be gone on with".to_owned()))
+            }
+            Control::AddSeeds(seeds) => self.add_seeds(&seeds),
+            Control::Reject(rules) => self.reject(&rules),
+            Control::Free(patterns) => self.free(&patterns),
+            Control::Budget(budgets) => self.put_budgets(budgets),
+        }
+    }
+
+    fn add_seeds(&mut self, seeds: &[Url]) -> Result<ControlAnswer, CrawlError> {
+        if let Err(error) = self.job.order.check_contact(seeds) {
+            return Ok(Err(error.to_string()));
+        }
+        self.allowed.extend(self.job.order.allowed_networks(seeds));
+        self.recorder.add_seeds(seeds)?;
+        for seed in seeds {
+            self.accept_seed(seed);
+        }
+        let new = self.schedule_seeds(seeds)?;
+        self.last_finished = self.now();
+        let known = seeds.len().saturating_sub(new);
+        Ok(Ok(format!(
+            "new seeds: {new}; known before, or rejected: {known}"
+        )))
+    }
+
+    fn reject(&mut self, rules: &[Rejection]) -> Result<ControlAnswer, CrawlError> {
+        match self.recorder.reject(rules) {
+            Ok(()) => {}
+            Err(RecorderError::Rejections(error)) => return Ok(Err(error.to_string())),
+            Err(error) => return Err(error.into()),
+        }
+        let waiting = self.flights.iter().filter(|(_, flight)| {
+            let is_uri = matches!(flight.subject, FlightSubject::Uri(_));
+            is_uri && flight.fetching.is_none() && self.recorder.rejects(&flight.url)
+        });
+        let waiting: Vec<Ticket> = waiting.map(|(ticket, _)| *ticket).collect();
+        for ticket in waiting {
+            self.refuse(ticket, FetchStatus::BLOCKED_BY_USER, None);
+        }
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        Ok(Ok(format!("rejected from now on: {}", rules.join(" "))))
+    }
+
+    fn free(&mut self, patterns: &[String]) -> Result<ControlAnswer, CrawlError> {
+        let quarantine = self.recorder.quarantine();
+        let is_held = |name: &str| quarantine.held().any(|held| held == name);
+        let is_freed = |name: &str| quarantine.freed().any(|freed| freed == name);
+        if let Some(unknown) = patterns
+            .iter()
+            .find(|name| !is_held(name) && !is_freed(name))
+        {
+            let held: Vec<&str> = quarantine.held().take(MOST_NAMED).collect();
+            let held = if held.is_empty() {
+                "no pattern is".to_owned()
+            } else {
+                format!("these are: {}", held.join(" "))
+            };
+            return Ok(Err(format!(
+                "{unknown} is not under quarantine ({held}); write a pattern as it was told"
+            )));
+        }
+        let mut uris = 0;
+        for pattern in patterns {
+            uris += self.recorder.free(pattern)?;
+        }
+        self.last_finished = self.now();
+        self.progress.quarantined = self.count_quarantined();
+        let count = patterns.len();
+        Ok(Ok(format!(
+            "patterns freed: {count}; URIs that wait in their queues again: {uris}"
+        )))
+    }
+
+    fn put_budgets(
+        &mut self,
+        budgets: Vec<(String, QueueBudget)>,
+    ) -> Result<ControlAnswer, CrawlError> {
+        let (mut known, mut unknown) = (0_u64, Vec::new());
+        for (name, budget) in budgets {
+            if self.recorder.put_budget(&name, budget)? {
+                known += 1;
+            } else {
+                unknown.push(name);
+            }
+        }
+        self.last_finished = self.now();
+        let mut done = format!("queues with other limits: {known}");
+        if !unknown.is_empty() {
+            done.push_str("; without a URI yet, so that theirs hold from their first one on: ");
+            done.push_str(&unknown.join(" "));
+        }
+        Ok(Ok(done))
+    }
+
+    /// Adds seeds to their queues; how many are new.
+    pub(super) fn schedule_seeds(&mut self, seeds: &[Url]) -> Result<usize, CrawlError> {
+        let hasher = self.processor.hasher;
+        let candidates = seeds.iter().map(|url| {
+            let source = url.as_str().to_owned();
+            Candidate {
+                queue: queue_name(&self.processor.queues, url, None),
+                key: hasher.key_of(url),
+                cost: self.processor.place(&source, None, &HopPath::seed()),
+                uri: FrontierUri {
+                    uri: source.clone(),
+                    hops: HopPath::seed().to_string(),
+                    via: None,
+                    source: Some(source),
+                    urgency: Urgency::High,
+                    tries: 0,
+                },
+            }
+        });
+        let candidates = candidates.collect();
+        Ok(self.recorder.schedule(candidates)?)
+    }
+
+    pub(super) fn accept_seed(&self, url: &Url) {
+        let mut scope = self.processor.scope.write();
+        let scope = scope
+            .as_deref_mut()
+            .unwrap_or_else(|poisoned| poisoned.get_mut());
+        let suffixes = &self.processor.queues.suffixes;
+        let order = &self.job.order;
+        order.accept_seed(url, suffixes, &mut scope.accepted);
+    }
+}

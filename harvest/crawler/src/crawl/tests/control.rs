@@ -1,0 +1,143 @@
+//! Requests to crawls: each is answered, counts at once, and holds when the crawl is gone on with.
+
+use harvest_policy::account::QueueBudget;
+use tokio::sync::oneshot;
+
+use super::*;
+
+/// Goes on with a crawl to which requests were sent before it began; gives the answers, too.
+async fn crawl_with(
+    settings: CrawlSettings,
+    controls: Vec<Control>,
+) -> (CrawlOutcome, Vec<ControlAnswer>) {
+    let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());
+    let mut answers = Vec::new();
+    for control in controls {
+        let (answer, told) = oneshot::channel();
+        handle
+            .requests
+            .send(ControlRequest { control, answer })
+            .unwrap();
+        answers.push(told);
+    }
+    let outcome = crawl.run().await.unwrap();
+    let mut told = Vec::new();
+    for answer in answers {
+        told.push(answer.await.unwrap());
+    }
+    (outcome, told)
+}
+
+fn reject(rule: &str) -> Control {
+    Control::Reject(vec![rule.parse().unwrap()])
+}
+
+/// Fails if a rejected URI is fetched, one that waited has no line, or the rule is forgotten by the next process.
+#[tokio::test]
+async fn rejected_uris_are_logged_and_left() {
+    let links = "<a href=/cal/1>1</a> <a href=/cal/2>2</a> <a href=/a>a</a>";
+    let more = page("<a href=/cal/3>3</a> <a href=/b>b</a>");
+    let (base, asked) = serve(&[("/", page(links)), ("/a", more), ("/b", page("b"))]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = |order: &str| settings(directory.path(), std::slice::from_ref(&base), order);
+    crawl(settings("limits.max_objects = 1")).await;
+    let rule = base.join("cal/").unwrap();
+    let controls = vec![reject(rule.as_str())];
+    let (outcome, told) = crawl_with(settings("limits.max_objects = 2"), controls).await;
+    assert!(told[0].as_ref().unwrap().contains("/cal/"), "{told:?}");
+    assert_eq!(outcome.end, CrawlEnd::ObjectLimit);
+    let outcome = crawl(settings("")).await;
+    assert_eq!(
+        (outcome.end, outcome.progress.fetched),
+        (CrawlEnd::Finished, 3)
+    );
+    let statuses = statuses(directory.path(), &base);
+    let of = |path: &str| statuses.get(path).copied();
+    assert_eq!(
+        [of("/cal/1"), of("/cal/2"), of("/cal/3")],
+        [Some(-5001), Some(-5001), None]
+    );
+    assert_eq!((of("/a"), of("/b")), (Some(200), Some(200)));
+    let asked = asked.lock().unwrap();
+    assert!(
+        asked.iter().all(|path| !path.starts_with("/cal")),
+        "{asked:?}"
+    );
+}
+
+/// Fails if a raised budget does not revive its queue, a lowered one does not end it, or the next process forgets it.
+#[tokio::test]
+async fn budget_of_a_queue_is_changed() {
+    let links = (1..9).map(|number| format!("<a href=/{number}>{number}</a> "));
+    let home = page(&links.collect::<String>());
+    let site = move |path: &str| (path == "/").then(|| home.clone());
+    let (base, _) = serve_by(Arc::new(site)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "queues.max_objects = 2";
+    let settings = || settings(directory.path(), std::slice::from_ref(&base), order);
+    assert_eq!(crawl(settings()).await.progress.fetched, 2);
+    let queue = base.host_str().unwrap();
+    let budget = |objects| {
+        let budget = QueueBudget {
+            objects: Some(objects),
+            bytes: None,
+        };
+        Control::Budget(vec![(queue.to_owned(), budget)])
+    };
+    let (outcome, told) = crawl_with(settings(), vec![budget(4)]).await;
+    assert_eq!(outcome.progress.fetched, 4, "{told:?}");
+    let unknown = Control::Budget(vec![("nobody.dk".to_owned(), QueueBudget::default())]);
+    let (outcome, told) = crawl_with(settings(), vec![unknown]).await;
+    assert_eq!(outcome.progress.fetched, 4);
+    assert!(told[0].as_ref().unwrap().contains("nobody.dk"), "{told:?}");
+    let (outcome, _) = crawl_with(settings(), vec![budget(50), budget(1)]).await;
+    assert_eq!(outcome.progress.fetched, 4);
+    let (outcome, _) = crawl_with(settings(), vec![budget(50)]).await;
+    assert_eq!(
+        (outcome.end, outcome.progress.fetched),
+        (CrawlEnd::Finished, 5)
+    );
+    let retired = log(directory.path());
+    let quotas = retired.iter().filter(|line| line.status == -5003);
+    assert!(quotas.count() >= 1);
+}
+
+/// Fails if a pattern that nobody holds passes for freed, or the person is not told which ones there are.
+#[tokio::test]
+async fn unknown_pattern_is_not_freed() {
+    let (base, _) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = settings(directory.path(), std::slice::from_ref(&base), "");
+    let free = Control::Free(vec!["a.dk/cal/#".to_owned()]);
+    let (outcome, told) = crawl_with(settings, vec![free]).await;
+    assert_eq!(outcome.end, CrawlEnd::Finished);
+    let why = told[0].as_ref().unwrap_err();
+    assert!(why.contains("a.dk/cal/# is not under quarantine"), "{why}");
+}
+
+/// Fails if a seed is added that hosts have no contact for, or one that is added later is not crawled like the others.
+#[tokio::test]
+async fn added_seed_needs_a_contact_too() {
+    let (base, _) = serve(&[]).await;
+    let (other, asked) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = || settings(directory.path(), std::slice::from_ref(&base), "");
+    let add = |url: &str| Control::AddSeeds(vec![Url::parse(url).unwrap()]);
+    let controls = vec![add("https://example.org/"), add(other.as_str())];
+    let (_, told) = crawl_with(settings(), controls).await;
+    assert!(
+        told[0].as_ref().unwrap_err().contains("contact"),
+        "{told:?}"
+    );
+    assert!(
+        told[1].as_ref().unwrap().starts_with("new seeds: 1;"),
+        "{told:?}"
+    );
+    assert_eq!(asked.lock().unwrap().len(), 6);
+    let (_, told) = crawl_with(settings(), vec![add(other.as_str())]).await;
+    assert!(
+        told[0].as_ref().unwrap().starts_with("new seeds: 0;"),
+        "{told:?}"
+    );
+    assert_eq!(asked.lock().unwrap().len(), 6);
+}

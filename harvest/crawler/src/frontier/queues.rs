@@ -1,0 +1,150 @@
+//! The queues of a frontier as a person sees them: sums, sizes, and why one does not go on.
+//!
+//! Reads only.
+
+use std::collections::BTreeMap;
+
+use archive_db::DbError;
+use harvest_policy::account::{QueueAccount, QueueLimits};
+use harvest_policy::turns::{Moment, QueueNumber, QueueState};
+use jiff::Timestamp;
+use url::Url;
+
+use super::{Frontier, PRECEDENCE};
+
+/// One queue at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: QueueState,
+    /// Its precedence: the smaller, the sooner.
+    pub precedence: u8,
+    /// The URIs in it that nobody fetches.
+    pub size: u64,
+    /// The URIs that were ever put into it.
+    pub enqueued: u64,
+    /// The sums that it has spent and received.
+    pub account: QueueAccount,
+    /// Its limits.
+    pub limits: QueueLimits,
+    /// When a URI was last taken out of it.
+    pub last_taken: Option<Timestamp>,
+    /// The URI that it would give next.
+    pub next: Option<String>,
+}
+
+impl Frontier {
+    /// The sums of all queues.
+    pub fn totals(&self) -> QueueAccount {
+        let mut totals = QueueAccount::default();
+        for queue in &self.queues {
+            totals.total = totals.total.saturating_add(queue.account.total);
+            totals.successes = totals.successes.saturating_add(queue.account.successes);
+            totals.bytes = totals.bytes.saturating_add(queue.account.bytes);
+            totals.errors = totals.errors.saturating_add(queue.account.errors);
+        }
+        totals
+    }
+
+    /// Counts the URIs that were not fetched, by host. Reads all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn remaining(&self) -> Result<BTreeMap<String, u64>, DbError> {
+        let mut remaining = BTreeMap::new();
+        for row in self.uris.scan()? {
+            let (_, uri) = row?;
+            let url = Url::parse(&uri.uri).ok();
+            let host = url.as_ref().and_then(Url::host_str).unwrap_or("-");
+            match remaining.get_mut(host) {
+                Some(count) => *count += 1,
+                None => {
+                    remaining.insert(host.to_owned(), 1);
+                }
+            }
+        }
+        Ok(remaining)
+    }
+
+    /// The number of queues that have their turns.
+    pub fn active_queues(&self) -> usize {
+        self.turns.active()
+    }
+
+    /// The number of queues that have URIs and are out of budget.
+    pub fn retired_queues(&self) -> usize {
+        let retired = self.queues.iter().filter(|queue| queue.is_retired);
+        retired.filter(|queue| !queue.lanes.is_empty()).count()
+    }
+
+    /// Whether each queue that may go on rests after a failed try.
+    pub fn has_only_retries(&self) -> bool {
+        let waiting = self.queues.iter().filter(|queue| !queue.lanes.is_empty());
+        waiting
+            .filter(|queue| !queue.is_retired)
+            .all(|queue| queue.waits_for_retry)
+    }
+
+    /// Gives all queues. Reads the first URI of each.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if a queue cannot be read.
+    pub fn snapshot(&self) -> Result<Vec<QueueSnapshot>, DbError> {
+        let mut snapshot = Vec::with_capacity(self.queues.len());
+        for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
+            let rests_until = self.turns.rests_until(number);
+            let state = match self.turns.state(number) {
+                // It was put off before this process began, and has not asked for its turn.
+                Some(QueueState::Inactive) if rests_until > Moment::ZERO => {
+                    QueueState::Snoozed(rests_until)
+                }
+                state => state.unwrap_or(QueueState::Exhausted),
+            };
+            snapshot.push(QueueSnapshot {
+                name: queue.name.clone(),
+                state,
+                precedence: PRECEDENCE,
+                size: queue.lanes.values().map(|(count, _)| count).sum(),
+                enqueued: queue.enqueued,
+                account: queue.account,
+                limits: self.limits_of(queue),
+                last_taken: queue.last_taken.map(|moment| self.time_of(moment)),
+                next: self.peek(number)?,
+            });
+        }
+        Ok(snapshot)
+    }
+
+    /// The URI that a queue would give next.
+    fn peek(&self, number: QueueNumber) -> Result<Option<String>, DbError> {
+        let queue = self.queue(number);
+        let lane = queue.and_then(|queue| queue.lanes.first_key_value());
+        let Some((&(urgency, cost), &(_, from))) = lane else {
+            return Ok(None);
+        };
+        let lane_of = |from| (number.0, urgency, cost, from);
+        for row in self.uris.range(lane_of(from)..=lane_of(u64::MAX))? {
+            let (key, uri) = row?;
+            if !self.leased.contains(&key) {
+                return Ok(Some(uri.uri));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The time of day at a moment of this process.
+    pub(super) fn time_of(&self, moment: Moment) -> Timestamp {
+        self.begin.checked_add(moment).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The moment of this process at a time of day; its first one if that is past.
+    pub(super) fn moment_of(&self, time: Timestamp) -> Moment {
+        time.duration_since(self.begin)
+            .try_into()
+            .unwrap_or(Moment::ZERO)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a frontier keeps for the next process beside its URIs, and URIs that come back unfetched.
+
+use harvest_policy::account::QueueStanding;
+
+use super::*;
+
+fn rests(frontier: &mut Frontier, until: Moment) {
+    let lease = lease(frontier).unwrap();
+    let mut changes = frontier.changes();
+    let outcome = Outcome {
+        rests_until: until,
+        ..outcome(true)
+    };
+    frontier
+        .finish(&mut changes, lease, outcome, place(0))
+        .unwrap();
+    frontier.commit(changes).unwrap();
+}
+
+fn open_at(directory: &Path, begin: &str) -> Frontier {
+    let settings = FrontierSettings {
+        limits: QueueLimits::default().into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
+        connections: 1,
+        fresh_key: [7; 32],
+        begin: begin.parse().unwrap(),
+    };
+    Frontier::open(directory, &settings, |_, _| true).unwrap().0
+}
+
+/// Fails if a queue that was put off goes sooner because its process ended, or later.
+#[test]
+fn rest_of_a_queue_outlives_its_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut frontier = open_at(directory.path(), "2026-11-23T00:00:00Z");
+    schedule(&mut frontier, &["http://a.dk/1"]);
+    assert!(!frontier.has_only_retries());
+    rests(&mut frontier, Moment::from_secs(1_000_900));
+    assert!(frontier.has_only_retries());
+    drop(frontier);
+    let begin = "2026-11-23T00:00:00Z".parse::<Timestamp>().unwrap();
+    let later = begin + Duration::from_secs(1_000_300);
+    let mut frontier = open_at(directory.path(), &later.to_string());
+    let moment = Moment::from_mins(10);
+    assert_eq!(
+        frontier.next(Moment::from_secs(1)).unwrap(),
+        NextUri::Later(moment)
+    );
+    assert!(frontier.has_only_retries());
+    assert!(matches!(frontier.next(moment).unwrap(), NextUri::Fetch(_)));
+    drop(frontier);
+    // A clock that went far back does not put it off for weeks.
+    let mut frontier = open_at(directory.path(), "2026-11-23T00:00:00Z");
+    let NextUri::Later(moment) = frontier.next(Moment::ZERO).unwrap() else {
+        panic!("it does not rest");
+    };
+    assert_eq!(moment, Moment::from_hours(48));
+}
+
+/// Fails if a URI that was not fetched is lost, comes out of its order, or comes while it is being fetched.
+#[test]
+fn unfetched_uri_comes_back_in_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = FrontierSettings {
+        limits: QueueLimits::default().into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
+        connections: 3,
+        fresh_key: [7; 32],
+        begin: BEGIN.parse().unwrap(),
+    };
+    let opened = Frontier::open(directory.path(), &settings, |_, _| true);
+    let (mut frontier, _) = opened.unwrap();
+    let uris = [
+        "http://a.dk/1",
+        "http://a.dk/2",
+        "http://a.dk/3",
+        "http://a.dk/4",
+    ];
+    schedule(&mut frontier, &uris);
+    let leases: Vec<Lease> = (0..3).map(|_| lease(&mut frontier).unwrap()).collect();
+    frontier.put_back(&leases[1], Moment::ZERO);
+    frontier.put_back(&leases[1], Moment::ZERO);
+    assert_eq!(frontier.waiting(), 2);
+    let again = lease(&mut frontier).unwrap();
+    assert_eq!(again, leases[1]);
+    finish(&mut frontier, again, false);
+    assert_eq!(lease(&mut frontier).unwrap().uri.uri, uris[3]);
+    assert_eq!(frontier.waiting(), 0);
+    // The last one of a queue that was exhausted meanwhile comes back as well.
+    frontier.put_back(&leases[0], Moment::from_secs(5_000_000));
+    assert_eq!(
+        frontier.next(Moment::from_secs(4_000_000)).unwrap(),
+        NextUri::Later(Moment::from_secs(5_000_000))
+    );
+    let lease = frontier.next(Moment::from_secs(5_000_000)).unwrap();
+    assert!(matches!(lease, NextUri::Fetch(lease) if lease.uri.uri == uris[0]));
+}
+
+/// Fails if the limits that a person gave a queue end with the process, or hold for another queue.
+#[test]
+fn budget_outlives_its_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let limits = QueueLimits {
+        successes: Some(1),
+        ..QueueLimits::default()
+    };
+    let mut frontier = open(directory.path(), limits);
+    let budget = QueueBudget {
+        objects: Some(2),
+        bytes: None,
+    };
+    let mut changes = frontier.changes();
+    assert!(!frontier.put_budget(&mut changes, "a.dk", budget).unwrap());
+    frontier.commit(changes).unwrap();
+    drop(frontier);
+    let mut frontier = open(directory.path(), limits);
+    schedule(
+        &mut frontier,
+        &["http://a.dk/1", "http://a.dk/2", "http://a.dk/3"],
+    );
+    let mut fetched = 0;
+    while let Some(lease) = lease(&mut frontier) {
+        finish(&mut frontier, lease, false);
+        fetched += 1;
+    }
+    assert_eq!((fetched, frontier.retired_queues()), (2, 1));
+    let queues = frontier.snapshot().unwrap();
+    let standing = queues[0].account.standing(&queues[0].limits, 0);
+    assert!(matches!(standing, QueueStanding::QuotaReached(_)));
+    assert_eq!(queues[0].next.as_deref(), Some("http://a.dk/3"));
+    assert_eq!((queues[0].size, queues[0].enqueued), (1, 3));
+}
+
+/// Fails if the running time of a crawl begins anew with each process.
+#[test]
+fn running_time_outlives_its_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut frontier = open(directory.path(), QueueLimits::default());
+    assert_eq!(frontier.running_time(), Duration::ZERO);
+    frontier.set_running_time(Duration::from_secs(77));
+    frontier.sync(&place(0)).unwrap();
+    drop(frontier);
+    let frontier = open(directory.path(), QueueLimits::default());
+    assert_eq!(frontier.running_time(), Duration::from_secs(77));
+}

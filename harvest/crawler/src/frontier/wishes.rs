@@ -1,0 +1,128 @@
+//! Requests of persons to a crawl, as its frontier keeps them: seeds, rejected URIs, budgets of queues.
+//!
+//! Owns that they hold when the crawl is gone on with. Each counts at once, and is durable with the next sync.
+
+use archive_db::DbError;
+use harvest_policy::account::{QueueBudget, QueueLimits};
+use harvest_policy::rejections::Rejection;
+use url::Url;
+
+use super::rows::{BudgetRow, SeenRow};
+use super::{Changes, Frontier, Queue};
+
+impl Frontier {
+    /// Notes a URI that counts as a seed, because a seed has led to it or a person has added it.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn accept_seed(&mut self, url: &Url) -> Result<(), DbError> {
+        let mut batch = self.database.batch();
+        batch.put(&self.accepted, &url.as_str().to_owned(), &SeenRow)?;
+        batch.write()?;
+        Ok(())
+    }
+
+    /// Gives the URIs that were noted as seeds.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn accepted_seeds(&self) -> Result<Vec<Url>, DbError> {
+        let mut seeds = Vec::new();
+        for row in self.accepted.scan()? {
+            let (uri, _) = row?;
+            seeds.extend(Url::parse(&uri).ok());
+        }
+        Ok(seeds)
+    }
+
+    /// Notes a seed that a person has added.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn add_seed(&self, changes: &mut Changes, url: &Url) -> Result<(), DbError> {
+        let uri = url.as_str().to_owned();
+        changes.batch.put(&self.added, &uri, &SeenRow)
+    }
+
+    /// Gives the seeds that persons have added.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn added_seeds(&self) -> Result<Vec<Url>, DbError> {
+        let mut seeds = Vec::new();
+        for row in self.added.scan()? {
+            let (uri, _) = row?;
+            seeds.extend(Url::parse(&uri).ok());
+        }
+        Ok(seeds)
+    }
+
+    /// Notes a rule by which URIs are rejected.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn put_rejection(&self, changes: &mut Changes, rule: &Rejection) -> Result<(), DbError> {
+        changes
+            .batch
+            .put(&self.rejected, &rule.to_string(), &SeenRow)
+    }
+
+    /// Gives the rules by which URIs are rejected.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn rejections(&self) -> Result<Vec<Rejection>, DbError> {
+        let mut rules = Vec::new();
+        for row in self.rejected.scan()? {
+            let (text, _) = row?;
+            let rule = text.parse().map_err(|error| DbError::Damaged {
+                path: self.database.path().to_path_buf(),
+                what: format!("a rule by which URIs are rejected: {error}"),
+            })?;
+            rules.push(rule);
+        }
+        Ok(rules)
+    }
+
+    /// Gives a queue other limits than the order has: it goes on, or it is retired. Whether the queue is known; one that is not
+    /// gets them when its first URI comes.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be written.
+    pub fn put_budget(
+        &mut self,
+        changes: &mut Changes,
+        name: &str,
+        budget: QueueBudget,
+    ) -> Result<bool, DbError> {
+        let name = name.to_owned();
+        let row = BudgetRow {
+            objects: budget.objects,
+            bytes: budget.bytes,
+        };
+        changes.batch.put(&self.budget_rows, &name, &row)?;
+        let number = self.names.get(&name).copied();
+        self.budgets.insert(name, budget);
+        if let Some(number) = number {
+            changes.touch(number);
+            self.reconsider(number);
+        }
+        Ok(number.is_some())
+    }
+
+    /// The limits of a queue: those of the order, or those that a person has given it.
+    pub(super) fn limits_of(&self, queue: &Queue) -> QueueLimits {
+        if self.budgets.is_empty() {
+            return queue.limits;
+        }
+        let budget = self.budgets.get(&queue.name);
+        budget.map_or(queue.limits, |budget| queue.limits.with_budget(*budget))
+    }
+}

@@ -1,0 +1,147 @@
+//! The URIs that a fetched one leads to, as they go into the frontier.
+//!
+//! Owns which links belong to the crawl, which of them count as seeds, and how urgent each is. Links that were found lately are
+//! left out: the frontier would only find that it has them.
+
+use std::sync::PoisonError;
+
+use harvest_extraction::{Link, as_link};
+use harvest_policy::hops::{Hop, HopPath};
+use harvest_policy::robots::RobotsRules;
+use harvest_policy::status::FetchStatus;
+use url::Url;
+
+use super::{FetchedUri, Processor, RobotsFile, queue_name};
+use crate::frontier::{Candidate, FrontierUri, SeenKey, Urgency};
+
+/// The most redirects from a seed whose target counts as a seed.
+const MOST_SEED_REDIRECTS: usize = 5;
+
+/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before. They count as parts of a page, which no
+/// limit of hops ends.
+const MOST_REDIRECTS: usize = 20;
+
+impl Processor {
+    /// The links that belong to the crawl and were not found lately.
+    pub(super) fn candidates(
+        &self,
+        from: &FrontierUri,
+        hops: &HopPath,
+        links: &[Link],
+        status: FetchStatus,
+    ) -> (Vec<Candidate>, Option<Url>) {
+        let mut found = Vec::new();
+        let mut seed = None;
+        let is_redirect = matches!(status.number(), 300..=399);
+        let own_key = self.hasher.key_of_text(&from.uri);
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        for link in links {
+            if link.hop == Hop::Speculative && !self.reads_scripts {
+                continue;
+            }
+            let path = hops.then(link.hop);
+            let redirects = path.within_page().iter().rev();
+            let redirects = redirects.take_while(|hop| **hop == Hop::Redirect);
+            if redirects.count() > MOST_REDIRECTS {
+                continue;
+            }
+            let mut key = self.hasher.key_of(&link.url);
+            if link.hop == Hop::Redirect && key == own_key && link.url.as_str() != from.uri {
+                key = self.hasher.key_of_redirect(&link.url);
+            }
+            let becomes_seed = is_redirect
+                && link.hop == Hop::Redirect
+                && path.is_redirected_seed()
+                && path.len() <= MOST_SEED_REDIRECTS;
+            if becomes_seed {
+                seed = Some(link.url.clone());
+            } else {
+                let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+                if recent.contains(&key) {
+                    continue;
+                }
+                if !scope.decide(&link.url, &path).is_accepted() {
+                    continue;
+                }
+                recent.insert(key);
+            }
+            found.push(self.candidate(from, &link.url, &path, key));
+        }
+        (found, seed)
+    }
+
+    fn candidate(&self, from: &FrontierUri, url: &Url, path: &HopPath, key: SeenKey) -> Candidate {
+        Candidate {
+            queue: queue_name(&self.queues, url, from.source.as_deref()),
+            key,
+            cost: self.place(url.as_str(), Some(&from.uri), path),
+            uri: FrontierUri {
+                uri: url.as_str().to_owned(),
+                hops: path.to_string(),
+                via: Some(from.uri.clone()),
+                source: from.source.clone(),
+                urgency: urgency(path),
+                tries: 0,
+            },
+        }
+    }
+
+    /// The sitemaps that a robots.txt names.
+    pub(super) fn sitemaps(
+        &self,
+        fetched: &FetchedUri,
+        robots: Option<&RobotsFile>,
+        hops: &HopPath,
+    ) -> Vec<Candidate> {
+        let Some(file) = robots.filter(|file| file.status == 200) else {
+            return Vec::new();
+        };
+        let rules = RobotsRules::parse(&file.file, "");
+        let urls = rules.sitemaps().iter();
+        let links = urls.filter_map(|text| {
+            let url = as_link(fetched.url.join(text).ok()?)?;
+            Some(Link {
+                url,
+                hop: Hop::Manifest,
+                context: "robots.txt:Sitemap",
+            })
+        });
+        let links: Vec<Link> = links.collect();
+        self.candidates(&fetched.uri, hops, &links, FetchStatus::from_http(200))
+            .0
+    }
+}
+
+/// The urgency of a URI (Heritrix' scheduling with `preferenceEmbedHops` 1): redirects, and what a page takes itself, go before
+/// other pages.
+fn urgency(path: &HopPath) -> Urgency {
+    if path.last() == Some(Hop::Redirect) || path.within_page().len() == 1 {
+        Urgency::Medium
+    } else {
+        Urgency::Normal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the parts of a page wait behind other pages, or the parts of its parts go before them.
+    #[test]
+    fn parts_of_page_are_urgent() {
+        for (path, expected) in [
+            ("L", Urgency::Normal),
+            ("LE", Urgency::Medium),
+            ("LX", Urgency::Medium),
+            ("LEE", Urgency::Normal),
+            ("LR", Urgency::Medium),
+            ("LEER", Urgency::Medium),
+            ("E", Urgency::Medium),
+            ("R", Urgency::Medium),
+            ("PM", Urgency::Normal),
+            ("LS", Urgency::Normal),
+        ] {
+            assert_eq!(urgency(&path.parse().unwrap()), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The limits of each queue, by its name.
+//!
+//! Owns nothing but the question: who makes the rules, an order with its overlays, answers it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::account::QueueLimits;
+
+/// The answer to the question what a queue may fetch.
+type LimitsOf = dyn Fn(&str) -> QueueLimits + Send + Sync;
+
+/// The limits of queues.
+#[derive(Clone)]
+pub struct QueueRules(Arc<LimitsOf>);
+
+impl fmt::Debug for QueueRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("QueueRules")
+    }
+}
+
+impl QueueRules {
+    /// Rules that a function of the name of a queue makes.
+    pub fn new(limits: impl Fn(&str) -> QueueLimits + Send + Sync + 'static) -> Self {
+        Self(Arc::new(limits))
+    }
+
+    /// The limits of the queue of a name.
+    pub fn limits_of(&self, queue: &str) -> QueueLimits {
+        (self.0)(queue)
+    }
+}
+
+impl From<QueueLimits> for QueueRules {
+    /// The same limits for every queue.
+    fn from(limits: QueueLimits) -> Self {
+        Self::new(move |_| limits)
+    }
+}

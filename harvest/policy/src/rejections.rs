@@ -1,0 +1,196 @@
+//! URIs that a person rejects while a crawl runs.
+//!
+//! Owns how such a rule is written, one a line: a URI, which covers all that begins with it; a prefix in SURT form; or a
+//! regular expression, which has to match all of a URI. A text that could match no URI is refused.
+//!
+//! ```
+//! use harvest_policy::rejections::Rejections;
+//! use url::Url;
+//!
+//! let mut rejections = Rejections::default();
+//! rejections.add(["https://example.dk/calendar/".parse()?, r".*[?&]sid=.*".parse()?])?;
+//! assert!(rejections.covers(&Url::parse("http://example.dk/calendar/2031")?));
+//! assert!(!rejections.covers(&Url::parse("http://example.dk/news")?));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use url::Url;
+
+use crate::surt::{SurtPrefix, SurtPrefixes, surt};
+use crate::traps::{InvalidExpression, InvalidTrap, TrapExpression, Traps};
+
+/// The characters that make a text with a scheme an expression and no URI.
+const EXPRESSION: [char; 11] = ['*', '\\', '[', ']', '{', '}', '|', '^', '$', '(', ')'];
+
+/// The characters of which an expression has at least one, or it would match itself only.
+const WILD: [char; 5] = ['*', '+', '?', '[', '\\'];
+
+/// A rule by which URIs are rejected. Its text can be read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// All URIs that begin so.
+    Prefix(SurtPrefix),
+    /// All URIs that match as a whole.
+    Expression(TrapExpression),
+}
+
+/// Why a text is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRejection {
+    /// It is no expression either.
+    #[error(transparent)]
+    Expression(#[from] InvalidExpression),
+    /// It is neither a URI nor a prefix, and as an expression it would match nothing.
+    #[error(
+        "`{0}` would match no URI; write a URI with `http://` or `https://`, a prefix in SURT form such as \
+         `http://(dk,example,`, or an expression for whole URIs such as `.*/calendar/.*`"
+    )]
+    Nothing(String),
+}
+
+impl FromStr for Rejection {
+    type Err = InvalidRejection;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRejection> {
+        let text = text.trim();
+        if let Ok(prefix) = text.parse() {
+            return Ok(Self::Prefix(prefix));
+        }
+        let has_scheme = ["http://", "https://"].iter().any(|scheme| {
+            text.get(..scheme.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+        });
+        if has_scheme && !text.contains(EXPRESSION) && !text.contains(char::is_whitespace) {
+            let url = Url::parse(text).ok();
+            let prefix = url.as_ref().and_then(surt);
+            let prefix = prefix.and_then(|prefix| prefix.parse().ok());
+            return prefix
+                .map(Self::Prefix)
+                .ok_or_else(|| InvalidRejection::Nothing(text.to_owned()));
+        }
+        let expression: TrapExpression = text.parse()?;
+        if !text.contains(WILD) {
+            return Err(InvalidRejection::Nothing(text.to_owned()));
+        }
+        Ok(Self::Expression(expression))
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => prefix.fmt(f),
+            Self::Expression(expression) => expression.fmt(f),
+        }
+    }
+}
+
+/// The rules of one crawl.
+#[derive(Clone, Debug, Default)]
+pub struct Rejections {
+    prefixes: SurtPrefixes,
+    has_prefix: bool,
+    expressions: Vec<TrapExpression>,
+    compiled: Traps,
+}
+
+impl Rejections {
+    /// Adds rules. One that is there already changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrap::Large`] if all expressions together need too much memory; then nothing is added.
+    pub fn add(&mut self, rules: impl IntoIterator<Item = Rejection>) -> Result<(), InvalidTrap> {
+        let (mut prefixes, mut expressions) = (Vec::new(), self.expressions.clone());
+        for rule in rules {
+            match rule {
+                Rejection::Prefix(prefix) => prefixes.push(prefix),
+                Rejection::Expression(new) if !expressions.contains(&new) => expressions.push(new),
+                Rejection::Expression(_) => {}
+            }
+        }
+        if expressions.len() > self.expressions.len() {
+            self.compiled = Traps::new(&expressions)?;
+            self.expressions = expressions;
+        }
+        for prefix in prefixes {
+            self.prefixes.add(prefix.as_str());
+            self.has_prefix = true;
+        }
+        Ok(())
+    }
+
+    /// Whether a rule covers a URI.
+    pub fn covers(&self, url: &Url) -> bool {
+        (self.has_prefix && self.prefixes.covers(url))
+            || (!self.compiled.is_empty() && self.compiled.catch(url.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a rule covers more or less than what people mean by it, or is not read again as it is written.
+    #[test]
+    fn rule_covers_what_it_names() {
+        for (text, written, url, covered) in [
+            (
+                "https://a.dk/cal",
+                "http://(dk,a,)/cal",
+                "http://a.dk/calendar",
+                true,
+            ),
+            (
+                "HTTP://A.dk",
+                "http://(dk,a,)/",
+                "https://a.dk/x?y=(z)",
+                true,
+            ),
+            (
+                "http://a.dk/p?id=1",
+                "http://(dk,a,)/p?id=1",
+                "http://a.dk/p?id=17",
+                true,
+            ),
+            ("http://(dk,a,", "http://(dk,a,", "http://www.a.dk/x", true),
+            (
+                "https?://(www\\.)?a\\.dk/.*",
+                "https?://(www\\.)?a\\.dk/.*",
+                "http://a.dk/x",
+                true,
+            ),
+            (".*/cal/.*", ".*/cal/.*", "http://a.dk/cal/x", true),
+            (".*/cal", ".*/cal", "http://a.dk/cal/x", false),
+            (
+                "http://a.dk/cal",
+                "http://(dk,a,)/cal",
+                "http://b.dk/cal",
+                false,
+            ),
+        ] {
+            let rule: Rejection = text.parse().unwrap();
+            assert_eq!(rule.to_string(), written);
+            assert_eq!(written.parse::<Rejection>().as_ref(), Ok(&rule), "{text}");
+            let mut rules = Rejections::default();
+            rules.add([rule.clone(), rule]).unwrap();
+            let url = Url::parse(url).unwrap();
+            assert_eq!(rules.covers(&url), covered, "{text} of {url}");
+        }
+        assert!(!Rejections::default().covers(&Url::parse("http://a.dk/").unwrap()));
+    }
+
+    /// Fails if a rule is taken that would match nothing, or that is no expression.
+    #[test]
+    fn rule_without_effect_is_refused() {
+        for text in ["example.dk/calendar", "a.dk", "", "(open", "http://"] {
+            let refused = text.parse::<Rejection>();
+            assert!(refused.is_err(), "{text}: {refused:?}");
+        }
+        let why = "example.dk".parse::<Rejection>().unwrap_err().to_string();
+        assert!(why.contains("https://"), "{why}");
+    }
+}
