@@ -25,6 +25,7 @@ mod endings;
 mod forms;
 mod http2;
 mod kept;
+mod later;
 mod login;
 mod names;
 mod odd_uris;
