@@ -215,6 +215,7 @@ impl Crawl {
                 prefix: settings.job.archive_prefix(),
                 host: settings.host.clone(),
                 max_size: order.files.max_size.bytes(),
+                compresses: order.files.compress,
                 warcinfo: settings.warcinfo.clone(),
             },
             frontier: FrontierSettings {
@@ -282,15 +283,10 @@ impl Crawl {
 
 /// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
 fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    let asked = [
-        (
-            "http.http2 = \"always\"",
-            order.http.http2 == Http2Use::Always,
-        ),
-        ("files.compress = false", !order.files.compress),
-    ];
-    let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
-    first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))
+    if order.http.http2 == Http2Use::Always {
+        return Err(CrawlError::NotBuilt("http.http2 = \"always\""));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod odd_uris;
 mod politeness;
 mod quarantine;
 mod requests;
+mod settings;
 mod wire;
 
 /// The paths that hosts were asked for, in order.
@@ -326,7 +327,7 @@ async fn quota_is_used_up_with_several_connections() {
 #[tokio::test]
 async fn order_with_unbuilt_settings_is_refused() {
     let seed = Url::parse("http://127.0.0.1:1/").unwrap();
-    for order in ["http.http2 = \"always\"", "files.compress = false"] {
+    for order in ["http.http2 = \"always\""] {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(directory.path(), std::slice::from_ref(&seed), order);
         let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
