@@ -216,7 +216,12 @@ impl Crawl {
                 host: settings.host.clone(),
                 max_size: order.files.max_size.bytes(),
                 compresses: order.files.compress,
-                warcinfo: settings.warcinfo.clone(),
+                // The list may change from release to release, and with it what a domain is.
+                warcinfo: format!(
+                    "{}public-suffixes: {}\r\n",
+                    settings.warcinfo,
+                    queues.suffixes.version()
+                ),
             },
             frontier: FrontierSettings {
                 limits: order.queue_rules(),

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use harvest_model::order::ScopeKind;
 use tokio::net::UdpSocket;
 
-use super::requests::{requests_for, serve_requests};
+use super::requests::{blocks, requests_for, serve_requests};
 use super::*;
 
 /// A name server that gives every name the address 127.0.0.1.
@@ -145,6 +145,9 @@ async fn list_of_suffixes_says_what_domain_is() {
         job.order.scope.kind = ScopeKind::Domain;
         let outcome = crawl(settings).await;
         assert_eq!(outcome.progress.fetched, fetched, "{list}");
+        let warcinfo = blocks(directory.path(), Kind::Warcinfo).into_values();
+        let version = "\r\npublic-suffixes: without a version, sha256:";
+        assert!(warcinfo.collect::<String>().contains(version));
     }
     for (text, mistake) in [
         (Some("dk\n<html>\n"), "line 2: `<html>`"),
