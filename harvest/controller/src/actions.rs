@@ -97,21 +97,20 @@ impl<'a> ActionWatch<'a> {
         let Some(EntryKind::File { size, changed, .. }) = directory::kind(&path)? else {
             return Ok(());
         };
-        let request = match parse::word(&name) {
-            Some(control) => Ok(control),
-            None => {
-                let since = self.unchanged_since(file, size, changed);
-                let quiet = self.clock.instant().saturating_duration_since(since);
-                if quiet < PERIOD {
-                    return Ok(());
-                }
-                match read_small(&path, MAX_REQUEST) {
-                    // It was taken away meanwhile.
-                    Ok(None) => return Ok(()),
-                    Ok(Some(bytes)) if !is_ended(&bytes) && quiet < UNENDED => return Ok(()),
-                    Ok(Some(bytes)) => parse::lines(&name, &bytes),
-                    Err(error) => Err(error.to_string()),
-                }
+        let request = if let Some(control) = parse::word(&name) {
+            Ok(control)
+        } else {
+            let since = self.unchanged_since(file, size, changed);
+            let quiet = self.clock.instant().saturating_duration_since(since);
+            if quiet < PERIOD {
+                return Ok(());
+            }
+            match read_small(&path, MAX_REQUEST) {
+                // It was taken away meanwhile.
+                Ok(None) => return Ok(()),
+                Ok(Some(bytes)) if !is_ended(&bytes) && quiet < UNENDED => return Ok(()),
+                Ok(Some(bytes)) => parse::lines(&name, &bytes),
+                Err(error) => Err(error.to_string()),
             }
         };
         let answer = match request {

@@ -57,8 +57,13 @@ impl Run<'_> {
                 (self.notify)(Notice::Crawl(&notice));
             }
         };
-        let mut closed = handle.closed;
+        let earlier = directory.closed_files(parts.clock.now())?;
+        let (mut opened, mut closed) = (handle.opened, handle.closed);
         let closing = async {
+            // A file that is stored may be deleted, and a frontier that still names it would pass for damaged.
+            if opened.wait_for(|is_open| *is_open).await.is_ok() {
+                self.close_all(earlier).await?;
+            }
             while let Some(file) = closed.recv().await {
                 self.close(file).await?;
             }
@@ -110,6 +115,7 @@ impl Run<'_> {
     fn broken_off(&self, source: CrawlError) -> JobError {
         if source.is_damage() {
             let state = self.directory.path("state");
+            let source = Box::new(source);
             return JobError::Frontier { state, source };
         }
         JobError::Crawl(source)

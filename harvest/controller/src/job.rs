@@ -15,8 +15,8 @@ use archive_daemon::clock::{Chance, Clock};
 use archive_durable::DiskError;
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::{Control, CrawlEnd, CrawlError, CrawlNotice, CrawlProgress};
-use harvest_model::order::RobotsPolicy;
-use harvest_reports::warcinfo::Warcinfo;
+use harvest_model::order::{Http2Use, RobotsPolicy};
+use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
 use index_dedup::DedupError;
 use tokio::sync::{mpsc, watch};
 
@@ -50,15 +50,15 @@ pub enum JobError {
     Crawl(#[from] CrawlError),
     /// The frontier of the crawl.
     #[error(
-        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up by `holdfast crawl --salvage`: the \
-         job then ends with what it has recorded",
+        "the state of the crawl is damaged: {source}; restore the files from a copy, or give {} up: the job then ends with what it \
+         has recorded",
         state.display()
     )]
     Frontier {
         /// Its directory.
         state: PathBuf,
         /// Why it cannot be used.
-        source: CrawlError,
+        source: Box<CrawlError>,
     },
     /// The index of earlier captures.
     #[error(transparent)]
@@ -187,7 +187,7 @@ pub async fn run_job(
     let (to_crawl, requests) = mpsc::unbounded_channel();
     let (suspend, suspended) = watch::channel(false);
     salvage(directory, parts, notify)?;
-    let writing = async move {
+    let writing = Box::pin(async move {
         let run = Run {
             directory,
             parts,
@@ -195,24 +195,26 @@ pub async fn run_job(
             files: &files,
             notify,
         };
-        run.close_earlier_files().await?;
-        let outcome = match directory.outcome()? {
-            Some(outcome) => outcome,
-            None => run.crawl(requests, progress).await?,
+        let outcome = if let Some(outcome) = directory.outcome()? {
+            let files = directory.closed_files(parts.clock.now())?;
+            run.close_all(files).await?;
+            outcome
+        } else {
+            Box::pin(run.crawl(requests, progress)).await?
         };
         if outcome.end != CrawlEnd::Suspended {
             run.document(&outcome).await?;
         }
         Ok::<_, JobError>(outcome)
-    };
-    let storing = async {
+    });
+    let storing = Box::pin(async {
         let uploader = Uploader::new(directory, parts, notify);
         Ok(uploader.upload_all(whole, suspended.clone()).await)
-    };
+    });
     let (outcome, failures) = tokio::select! {
         biased;
         never = pass_on(control, to_crawl, suspend) => match never {},
-        ended = async { tokio::try_join!(Box::pin(writing), Box::pin(storing)) } => ended?,
+        ended = async { tokio::try_join!(writing, storing) } => ended?,
     };
     let end = JobEnd {
         outcome,
@@ -242,9 +244,9 @@ async fn pass_on(
 }
 
 impl Run<'_> {
-    /// Takes the archive files that an earlier process has closed.
-    async fn close_earlier_files(&self) -> Result<(), JobError> {
-        for file in self.directory.closed_files(self.parts.clock.now())? {
+    /// Takes archive files that an earlier process has closed.
+    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
+        for file in files {
             self.close(file).await?;
         }
         Ok(())
@@ -312,6 +314,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         RobotsPolicy::Ignore => "ignore",
     };
     let info = job.harvest_info().into_iter();
+    let may_rewrite = job.order.http.http2 != Http2Use::Never;
     Warcinfo {
         software: SOFTWARE.to_owned(),
         ip: Some(parts.address),
@@ -324,6 +327,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         robots: Some(robots.to_owned()),
         user_agent: Some(job.order.user_agent(env!("CARGO_PKG_VERSION"))),
         from: job.order.http.from.clone(),
+        http2: may_rewrite.then(|| REWRITTEN_HEADS.to_owned()),
         harvest_info: info.map(|(key, value)| (key.to_owned(), value)).collect(),
     }
 }

@@ -114,12 +114,13 @@ pub(crate) fn report(directory: &JobDirectory, end: &JobEnd) -> Result<JobReport
         job: directory.job().id,
         directory: directory.root().display().to_string(),
         status: status(end, &files),
-        stop_reason: match outcome.end {
+        stop_reason: if outcome.end == CrawlEnd::Idle {
             // The log has Heritrix' words, which say less.
-            CrawlEnd::Idle => "Idle: only tries that failed before were left".to_owned(),
-            end => end_message(end)
+            "Idle: only tries that failed before were left".to_owned()
+        } else {
+            end_message(outcome.end)
                 .map_or("Suspended", EndMessage::as_str)
-                .to_owned(),
+                .to_owned()
         },
         objects: outcome.progress.fetched,
         bytes: outcome.progress.bytes,

@@ -15,6 +15,7 @@ use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
 use jiff::Timestamp;
 use tempfile::SpooledTempFile;
 
+use crate::exchange::Protocol;
 use crate::exchange::receive::Response;
 
 /// How hard records are deflated: zlib's own default.
@@ -74,6 +75,8 @@ pub struct Capture<'a> {
     pub request: &'a [u8],
     /// The response as it came in.
     pub response: &'a mut Response,
+    /// The protocol by which it came.
+    pub protocol: Protocol,
     /// Whether it is new.
     pub novelty: Novelty,
     /// The lines of the `metadata` record, as name and value.
@@ -256,7 +259,16 @@ impl Capture<'_> {
     /// they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be digests
     /// for the most part.
     fn builder(&self, kind: Kind, id: &str) -> Builder {
-        Builder::new(kind, id, self.date().as_str()).target_uri(self.uri)
+        let builder = Builder::new(kind, id, self.date().as_str());
+        self.with_protocol(builder).target_uri(self.uri)
+    }
+
+    /// Says of an exchange over HTTP/2 that its messages were not sent as their records have them, in the form of HTTP/1.1.
+    fn with_protocol(&self, builder: Builder) -> Builder {
+        match self.protocol {
+            Protocol::Http1 => builder,
+            Protocol::Http2 => builder.field("WARC-Protocol", "h2"),
+        }
     }
 
     fn date(&self) -> WarcDate {
@@ -291,7 +303,8 @@ impl Capture<'_> {
                 earlier(Builder::not_modified(&id, date.as_str()), capture)
             }
         };
-        builder = builder
+        builder = self
+            .with_protocol(builder)
             .target_uri(self.uri)
             .field("WARC-IP-Address", &self.address.to_string())
             .content_type("application/http; msgtype=response");

@@ -14,11 +14,9 @@ use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::order::Http2Use;
-use harvest_model::{Job, Order};
+use harvest_model::Job;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use rustls::RootCertStore;
 use tokio::sync::{mpsc, watch};
 
 pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
@@ -28,7 +26,7 @@ use self::side::Side;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
 use crate::cookies::Cookies;
 use crate::dns::Dns;
-use crate::exchange::tls::TlsClient;
+use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::Fetcher;
 use crate::frontier::FrontierSettings;
 use crate::login::Logins;
@@ -85,9 +83,6 @@ pub enum CrawlError {
     /// No randomness.
     #[error(transparent)]
     Chance(#[from] NoChance),
-    /// The order asks for something that this crawler does not do.
-    #[error("`{0}` of the order is not built yet; leave it out")]
-    NotBuilt(&'static str),
     /// The list of public suffixes.
     #[error(transparent)]
     Suffixes(#[from] SuffixListError),
@@ -107,7 +102,6 @@ impl CrawlError {
             | Self::Thread(_)
             | Self::Runtime(_)
             | Self::Chance(_)
-            | Self::NotBuilt(_)
             | Self::Suffixes(_)
             | Self::Traps(_) => false,
         }
@@ -122,6 +116,7 @@ pub struct Crawl {
     chance: Chance,
     control: mpsc::UnboundedReceiver<Control>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
+    open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
     notices: mpsc::UnboundedSender<CrawlNotice>,
     progress: watch::Sender<CrawlProgress>,
@@ -136,6 +131,8 @@ pub struct CrawlHandle {
     pub requests: mpsc::UnboundedSender<ControlRequest>,
     /// Gives what people should know while it goes on.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
+    /// Says that the crawl has opened what an earlier process has left of it; it ends without a word if that is not possible.
+    pub opened: watch::Receiver<bool>,
     /// Gives archive files as they are closed.
     pub closed: mpsc::UnboundedReceiver<ClosedFile>,
     /// Gives progress.
@@ -147,7 +144,8 @@ impl Crawl {
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
-        let (notices, noticed) = mpsc::unbounded_channel();
+        let (notices, to_job) = mpsc::unbounded_channel();
+        let (open, opened) = watch::channel(false);
         let (closed_sender, closed) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let crawl = Self {
@@ -156,6 +154,7 @@ impl Crawl {
             chance,
             control: to_owner,
             requests: asked,
+            open,
             closed: closed_sender,
             notices,
             progress,
@@ -163,7 +162,8 @@ impl Crawl {
         let handle = CrawlHandle {
             control,
             requests,
-            notices: noticed,
+            notices: to_job,
+            opened,
             closed,
             progress: watched,
         };
@@ -183,17 +183,17 @@ impl Crawl {
             chance,
             control,
             requests,
+            open,
             closed,
             notices,
             progress,
         } = self;
         let begin = clock.instant();
         let settings = Arc::new(settings);
-        refuse_unbuilt(&settings.job.order)?;
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
-        let tls = TlsClient::new(RootCertStore::empty())?;
+        let tls = TlsClient::new(system_authorities())?;
         let order = &settings.job.order;
         let fetcher = Fetcher::new(
             order,
@@ -238,6 +238,7 @@ impl Crawl {
             .run(move || Recorder::open(recorder_settings, opening_clock, opening_chance))
             .await?;
         let (recorder, taken_back) = opened?;
+        open.send_replace(true);
         let hasher = recorder.frontier().hasher();
         let mut processor = Processor::new(order, scope, queues, hasher, scratch, chance.clone());
         processor.known.clone_from(&settings.known);
@@ -284,14 +285,6 @@ impl Crawl {
             ..outcome
         })
     }
-}
-
-/// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
-fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    if order.http.http2 == Http2Use::Always {
-        return Err(CrawlError::NotBuilt("http.http2 = \"always\""));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

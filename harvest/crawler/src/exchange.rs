@@ -2,25 +2,32 @@
 //!
 //! Owns when an exchange has taken too long, and when a connection can be used again. Does not know why something is fetched.
 
+mod arrival;
+mod http2;
 pub mod receive;
 pub mod request;
 pub mod tls;
+mod wire;
 
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use archive_daemon::clock::Clock;
 use jiff::Timestamp;
 use rustls::pki_types::{ServerName, UnixTime};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use rustls::{AlertDescription, PeerIncompatible};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use self::receive::{ReceiveLimits, Response, ResponseReceiver};
+use self::arrival::{Arrival, Timer};
+use self::http2::Frames;
+use self::receive::{ReceiveLimits, Response, ResponseReceiver, Truncation};
 use self::request::Request;
-use self::tls::{TlsClient, TlsSession};
+use self::tls::{Offer, TlsClient, TlsSession};
+use self::wire::Wire;
 
 /// How many bytes are read at a time.
 const READ: usize = 64 << 10;
@@ -69,6 +76,19 @@ pub enum ExchangeError {
         /// Why not.
         source: io::Error,
     },
+    /// HTTP/2 cannot be spoken on the connection.
+    #[error("cannot speak HTTP/2 with {address}: {source}")]
+    Http2 {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: h2::Error,
+    },
+    /// A URI or a header field that HTTP/2 has no form for.
+    #[error(
+        "cannot ask for {0} by HTTP/2: it, or a header field, is too long or has letters that HTTP/2 does not allow"
+    )]
+    NotHttp2(String),
     /// The host ended the connection before the first byte of a response.
     #[error("the connection to {address} ended without a response")]
     NoResponse {
@@ -88,17 +108,53 @@ pub enum ExchangeError {
     Storage(io::Error),
 }
 
-/// Something that bytes go over in both directions.
-trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl ExchangeError {
+    /// The error of the TLS library, if it is one.
+    fn tls(&self) -> Option<&rustls::Error> {
+        let Self::Tls { source, .. } = self else {
+            return None;
+        };
+        source.get_ref()?.downcast_ref()
+    }
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+    /// Whether the host has refused the protocol that was offered on TLS (RFC 7301 §3.2).
+    pub fn refuses_protocol(&self) -> bool {
+        let refusal = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+        self.tls() == Some(&refusal)
+    }
+
+    /// Whether the host speaks only versions of TLS that are too old.
+    pub fn has_old_tls(&self) -> bool {
+        use rustls::Error as E;
+        let old = [
+            E::AlertReceived(AlertDescription::ProtocolVersion),
+            E::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13),
+            E::PeerIncompatible(PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig),
+        ];
+        self.tls().is_some_and(|error| old.contains(error))
+    }
+}
+
+/// The protocol of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1, and what is older: what is recorded are the bytes of the wire.
+    Http1,
+    /// HTTP/2: heads are recorded in the text of HTTP/1.1.
+    Http2,
+}
+
+/// The way in which messages go over a connection.
+enum Messages {
+    Text(Box<dyn Wire>, Vec<u8>),
+    Frames(Box<Frames>),
+}
 
 /// A connection to one host.
 pub struct Connection {
-    wire: Box<dyn Wire>,
+    messages: Messages,
     address: SocketAddr,
     tls: Option<TlsSession>,
-    buffer: Vec<u8>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -119,19 +175,40 @@ pub struct Exchange {
     pub duration: Duration,
     /// The address that was connected to.
     pub address: SocketAddr,
+    /// The protocol.
+    pub protocol: Protocol,
     /// The response as it came in.
     pub response: Response,
 }
 
-impl Connection {
-    /// Connects to a host. `tls`: the client and the name of the host, for `https`.
+impl Exchange {
+    /// Whether the host has answered with a frame of HTTP/2 that nobody asked for.
     ///
     /// # Errors
     ///
-    /// [`ExchangeError::Connect`], [`ExchangeError::Tls`] and [`ExchangeError::Timeout`].
+    /// If the temporary file cannot be read.
+    pub fn is_http2_unasked(&mut self) -> io::Result<bool> {
+        if self.response.head.is_some() || self.protocol == Protocol::Http2 {
+            return Ok(false);
+        }
+        let mut begin = Vec::new();
+        let block = &mut self.response.block;
+        let length = u64::try_from(http2::FRAME_HEAD).unwrap_or(u64::MAX);
+        block.by_ref().take(length).read_to_end(&mut begin)?;
+        block.seek(SeekFrom::Start(0))?;
+        Ok(http2::is_settings_frame(&begin))
+    }
+}
+
+impl Connection {
+    /// Connects to a host. `tls`: the client, the name of the host, and the protocols that it is offered, for `https`.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Connect`], [`ExchangeError::Tls`], [`ExchangeError::Http2`] and [`ExchangeError::Timeout`].
     pub async fn open(
         address: SocketAddr,
-        tls: Option<(&TlsClient, ServerName<'static>)>,
+        tls: Option<(&TlsClient, ServerName<'static>, Offer)>,
         limits: &ExchangeLimits,
         clock: &Clock,
     ) -> Result<Self, ExchangeError> {
@@ -145,25 +222,35 @@ impl Connection {
         // Without it a request in two writes waits for the answer to the first one.
         let stream = stream.set_nodelay(true).map(|()| stream);
         let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
-        let (wire, tls): (Box<dyn Wire>, _) = match tls {
-            None => (Box::new(stream), None),
-            Some((client, name)) => {
-                let connector = TlsConnector::from(client.config());
-                let handshake = connector.connect(name.clone(), stream);
-                let stream = clock.timeout(limits.connect, handshake).await;
-                let stream = stream.map_err(late)?;
-                let stream = stream.map_err(|source| ExchangeError::Tls { address, source })?;
-                let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
-                let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-                let session = client.session(stream.get_ref().1, &name, now);
-                (Box::new(stream), Some(session))
-            }
+        let Some((client, name, offer)) = tls else {
+            return Ok(Self {
+                messages: Messages::Text(Box::new(stream), vec![0; READ]),
+                address,
+                tls: None,
+            });
+        };
+        let attempt = client.attempt(offer);
+        let handshake = TlsConnector::from(attempt.config()).connect(name.clone(), stream);
+        let stream = clock.timeout(limits.connect, Box::pin(handshake)).await;
+        let stream = stream.map_err(late)?;
+        let stream = stream.map_err(|source| ExchangeError::Tls { address, source })?;
+        let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let session = attempt.session(stream.get_ref().1, &name, now);
+        let wire: Box<dyn Wire> = Box::new(stream);
+        let messages = if session.protocol.as_deref() == Some(tls::HTTP2) {
+            let frames = Box::pin(Frames::begin(wire, limits.receive.head));
+            let frames = clock.timeout(limits.connect, frames).await;
+            let frames = frames.map_err(late)?;
+            let frames = frames.map_err(|source| ExchangeError::Http2 { address, source })?;
+            Messages::Frames(Box::new(frames))
+        } else {
+            Messages::Text(wire, vec![0; READ])
         };
         Ok(Self {
-            wire,
+            messages,
             address,
-            tls,
-            buffer: vec![0; READ],
+            tls: Some(session),
         })
     }
 
@@ -172,14 +259,31 @@ impl Connection {
         self.tls.as_ref()
     }
 
+    /// The protocol that is spoken.
+    pub const fn protocol(&self) -> Protocol {
+        match self.messages {
+            Messages::Text(..) => Protocol::Http1,
+            Messages::Frames(_) => Protocol::Http2,
+        }
+    }
+
+    /// Whether a connection that has waited can carry another request: the host has neither closed it nor sent anything since. Bytes
+    /// that it sends unasked, such as a late 408, would be taken for the next response.
+    pub async fn is_quiet(&mut self) -> bool {
+        match &mut self.messages {
+            Messages::Text(wire, _) => wire::is_quiet(wire.as_mut()).await,
+            Messages::Frames(frames) => frames.is_open().await,
+        }
+    }
+
     /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Whether the
     /// connection may be used again, the response says.
     ///
     /// # Errors
     ///
     /// [`ExchangeError::NoResponse`] and [`ExchangeError::Timeout`] if not a byte has come: on a connection that was used
-    /// before, it is likely that the host had closed it meanwhile. [`ExchangeError::Storage`]. A response of which some bytes
-    /// have come is no error, but says why it is cut.
+    /// before, it is likely that the host had closed it meanwhile. [`ExchangeError::NotHttp2`]. [`ExchangeError::Storage`]. A
+    /// response of which some bytes have come is no error, but says why it is cut.
     pub async fn exchange(
         &mut self,
         request: &Request,
@@ -187,29 +291,26 @@ impl Connection {
         directory: &Path,
         clock: &Clock,
     ) -> Result<Exchange, ExchangeError> {
-        let (began, start) = (clock.now(), clock.instant());
-        let mut receiver =
+        let (address, began) = (self.address, clock.now());
+        let start = clock.instant();
+        let timer = Timer {
+            limits,
+            clock,
+            start,
+        };
+        let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());
-        let mut timed_out = !self.send(request, limits, start, clock).await;
-        let mut last = clock.instant();
-        let mut behind = 0;
-        while !timed_out && !receiver.is_done() {
-            let wait = remaining(limits, start, clock);
-            match clock.timeout(wait, self.wire.read(&mut self.buffer)).await {
-                // A reset ends a response as the end of the connection does: what has come stays.
-                Ok(Ok(0) | Err(_)) => break,
-                Ok(Ok(count)) => {
-                    let bytes = self.buffer.get(..count).unwrap_or_default();
-                    let taken = receiver.take(bytes).map_err(ExchangeError::Storage)?;
-                    behind = count.saturating_sub(taken);
-                    last = clock.instant();
-                }
-                Err(_) => timed_out = true,
+        let arrival = match &mut self.messages {
+            Messages::Text(wire, buffer) => {
+                exchange_text(wire.as_mut(), buffer, request, receiver, &timer).await?
             }
-        }
-        let address = self.address;
+            Messages::Frames(frames) => {
+                Box::pin(frames.exchange(request, receiver, &timer)).await?
+            }
+        };
+        let (receiver, cut) = (arrival.receiver, arrival.cut);
         if receiver.is_empty() {
-            return Err(if timed_out {
+            return Err(if cut == Some(Truncation::Time) {
                 ExchangeError::Timeout {
                     address,
                     limit: limits.stall.min(limits.total),
@@ -218,43 +319,57 @@ impl Connection {
                 ExchangeError::NoResponse { address }
             });
         }
-        let mut response = receiver.finish(timed_out).map_err(ExchangeError::Storage)?;
-        // Bytes that nobody asked for: the next response would begin with them.
-        response.is_reusable &= behind == 0;
+        let protocol = self.protocol();
+        let mut response = receiver.finish(cut).map_err(ExchangeError::Storage)?;
+        response.is_reusable = arrival.has_ended
+            && match protocol {
+                Protocol::Http1 => response.is_reusable,
+                Protocol::Http2 => response.truncation.is_none(),
+            };
         Ok(Exchange {
             began,
-            duration: last.saturating_duration_since(start),
+            duration: arrival.last.saturating_duration_since(start),
             address,
+            protocol,
             response,
         })
     }
-
-    /// Sends the request; whether the host has taken it in time. One that closes early may still have answered.
-    async fn send(
-        &mut self,
-        request: &Request,
-        limits: &ExchangeLimits,
-        start: Instant,
-        clock: &Clock,
-    ) -> bool {
-        let mut rest = request.bytes();
-        while !rest.is_empty() {
-            let wait = remaining(limits, start, clock);
-            match clock.timeout(wait, self.wire.write(rest)).await {
-                Ok(Ok(0) | Err(_)) => return true,
-                Ok(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
-                Err(_) => return false,
-            }
-        }
-        let wait = remaining(limits, start, clock);
-        clock.timeout(wait, self.wire.flush()).await.is_ok()
-    }
 }
 
-/// How long the next byte may take.
-fn remaining(limits: &ExchangeLimits, start: Instant, clock: &Clock) -> Duration {
-    let passed = clock.instant().saturating_duration_since(start);
-    limits.total.saturating_sub(passed).min(limits.stall)
+/// Sends a request as text, and takes its response.
+async fn exchange_text(
+    wire: &mut dyn Wire,
+    buffer: &mut [u8],
+    request: &Request,
+    receiver: ResponseReceiver,
+    timer: &Timer<'_>,
+) -> Result<Arrival, ExchangeError> {
+    let mut arrival = Arrival::new(receiver, timer);
+    if !send(wire, request, timer).await {
+        return Ok(arrival.timed_out());
+    }
+    while !arrival.is_done() {
+        match timer.limit(wire.read(buffer)).await {
+            // A reset ends a response as the end of the connection does: what has come stays.
+            Some(Ok(0) | Err(_)) => break,
+            Some(Ok(count)) => arrival.take(buffer.get(..count).unwrap_or_default(), timer)?,
+            None => return Ok(arrival.timed_out()),
+        }
+    }
+    Ok(arrival)
+}
+
+/// Sends the request; whether the host has taken it in time. One that closes early may still have answered.
+async fn send(wire: &mut dyn Wire, request: &Request, timer: &Timer<'_>) -> bool {
+    let mut rest = request.bytes();
+    while !rest.is_empty() {
+        match timer.limit(wire.write(rest)).await {
+            Some(Ok(0) | Err(_)) => return true,
+            Some(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    timer.limit(wire.flush()).await.is_some()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Fetching one URI from one address: a connection, a request, a response.
 //!
 //! Owns the connections that wait for their next request, and which header fields a request has. Decides neither what is
-//! fetched nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller.
+//! fetched nor when. A connection that a host has closed meanwhile is replaced once by a fresh one, unseen by the caller; so is one
+//! to a host that does not speak HTTP/1.1, if the order allows HTTP/2.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -13,18 +14,22 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Clock, NoChance};
 use harvest_model::Order;
+use harvest_model::order::Http2Use;
 use rustls::pki_types::ServerName;
 use url::Url;
 
-use crate::exchange::request::{InvalidHeaderField, Request};
-use crate::exchange::tls::{TlsClient, TlsSession};
-use crate::exchange::{Connection, Exchange, ExchangeError, ExchangeLimits};
+use crate::exchange::request::{InvalidHeaderField, Request, referer};
+use crate::exchange::tls::{Offer, TlsClient, TlsSession};
+use crate::exchange::{Connection, Exchange, ExchangeError, ExchangeLimits, Protocol};
 
 /// The longest time that a connection waits for its next request: servers close it about then.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
 
 /// The most connections that wait.
 const MOST_IDLE: usize = 256;
+
+/// The most hosts that are remembered to speak HTTP/2 alone.
+const MOST_HTTP2: usize = 4096;
 
 /// Why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +55,7 @@ pub struct Fetch {
     pub url: Url,
     /// The address of its host.
     pub address: IpAddr,
-    /// The page that led to it, if hosts are told.
+    /// The page that led to it.
     pub referer: Option<String>,
     /// Further header fields.
     pub fields: Vec<(String, String)>,
@@ -104,7 +109,10 @@ pub struct Fetcher {
     tls: TlsClient,
     scratch: PathBuf,
     clock: Clock,
+    http2: Http2Use,
     idle: Mutex<Idle>,
+    /// The hosts that do not speak HTTP/1.1.
+    http2_alone: Mutex<HashSet<Endpoint>>,
 }
 
 impl Fetcher {
@@ -129,7 +137,9 @@ impl Fetcher {
             tls,
             scratch,
             clock,
+            http2: order.http.http2,
             idle: Mutex::default(),
+            http2_alone: Mutex::default(),
         }
     }
 
@@ -141,19 +151,83 @@ impl Fetcher {
     pub async fn fetch(&self, fetch: &Fetch) -> Result<Fetched, FetchError> {
         let request = self.request(fetch)?;
         let endpoint = endpoint(fetch)?;
-        // A form is sent once: on a connection that its host may have closed nobody would know.
-        let idle = fetch.form.is_none().then(|| self.take_idle(&endpoint));
-        if let Some(mut connection) = idle.flatten() {
+        while let Some(mut connection) = self.take_idle(&endpoint) {
+            // A form is sent once: on a connection that its host may have closed nobody would know. The host has closed it while it
+            // waited, which is its right, or has said something that nobody asked for.
+            if fetch.form.is_some() || !connection.is_quiet().await {
+                continue;
+            }
             match self.exchange(&mut connection, &request, fetch).await {
+                // It says that the host has waited too long for a request: for this one, which it has not seen, or for none.
+                Ok(exchange) if is_request_timeout(&exchange) => {}
                 Ok(exchange) => return Ok(self.finish(connection, endpoint, request, exchange)),
-                // The host has closed it while it waited, which is its right.
                 Err(ExchangeError::NoResponse { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            break;
         }
-        let mut connection = self.open(fetch, endpoint.1).await?;
-        let exchange = self.exchange(&mut connection, &request, fetch).await?;
+        self.fetch_afresh(fetch, endpoint, request).await
+    }
+
+    /// Fetches by a new connection, and by a second one if the host turns out to speak HTTP/2 alone.
+    async fn fetch_afresh(
+        &self,
+        fetch: &Fetch,
+        endpoint: Endpoint,
+        request: Request,
+    ) -> Result<Fetched, FetchError> {
+        let offer = self.offer(&endpoint);
+        let may_change = offer == Offer::Http1 && self.http2 != Http2Use::Never;
+        let first = match self.open(fetch, endpoint.1, offer).await {
+            Ok(mut connection) => {
+                let mut outcome = self.exchange(&mut connection, &request, fetch).await;
+                // A host that knows of protocols and speaks this one has selected it.
+                let has_selected = connection.tls().is_none_or(|tls| tls.protocol.is_some());
+                let is_refused = match &mut outcome {
+                    Ok(exchange) => exchange
+                        .is_http2_unasked()
+                        .map_err(ExchangeError::Storage)?,
+                    Err(error) => matches!(error, ExchangeError::NoResponse { .. }),
+                };
+                if has_selected || !is_refused || !may_change {
+                    return Ok(self.finish(connection, endpoint, request, outcome?));
+                }
+                outcome.map(|exchange| (connection, exchange))
+            }
+            Err(FetchError::Exchange(error)) if may_change && error.refuses_protocol() => {
+                Err(error)
+            }
+            Err(error) => return Err(error),
+        };
+        if let Ok(mut connection) = self.open(fetch, endpoint.1, Offer::Http2).await
+            && connection.protocol() == Protocol::Http2
+        {
+            self.remember_http2(&endpoint);
+            let exchange = self.exchange(&mut connection, &request, fetch).await?;
+            return Ok(self.finish(connection, endpoint, request, exchange));
+        }
+        let (connection, exchange) = first?;
         Ok(self.finish(connection, endpoint, request, exchange))
+    }
+
+    /// The protocols that a host is offered.
+    fn offer(&self, endpoint: &Endpoint) -> Offer {
+        let known = self.http2_alone.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        match self.http2 {
+            Http2Use::Always => Offer::Both,
+            Http2Use::WhenNeeded if known.contains(endpoint) => Offer::Http2,
+            Http2Use::WhenNeeded | Http2Use::Never => Offer::Http1,
+        }
+    }
+
+    fn remember_http2(&self, endpoint: &Endpoint) {
+        let known = self.http2_alone.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_HTTP2 {
+            known.clear();
+        }
+        known.insert(endpoint.clone());
     }
 
     async fn exchange(
@@ -167,13 +241,18 @@ impl Fetcher {
             .await
     }
 
-    async fn open(&self, fetch: &Fetch, address: SocketAddr) -> Result<Connection, FetchError> {
+    async fn open(
+        &self,
+        fetch: &Fetch,
+        address: SocketAddr,
+        offer: Offer,
+    ) -> Result<Connection, FetchError> {
         let tls = if fetch.url.scheme() == "https" {
             let host = fetch.url.host_str().unwrap_or_default();
             let host = host.trim_start_matches('[').trim_end_matches(']');
             let name = ServerName::try_from(host.to_owned());
             let name = name.map_err(|_invalid| FetchError::NoHost(fetch.url.to_string()))?;
-            Some((&self.tls, name))
+            Some((&self.tls, name, offer))
         } else {
             None
         };
@@ -202,7 +281,9 @@ impl Fetcher {
         let own = self.fields.iter();
         let mut fields: Vec<(&str, &str)> =
             own.map(|(name, value)| (*name, value.as_str())).collect();
-        if let Some(referer) = &fetch.referer {
+        let page = fetch.referer.as_deref();
+        let referer = page.and_then(|page| referer(page, &fetch.url));
+        if let Some(referer) = &referer {
             fields.push(("Referer", referer));
         }
         for (name, value) in &fetch.fields {
@@ -258,6 +339,12 @@ impl Fetcher {
             waiting.push((connection, now));
         }
     }
+}
+
+/// Whether a host says that it has got no request in time (RFC 9110 §15.5.9).
+fn is_request_timeout(exchange: &Exchange) -> bool {
+    let head = exchange.response.head.as_ref();
+    head.is_some_and(|head| head.status() == Some(408))
 }
 
 fn endpoint(fetch: &Fetch) -> Result<Endpoint, FetchError> {

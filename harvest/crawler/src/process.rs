@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
-use archive_formats::http::{Body, Head, Limits as BodyLimits, MediaType};
+use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
 use harvest_extraction::{Document, Extraction, Limits as ExtractionLimits, extract};
 use harvest_model::Order;
 use harvest_policy::cost::{CostPolicy, UriOrder};
@@ -22,7 +22,7 @@ use harvest_policy::status::{AfterTry, FetchStatus, RetryRules};
 use index_dedup::{DedupError, EarlierCapture};
 use url::Url;
 
-use self::describe::{line, metadata, retry_after, status_of};
+use self::describe::{line, metadata, retry_after, robots_file, status_of};
 pub use self::novelty::KnownCaptures;
 
 use crate::capture::{Capture, CaptureError, Novelty, RecordGroup, Scratch, record_id};
@@ -220,7 +220,7 @@ impl Processor {
         let hops: HopPath = fetched.uri.hops.parse()?;
         let (extraction, text) = self.extract(&mut fetched, &hops)?;
         if purpose == FetchPurpose::Robots {
-            processed.robots = Some(robots_file(&mut fetched, &extraction)?);
+            processed.robots = robots_file(&mut fetched, &extraction)?;
             processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);
         } else {
             (processed.candidates, processed.seed) =
@@ -255,7 +255,9 @@ impl Processor {
         hops: &HopPath,
     ) -> Result<(Extraction, Vec<u8>), io::Error> {
         let response = &mut fetched.fetched.exchange.response;
-        let Some(head) = &response.head else {
+        let head = response.head.as_ref();
+        // The last field of a cut head is another one than was meant.
+        let Some(head) = head.filter(|_| response.ending != Ending::HeadTooLong) else {
             return Ok((Extraction::default(), Vec::new()));
         };
         let begin = u64::try_from(head.raw().len()).unwrap_or(u64::MAX);
@@ -297,6 +299,7 @@ impl Processor {
             address: exchange.address.ip(),
             request: &request,
             response: &mut exchange.response,
+            protocol: exchange.protocol,
             novelty,
             metadata,
             record_ids: ids,
@@ -352,27 +355,4 @@ fn content(
     }
     let digest = response.payload_digest.to_string();
     Some(Content::Digest(words(digest.as_bytes())))
-}
-
-fn robots_file(fetched: &mut FetchedUri, extraction: &Extraction) -> io::Result<RobotsFile> {
-    use std::io::Read as _;
-    let response = &mut fetched.fetched.exchange.response;
-    let mut file = Vec::new();
-    let status = response.head.as_ref().and_then(Head::status);
-    if let Some(head) = &response.head {
-        let begin = u64::try_from(head.raw().len()).unwrap_or(u64::MAX);
-        response.block.seek(SeekFrom::Start(begin))?;
-        let input = BufReader::new(&mut response.block);
-        let limit = u64::try_from(harvest_policy::robots::MAX_BYTES).unwrap_or(u64::MAX);
-        let body = Body::decoded(head, input, BodyLimits::default());
-        // A body whose coding is damaged says as much as it says.
-        drop(body.take(limit).read_to_end(&mut file));
-    }
-    let mut links = extraction.links.iter();
-    let redirect = links.find(|link| link.hop == Hop::Redirect);
-    Ok(RobotsFile {
-        status: status.unwrap_or(200),
-        file,
-        location: redirect.map(|link| link.url.clone()),
-    })
 }

@@ -171,8 +171,20 @@ impl Recorder {
             is_synced: true,
             clock,
         };
+        recorder.forget_closed_file(&resume.place)?;
         recorder.release_freed()?;
         Ok((recorder, resume.taken_back))
+    }
+
+    /// Makes durable that a file is closed whose process ended, or whose disk was full, before the frontier knew: from now on the
+    /// file may be stored and deleted.
+    fn forget_closed_file(&mut self, place: &RecordedPlace) -> Result<(), RecorderError> {
+        let current = self.files.place(self.log_length);
+        if place.file != current.file {
+            self.frontier.sync(&current)?;
+            self.frontier.flush()?;
+        }
+        Ok(())
     }
 
     /// The frontier, for what is only read.

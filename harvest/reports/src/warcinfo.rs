@@ -16,6 +16,10 @@ const FORMAT: &str = "WARC File Format 1.1";
 const CONFORMS_TO: &str =
     "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
+/// The value of [`Warcinfo::http2`] where HTTP/2 may be spoken.
+pub const REWRITTEN_HEADS: &str = "messages of records with WARC-Protocol: h2 are written in the text of HTTP/1.1, \
+     without pseudo-fields and trailers; all others are the bytes of the wire";
+
 /// The fields of the block. One that is `None`, or empty, is not written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warcinfo {
@@ -41,6 +45,8 @@ pub struct Warcinfo {
     pub user_agent: Option<String>,
     /// The From of requests.
     pub from: Option<String>,
+    /// How messages that came by HTTP/2 are written, where it may be spoken.
+    pub http2: Option<String>,
     /// The entries of `harvestInfo.xml`, as key and value, in their order: lines `harvestInfo.<key>: value`.
     pub harvest_info: Vec<(String, String)>,
 }
@@ -64,6 +70,7 @@ impl Warcinfo {
             ("robots", text(&self.robots)),
             ("http-header-user-agent", text(&self.user_agent)),
             ("http-header-from", text(&self.from)),
+            ("http2", text(&self.http2)),
         ];
         let mut block = String::new();
         let mut line = |name: &str, value: &str| {
@@ -114,6 +121,7 @@ mod tests {
             robots: text("ignore"),
             user_agent: text("Mozilla/5.0 (compatible; holdfast)"),
             from: text("web@example.org"),
+            http2: text("as text"),
             harvest_info: vec![
                 ("version".to_owned(), "0.6".to_owned()),
                 ("jobId".to_owned(), "7".to_owned()),
@@ -126,7 +134,7 @@ mod tests {
              conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\
              operator: A. Operator\r\npublisher: Netarkivet\r\naudience: researchers\r\nisPartOf: 7\r\n\
              description: a job\r\nrobots: ignore\r\n\
-             http-header-user-agent: Mozilla/5.0 (compatible; holdfast)\r\nhttp-header-from: web@example.org\r\n\
+             http-header-user-agent: Mozilla/5.0 (compatible; holdfast)\r\nhttp-header-from: web@example.org\r\nhttp2: as text\r\n\
              harvestInfo.version: 0.6\r\nharvestInfo.jobId: 7\r\n"
         );
     }

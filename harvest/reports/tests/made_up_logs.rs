@@ -123,7 +123,7 @@ fn line(random: &mut Random) -> Vec<u8> {
         3 => {
             return [
                 b"2021-07-05T15:20:39.378Z 200 1 http://a.dk/".as_slice(),
-                &[b'x'; 1 << 20],
+                &vec![b'x'; 1 << 20],
                 b" - - t #001 - - - -\n",
             ]
             .concat();
@@ -158,11 +158,10 @@ impl Fields {
     }
 
     fn content_size(&self) -> Option<u64> {
-        let found = self.0[11].split(',').find_map(|text| {
+        self.0[11].split(',').find_map(|text| {
             let number = text.strip_prefix("content-size:")?;
             number.parse().ok()
-        });
-        found
+        })
     }
 
     fn bytes(&self) -> u64 {

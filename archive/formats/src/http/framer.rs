@@ -120,6 +120,16 @@ impl ResponseFramer {
         }
     }
 
+    /// Behind a head that did not come as text (HTTP/2): all that comes is payload, until the stream ends.
+    pub fn behind_head(head: Head) -> Self {
+        Self {
+            state: State::UntilClose,
+            raw: head.raw().to_vec(),
+            head: Some(head),
+            ..Self::new(false, 0)
+        }
+    }
+
     /// Takes a prefix of the next bytes of the connection: how many they are, and what. None are taken of no bytes, and once
     /// the response [is done](Self::is_done).
     pub fn push(&mut self, bytes: &[u8]) -> (usize, Part) {

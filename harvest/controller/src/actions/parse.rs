@@ -89,14 +89,14 @@ fn budget(line: &str) -> Result<(String, QueueBudget), String> {
     let bytes = words.collect::<Vec<_>>().join(" ");
     let objects = match objects {
         "-1" => None,
-        number => Some(number.parse().or_else(|_| Err(wrong()))?),
+        number => Some(number.parse().ok().ok_or_else(wrong)?),
     };
     let bytes = match (bytes.as_str(), bytes.parse::<u64>()) {
         ("", _) => return Err(wrong()),
         ("-1", _) => None,
         (_, Ok(bytes)) => Some(bytes),
         (text, Err(_)) => {
-            let size: ByteSize = text.parse().or_else(|_| Err(wrong()))?;
+            let size: ByteSize = text.parse().ok().ok_or_else(wrong)?;
             Some(size.bytes())
         }
     };

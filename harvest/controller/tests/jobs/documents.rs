@@ -56,7 +56,7 @@ async fn metadata_records_stand_in_their_order() {
     );
     let threads = record(&bytes, "threads-report.txt");
     assert!(
-        threads.contains("Number of threads: 0 (0 active)"),
+        threads.contains("Number of threads: 1 (0 active)"),
         "{threads}"
     );
     let name = only(&directory.path("warcs"));

@@ -37,7 +37,7 @@ async fn job_goes_on_after_disk_was_full() {
         let directory = create(&base.path().join(at.to_string()), seed.clone(), order);
         let moody = Arc::new(Moody::new(&directory));
         let parts = parts_with(&moody);
-        let fault = if (at / step) % 2 == 0 {
+        let fault = if (at / step).is_multiple_of(2) {
             Fault::FailFromHere(Errno::NOSPC)
         } else {
             Fault::TornFromHere(Errno::NOSPC)

@@ -167,7 +167,10 @@ async fn requests_in_the_action_directory_are_taken() {
     };
     let notify = |notice: Notice<'_>| match notice {
         Notice::Action { name, done } => {
-            assert_eq!((name, done.starts_with("1 new")), ("more.seeds", true));
+            assert_eq!(
+                (name, done.starts_with("new seeds: 1;")),
+                ("more.seeds", true)
+            );
             told(&control);
         }
         Notice::ActionRefused { name, .. } => {

@@ -1,5 +1,7 @@
 //! What a dead process leaves, and files that somebody else has damaged.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -48,7 +50,8 @@ async fn told(directory: &JobDirectory, parts: &JobParts) -> (JobReport, Vec<Str
             Notice::NotStored { name, why } => format!("{name}: {why}"),
             Notice::Stored(_)
             | Notice::Waiting { .. }
-            | Notice::Action(_)
+            | Notice::Action { .. }
+            | Notice::Crawl(_)
             | Notice::ActionRefused { .. }
             | Notice::TakenBack(_)
             | Notice::NothingHarvested => return,
@@ -215,7 +218,7 @@ async fn half_written_metadata_file_is_written_anew() {
     let directory = create(base.path(), site().await, "");
     write(
         &directory.path("metadata/12-metadata-1.warc.gz.open"),
-        &[7; 100_000],
+        &vec![7; 100_000],
     );
     let moody = Arc::new(Moody::new(&directory));
     let report = run(&directory, &parts_with(&moody)).await;

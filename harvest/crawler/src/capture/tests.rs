@@ -4,6 +4,7 @@ use archive_formats::warc::validate::Validator;
 use archive_formats::warc::{Header, Reader};
 
 use super::*;
+use crate::exchange::Protocol;
 use crate::exchange::receive::{ReceiveLimits, ResponseReceiver};
 
 const WIRE: &[u8] =
@@ -31,13 +32,14 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<Stored>, RecordGroup) {
     let limits = ReceiveLimits::default();
     let mut receiver = ResponseReceiver::new(false, limits, directory.clone());
     receiver.take(wire).unwrap();
-    let mut response = receiver.finish(false).unwrap();
+    let mut response = receiver.finish(None).unwrap();
     let capture = Capture {
         uri: "http://a.dk/x",
         began: "2026-11-23T03:04:05.678Z".parse().unwrap(),
         address: "192.0.2.1".parse().unwrap(),
         request: REQUEST,
         response: &mut response,
+        protocol: Protocol::Http1,
         novelty,
         metadata: &[
             ("via".to_owned(), "http://a.dk/".to_owned()),

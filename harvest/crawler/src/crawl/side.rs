@@ -187,7 +187,7 @@ impl Side {
         let fetch = Fetch {
             url: url.clone(),
             address,
-            referer: uri.via.clone().filter(|via| via.starts_with("http")),
+            referer: uri.via.clone(),
             fields,
             authorization: None,
             form: match purpose {
@@ -297,21 +297,26 @@ impl Side {
             FetchError::NoHost(_) | FetchError::Header(_) => FetchStatus::UNFETCHABLE,
             FetchError::Chance(_) => FetchStatus::RUNTIME_EXCEPTION,
             FetchError::Exchange(error) => match error {
-                ExchangeError::Connect { .. } | ExchangeError::Tls { .. } => {
-                    FetchStatus::CONNECT_FAILED
-                }
+                ExchangeError::Connect { .. }
+                | ExchangeError::Tls { .. }
+                | ExchangeError::Http2 { .. } => FetchStatus::CONNECT_FAILED,
+                ExchangeError::NotHttp2(_) => FetchStatus::UNFETCHABLE,
                 ExchangeError::NoResponse { .. } => FetchStatus::CONNECT_LOST,
                 ExchangeError::Timeout { .. } => FetchStatus::TIMEOUT,
                 ExchangeError::Storage(_) => FetchStatus::RUNTIME_EXCEPTION,
             },
         };
         let tries = uri.tries.saturating_add(1);
+        // A server does not grow younger while it is waited for.
+        let is_final = matches!(error, FetchError::Exchange(error) if error.has_old_tls());
         let after = match purpose {
-            FetchPurpose::Page => {
+            FetchPurpose::Page if !is_final => {
                 let retry = self.job.order.retry_rules();
                 retry.after_try(status, tries, None)
             }
-            FetchPurpose::Robots | FetchPurpose::Login(_) => AfterTry::Finished(status),
+            FetchPurpose::Page | FetchPurpose::Robots | FetchPurpose::Login(_) => {
+                AfterTry::Finished(status)
+            }
         };
         let ended = self.clock.instant();
         let mut lines = Vec::new();
@@ -327,7 +332,10 @@ impl Side {
                 FetchError::Chance(_) => "NoChance",
                 FetchError::Exchange(error) => match error {
                     ExchangeError::Connect { .. } => "Connect",
+                    ExchangeError::Tls { .. } if error.has_old_tls() => "OldTls",
                     ExchangeError::Tls { .. } => "Tls",
+                    ExchangeError::Http2 { .. } => "Http2",
+                    ExchangeError::NotHttp2(_) => "NotHttp2",
                     ExchangeError::NoResponse { .. } => "NoResponse",
                     ExchangeError::Timeout { .. } => "Timeout",
                     ExchangeError::Storage(_) => "Storage",

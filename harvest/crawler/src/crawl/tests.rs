@@ -20,8 +20,10 @@ use super::*;
 
 mod control;
 mod cookies;
+mod damage;
 mod endings;
 mod forms;
+mod http2;
 mod login;
 mod odd_uris;
 mod politeness;
@@ -320,19 +322,6 @@ async fn quota_is_used_up_with_several_connections() {
             (4..4 + connections).contains(&fetched),
             "{connections}: {fetched}"
         );
-    }
-}
-
-/// Fails if an order is taken that asks for something that is not done.
-#[tokio::test]
-async fn order_with_unbuilt_settings_is_refused() {
-    let seed = Url::parse("http://127.0.0.1:1/").unwrap();
-    for order in ["http.http2 = \"always\""] {
-        let directory = tempfile::tempdir().unwrap();
-        let settings = settings(directory.path(), std::slice::from_ref(&seed), order);
-        let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
-        let error = crawl.run().await.unwrap_err().to_string();
-        assert!(error.contains(order), "{error}");
     }
 }
 

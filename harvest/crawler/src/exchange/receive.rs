@@ -57,7 +57,8 @@ impl Truncation {
 /// A response as it came in, whole or cut.
 #[derive(Debug)]
 pub struct Response {
-    /// The head; `None` if there is no status line or the head is cut.
+    /// The head; `None` if there is no status line, or the connection ended within the head. Of a head that is longer than
+    /// allowed: as much as was taken.
     pub head: Option<Head>,
     /// The heads of interim responses, each as it came. They are no part of the block.
     pub interim: Vec<Vec<u8>>,
@@ -108,6 +109,17 @@ impl ResponseReceiver {
             is_damaged: false,
             is_full: false,
         }
+    }
+
+    /// Takes a head that did not come as text (HTTP/2), before all other bytes; those that follow are payload until the end.
+    ///
+    /// # Errors
+    ///
+    /// If the temporary file cannot be written.
+    pub fn take_head(&mut self, text: &[u8]) -> io::Result<()> {
+        let head = Head::read(&mut &*text, text.len()).map_err(io::Error::other)?;
+        self.framer = ResponseFramer::behind_head(head);
+        self.write_head()
     }
 
     /// Takes the next bytes of the connection; how many of them belong to the response. Fewer than there are: it is done.
@@ -191,12 +203,12 @@ impl ResponseReceiver {
         self.framer.ending() == Ending::Nothing
     }
 
-    /// Ends the response: the connection has, or it is done. `timed_out`: nobody waits for the rest.
+    /// Ends the response: the connection has, or it is done. `cut`: why nothing more comes, if the bytes do not say it.
     ///
     /// # Errors
     ///
     /// If the temporary file cannot be written or read.
-    pub fn finish(mut self, timed_out: bool) -> io::Result<Response> {
+    pub fn finish(mut self, cut: Option<Truncation>) -> io::Result<Response> {
         let ending = self.framer.ending();
         if !self.head_is_written && self.framer.head().is_none() {
             let raw = self.framer.raw_head().to_vec();
@@ -206,7 +218,7 @@ impl ResponseReceiver {
         let truncation = match ending {
             Ending::HeadTooLong => Some(Truncation::Length),
             _ if self.is_full => Some(Truncation::Length),
-            _ if timed_out => Some(Truncation::Time),
+            _ if cut.is_some() => cut,
             Ending::CutHead | Ending::CutBody { .. } | Ending::CutChunks => {
                 Some(Truncation::Disconnect)
             }
@@ -220,6 +232,12 @@ impl ResponseReceiver {
             self.payload_digest = Hashers::new([Algorithm::Sha1]);
             self.payload_digest.update(self.framer.unframed());
         }
+        let head = if ending == Ending::HeadTooLong {
+            // As much of it as was taken: the status line says what it is.
+            cut_head(self.framer.raw_head())
+        } else {
+            self.framer.head().cloned()
+        };
         let block_length = self.block_digest.length();
         if self.is_damaged || matches!(ending, Ending::CutChunks | Ending::BadChunk) {
             self.payload_digest = self.stored_body(block_length - self.body_length)?;
@@ -228,7 +246,7 @@ impl ResponseReceiver {
         let payload_length = self.payload_digest.length();
         Ok(Response {
             is_reusable: truncation.is_none() && self.framer.is_reusable(),
-            head: self.framer.head().cloned(),
+            head,
             interim: self.framer.interim().to_vec(),
             block: self.block,
             block_length,
@@ -250,6 +268,12 @@ impl ResponseReceiver {
     }
 }
 
+/// The head of which only the begin was taken.
+fn cut_head(raw: &[u8]) -> Option<Head> {
+    let head = Head::read(&mut &*raw, raw.len()).ok()?;
+    (!head.raw().is_empty()).then_some(head)
+}
+
 /// The digest of the one algorithm that was asked for.
 fn only(hashers: Hashers) -> io::Result<Value> {
     let digest = hashers.finish().pop();
@@ -265,7 +289,9 @@ mod tests {
     fn receive(wire: &[u8], limits: ReceiveLimits, timed_out: bool) -> (Response, Vec<u8>, usize) {
         let mut receiver = ResponseReceiver::new(false, limits, std::env::temp_dir());
         let taken = receiver.take(wire).unwrap();
-        let mut response = receiver.finish(timed_out).unwrap();
+        let mut response = receiver
+            .finish(timed_out.then_some(Truncation::Time))
+            .unwrap();
         let mut block = Vec::new();
         response.block.read_to_end(&mut block).unwrap();
         assert_eq!(response.block_length, block.len() as u64);
@@ -405,7 +431,7 @@ mod tests {
             assert_eq!(receiver.take(piece).unwrap(), piece.len());
         }
         assert!(receiver.block.is_rolled());
-        let mut response = receiver.finish(false).unwrap();
+        let mut response = receiver.finish(None).unwrap();
         let mut block = Vec::new();
         response.block.read_to_end(&mut block).unwrap();
         assert!(block == wire);

@@ -10,9 +10,12 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     method: &'static str,
+    target: Url,
+    /// The fields without `Host`, in their order.
+    fields: Vec<(String, String)>,
     bytes: Vec<u8>,
     /// The length of the body, at the end.
-    body: usize,
+    body_length: usize,
     /// The parts that are never recorded, in their order, each with the words that say so.
     secrets: Vec<(Range<usize>, String)>,
 }
@@ -83,10 +86,13 @@ impl Request {
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Ok(Self {
             method,
+            target: bare(url),
+            fields: fields.iter().map(owned).collect(),
             bytes,
-            body: body.len(),
+            body_length: body.len(),
             secrets: Vec::new(),
         })
     }
@@ -112,15 +118,38 @@ impl Request {
         let place = begin..begin + length;
         self.secrets.insert(0, (place, name.to_owned()));
         self.bytes.splice(begin..begin, field);
+        self.fields.push((name.to_owned(), value.to_owned()));
         Ok(self)
+    }
+
+    /// The method: `GET`.
+    pub const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// The URI that is asked for, without a user and a fragment.
+    pub const fn target(&self) -> &Url {
+        &self.target
+    }
+
+    /// The fields but for `Host`, with a secret, for a protocol in which a message is no text.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.fields.iter();
+        fields.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        let begin = self.bytes.len().saturating_sub(self.body_length);
+        self.bytes.get(begin..).unwrap_or_default()
     }
 
     /// Says which part of the body is a secret: it is sent, and never recorded, and neither is the length of the body, which
     /// would tell that of the secret.
     #[must_use]
     pub fn with_secret_in_body(mut self, secret: Range<usize>) -> Self {
-        let length = format!("Content-Length: {}\r\n", self.body);
-        let body = self.bytes.len().saturating_sub(self.body);
+        let length = format!("Content-Length: {}\r\n", self.body_length);
+        let body = self.bytes.len().saturating_sub(self.body_length);
         // The last field of the head, which ends with an empty line.
         let end = body.saturating_sub("\r\n".len());
         let field = end.saturating_sub(length.len())..end;
@@ -161,6 +190,29 @@ impl Request {
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
+}
+
+/// A URI without what is nobody's business but its reader's: user, password, fragment.
+fn bare(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    // They fail for a URI without a host, which has neither.
+    let _has_none = url.set_username("").is_err() || url.set_password(None).is_err();
+    url
+}
+
+/// The value of `Referer` for a request that a page led to (RFC 9110 §10.1.3): the page without user, password and fragment.
+///
+/// `None` if the page is not of the web, or came by TLS and the request goes out in clear.
+pub fn referer(page: &str, target: &Url) -> Option<String> {
+    let page = Url::parse(page).ok()?;
+    let is_told = match page.scheme() {
+        "http" => true,
+        "https" => target.scheme() == "https",
+        _ => false,
+    };
+    // A parsed URI is ASCII: other letters stand in it as escapes, and in the host as Punycode.
+    is_told.then(|| bare(&page).into())
 }
 
 #[cfg(test)]
@@ -205,6 +257,51 @@ mod tests {
         assert_eq!(secret.left_out(), ["Authorization"]);
         assert!(request.left_out().is_empty());
         assert!(request.with_secret("Authorization", "a\r\nb").is_err());
+    }
+
+    /// Fails if a page tells a host more than its address: a user, a fragment, or anything at all after it came by TLS.
+    #[test]
+    fn referer_is_the_bare_page() {
+        for (page, target, expected) in [
+            ("http://a/b?c", "http://d/", Some("http://a/b?c")),
+            ("http://u:p@a/b#c", "https://d/", Some("http://a/b")),
+            ("https://a/b", "https://d/", Some("https://a/b")),
+            ("https://a/b", "http://d/", None),
+            (
+                "http://\u{e6}.dk/\u{f8} \u{e5}?\u{e6}",
+                "http://d/",
+                Some("http://xn--6ca.dk/%C3%B8%20%C3%A5?%C3%A6"),
+            ),
+            ("http://a/\r\nX: y", "http://d/", Some("http://a/X:%20y")),
+            ("dns:a", "http://d/", None),
+            ("ftp://a/b", "http://d/", None),
+            ("no URI", "http://d/", None),
+        ] {
+            assert_eq!(
+                referer(page, &url(target)).as_deref(),
+                expected,
+                "{page:?} to {target}"
+            );
+        }
+    }
+
+    /// Fails if a protocol without text is given other fields, or another body, than go over the wire as text.
+    #[test]
+    fn parts_are_those_of_the_text() {
+        let url = url("https://user:word@a:8/b?c#d");
+        let request = Request::post(&url, &[("Accept", "*/*")], b"body").unwrap();
+        let request = request.with_secret("Authorization", "x").unwrap();
+        assert_eq!(request.target().as_str(), "https://a:8/b?c");
+        let fields: Vec<_> = request.fields().collect();
+        assert_eq!(
+            fields,
+            [
+                ("Accept", "*/*"),
+                ("Content-Length", "4"),
+                ("Authorization", "x")
+            ]
+        );
+        assert_eq!((request.method(), request.body()), ("POST", &b"body"[..]));
     }
 
     /// Fails if the password of a form is recorded, its length can be told, or anything else is left out.

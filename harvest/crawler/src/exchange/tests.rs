@@ -1,20 +1,16 @@
 //! Exchanges with a host that sends what a test tells it, over real sockets and real TLS.
 
 use std::io::Read as _;
-use std::sync::Arc;
 
 use archive_daemon::clock::ManualClock;
-use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{RootCertStore, ServerConfig};
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use url::Url;
 
 use super::receive::Truncation;
-use super::tls::CertificateVerdict;
 use super::*;
+
+mod tls;
 
 /// The act of a host after it has answered the last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +94,9 @@ async fn answered(answer: &str) -> (Connection, DuplexStream) {
     let (wire, mut host) = tokio::io::duplex(1 << 16);
     host.write_all(answer.as_bytes()).await.unwrap();
     let connection = Connection {
-        wire: Box::new(wire),
+        messages: Messages::Text(Box::new(wire), vec![0; READ]),
         address: "127.0.0.1:80".parse().unwrap(),
         tls: None,
-        buffer: vec![0; READ],
     };
     (connection, host)
 }
@@ -113,6 +108,31 @@ async fn bytes_behind_a_response_end_the_connection() {
     let mut exchange = exchange(&mut connection, &Clock::system()).await.unwrap();
     assert_eq!(block(&mut exchange), FIRST);
     assert!(!exchange.response.is_reusable);
+}
+
+/// Fails if what a host says while a connection waits, or that it has closed it, is not noticed before the next request.
+#[tokio::test]
+async fn waiting_connection_tells_what_has_come() {
+    let clock = Clock::system();
+    let late = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+    for (afterwards, closes) in [("", false), (late, false), ("", true), (late, true)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut connection = open(listener.local_addr().unwrap(), &clock).await;
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (exchanged, ()) = tokio::join!(
+            exchange(&mut connection, &clock),
+            serve(&mut stream, &[FIRST], Then::Close)
+        );
+        assert!(exchanged.unwrap().response.is_reusable);
+        stream.write_all(afterwards.as_bytes()).await.unwrap();
+        let _open = (!closes).then_some(stream);
+        // On loopback bytes and ends have come as soon as they are sent; the runtime has had no time to notice them.
+        assert_eq!(
+            connection.is_quiet().await,
+            afterwards.is_empty() && !closes,
+            "{afterwards:?} {closes}"
+        );
+    }
 }
 
 /// Fails if a host that stops in the middle is waited for without a limit, or what it has sent is thrown away.
@@ -161,74 +181,4 @@ async fn silent_and_absent_hosts_are_told_apart() {
         matches!(absent, Err(ExchangeError::Connect { .. })),
         "{absent:?}"
     );
-}
-
-/// An authority, and a server's configuration with a certificate of it for `name` that is good for these years.
-fn certified(name: &str, years: (i32, i32)) -> (RootCertStore, ServerConfig) {
-    let mut params = CertificateParams::default();
-    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
-    params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.signed_by(&key, &authority).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
-        )
-        .unwrap();
-    (roots, config)
-}
-
-/// Fails if a page behind a bad certificate is not fetched, or a bad certificate passes for a good one.
-#[tokio::test]
-async fn every_certificate_is_taken_and_judged() {
-    for (name, years, known, expected) in [
-        ("a.test", (2000, 4000), true, CertificateVerdict::Good),
-        ("a.test", (2000, 2020), true, CertificateVerdict::Expired),
-        (
-            "a.test",
-            (3000, 4000),
-            true,
-            CertificateVerdict::NotYetValid,
-        ),
-        ("b.test", (2000, 4000), true, CertificateVerdict::WrongName),
-        (
-            "a.test",
-            (2000, 4000),
-            false,
-            CertificateVerdict::UnknownIssuer,
-        ),
-    ] {
-        let (roots, config) = certified(name, years);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::task::spawn(async move {
-            let (stream, _) = listener.accept().await.unwrap();
-            let acceptor = TlsAcceptor::from(Arc::new(config));
-            let mut stream = acceptor.accept(stream).await.unwrap();
-            serve(&mut stream, &[FIRST], Then::Wait).await;
-        });
-        let client = TlsClient::new(if known { roots } else { RootCertStore::empty() }).unwrap();
-        let name = ServerName::try_from("a.test").unwrap();
-        let (clock, limits) = (Clock::system(), ExchangeLimits::default());
-        let connection = Connection::open(address, Some((&client, name)), &limits, &clock);
-        let mut connection = connection.await.unwrap();
-        let session = connection.tls().unwrap().clone();
-        assert_eq!(session.verdict, expected);
-        assert_eq!(
-            (session.version.as_str(), session.fingerprint.len()),
-            ("TLSv1_3", 64)
-        );
-        let mut exchange = exchange(&mut connection, &clock).await.unwrap();
-        assert_eq!(block(&mut exchange), FIRST);
-    }
 }

@@ -5,10 +5,11 @@
 //! connection. TLS 1.2 and 1.3.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
@@ -16,8 +17,22 @@ use rustls::{
 };
 use sha2::{Digest as _, Sha256};
 
-/// The protocol that is asked for: with another one the wire would not be the text that is archived.
-const ALPN: &[u8] = b"http/1.1";
+/// The protocol whose text is archived as it is.
+const HTTP1: &[u8] = b"http/1.1";
+
+/// The protocol whose heads are archived as text of HTTP/1.1.
+pub(super) const HTTP2: &[u8] = b"h2";
+
+/// The protocols that a host is offered (ALPN, RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// HTTP/1.1 alone.
+    Http1,
+    /// HTTP/2 alone.
+    Http2,
+    /// HTTP/2, or else HTTP/1.1.
+    Both,
+}
 
 /// The worth of a host's certificate, had it been asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +45,12 @@ pub enum CertificateVerdict {
     NotYetValid,
     /// No authority that is known has issued it, or none is known at all.
     UnknownIssuer,
+    /// It was issued by itself, and is no authority that is known.
+    SelfSigned,
     /// It names other hosts.
     WrongName,
+    /// The signature of an issuer, or that of the host in the handshake, is another one than its key makes.
+    BadSignature,
     /// It is wrong in another way, in the words of the library.
     Invalid(String),
 }
@@ -44,7 +63,9 @@ impl CertificateVerdict {
             Self::Expired => Some("tls:expired"),
             Self::NotYetValid => Some("tls:notYetValid"),
             Self::UnknownIssuer => Some("tls:unknownIssuer"),
+            Self::SelfSigned => Some("tls:selfSigned"),
             Self::WrongName => Some("tls:wrongName"),
+            Self::BadSignature => Some("tls:badSignature"),
             Self::Invalid(_) => Some("tls:invalid"),
         }
     }
@@ -61,12 +82,15 @@ pub struct TlsSession {
     pub cipher: String,
     /// The SHA-256 of the certificate, in hexadecimal digits.
     pub fingerprint: String,
+    /// The protocol that the host has selected of those offered: `h2`.
+    pub protocol: Option<Vec<u8>>,
 }
 
 /// Makes connections that take every certificate.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
-    config: Arc<ClientConfig>,
+    config: ClientConfig,
+    provider: Arc<CryptoProvider>,
     /// Absent: no authority is known.
     judge: Option<Arc<WebPkiServerVerifier>>,
 }
@@ -85,19 +109,96 @@ impl TlsClient {
         );
         let verifier = AnyCertificate {
             provider: Arc::clone(&provider),
+            has_bad_signature: Arc::default(),
         };
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
-        config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Self {
-            config: Arc::new(config),
+            config,
+            provider,
             judge: judge.build().ok(),
         })
     }
 
+    /// Begins a handshake.
+    pub(super) fn attempt(&self, offer: Offer) -> TlsAttempt<'_> {
+        let has_bad_signature = Arc::<AtomicBool>::default();
+        let verifier = AnyCertificate {
+            provider: Arc::clone(&self.provider),
+            has_bad_signature: Arc::clone(&has_bad_signature),
+        };
+        let mut config = self.config.clone();
+        config
+            .dangerous()
+            .set_certificate_verifier(Arc::new(verifier));
+        let protocols: &[&[u8]] = match offer {
+            Offer::Http1 => &[HTTP1],
+            Offer::Http2 => &[HTTP2],
+            Offer::Both => &[HTTP2, HTTP1],
+        };
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        TlsAttempt {
+            client: self,
+            config: Arc::new(config),
+            has_bad_signature,
+        }
+    }
+
+    fn verdict(
+        &self,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> CertificateVerdict {
+        use CertificateError as E;
+        let Some((own, others)) = chain.split_first() else {
+            return CertificateVerdict::UnknownIssuer;
+        };
+        let Some(judge) = &self.judge else {
+            return if is_self_issued(own) {
+                CertificateVerdict::SelfSigned
+            } else {
+                CertificateVerdict::UnknownIssuer
+            };
+        };
+        let Err(error) = judge.verify_server_cert(own, others, name, &[], now) else {
+            return CertificateVerdict::Good;
+        };
+        let Error::InvalidCertificate(why) = &error else {
+            return CertificateVerdict::Invalid(error.to_string());
+        };
+        // One that may issue others is refused as the certificate of a host before its issuer is looked for.
+        let has_no_issuer = *why == E::UnknownIssuer || matches!(why, E::Other(_));
+        if has_no_issuer && is_self_issued(own) {
+            return CertificateVerdict::SelfSigned;
+        }
+        if matches!(why, E::Expired | E::ExpiredContext { .. }) {
+            CertificateVerdict::Expired
+        } else if matches!(why, E::NotValidYet | E::NotValidYetContext { .. }) {
+            CertificateVerdict::NotYetValid
+        } else if matches!(why, E::NotValidForName | E::NotValidForNameContext { .. }) {
+            CertificateVerdict::WrongName
+        } else if *why == E::UnknownIssuer {
+            CertificateVerdict::UnknownIssuer
+        } else if *why == E::BadSignature {
+            CertificateVerdict::BadSignature
+        } else {
+            CertificateVerdict::Invalid(why.to_string())
+        }
+    }
+}
+
+/// A handshake that has begun.
+pub(super) struct TlsAttempt<'a> {
+    client: &'a TlsClient,
+    config: Arc<ClientConfig>,
+    has_bad_signature: Arc<AtomicBool>,
+}
+
+impl TlsAttempt<'_> {
     pub(super) fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
@@ -113,48 +214,87 @@ impl TlsClient {
         let cipher = connection.negotiated_cipher_suite();
         let chain = connection.peer_certificates().unwrap_or_default();
         let digest = chain.first().map(Sha256::digest).unwrap_or_default();
+        let verdict = if self.has_bad_signature.load(Ordering::Relaxed) {
+            CertificateVerdict::BadSignature
+        } else {
+            self.client.verdict(chain, name, now)
+        };
         TlsSession {
-            verdict: self.verdict(chain, name, now),
+            verdict,
             version: version.map_or_else(String::new, |version| format!("{version:?}")),
             cipher: cipher.map_or_else(String::new, |cipher| format!("{:?}", cipher.suite())),
             fingerprint: hex::encode(digest),
+            protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
         }
     }
+}
 
-    fn verdict(
-        &self,
-        chain: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        now: UnixTime,
-    ) -> CertificateVerdict {
-        use CertificateError as E;
-        let (Some(judge), Some((own, others))) = (&self.judge, chain.split_first()) else {
-            return CertificateVerdict::UnknownIssuer;
-        };
-        let Err(error) = judge.verify_server_cert(own, others, name, &[], now) else {
-            return CertificateVerdict::Good;
-        };
-        let Error::InvalidCertificate(why) = &error else {
-            return CertificateVerdict::Invalid(error.to_string());
-        };
-        if matches!(why, E::Expired | E::ExpiredContext { .. }) {
-            CertificateVerdict::Expired
-        } else if matches!(why, E::NotValidYet | E::NotValidYetContext { .. }) {
-            CertificateVerdict::NotYetValid
-        } else if matches!(why, E::NotValidForName | E::NotValidForNameContext { .. }) {
-            CertificateVerdict::WrongName
-        } else if *why == E::UnknownIssuer {
-            CertificateVerdict::UnknownIssuer
-        } else {
-            CertificateVerdict::Invalid(why.to_string())
+/// The authorities that this machine knows. None that can be read: every certificate is one of an unknown issuer.
+pub fn system_authorities() -> RootCertStore {
+    let mut authorities = RootCertStore::empty();
+    // One that cannot be read vouches for nobody; the others do.
+    authorities.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    authorities
+}
+
+/// Whether a certificate names itself as its issuer (RFC 5280 §4.1): issuer and subject are the same.
+fn is_self_issued(certificate: &[u8]) -> bool {
+    const SEQUENCE: u8 = 0x30;
+    const VERSION: u8 = 0xa0;
+    let names = || {
+        let (_, certificate, _) = der_element(certificate)?;
+        let (_, mut rest, _) = der_element(certificate)?;
+        if rest.first() == Some(&VERSION) {
+            (_, _, rest) = der_element(rest)?;
         }
-    }
+        // Number and algorithm, then the issuer, the validity and the subject.
+        let mut issuer = None;
+        for position in 0..5 {
+            let (tag, element, behind) = der_element(rest)?;
+            rest = behind;
+            match position {
+                2 => issuer = Some((tag, element)),
+                4 => return Some(issuer == Some((tag, element)) && tag == SEQUENCE),
+                _ => {}
+            }
+        }
+        None
+    };
+    names().unwrap_or(false)
+}
+
+/// Reads an element of DER: its tag, its content, and what follows it.
+fn der_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&[tag, first], rest) = bytes.split_first_chunk()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x84 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            let add = |length: usize, digit: &u8| length << 8 | usize::from(*digit);
+            (digits.iter().fold(0, add), rest)
+        }
+        _ => return None,
+    };
+    let (content, behind) = rest.split_at_checked(length)?;
+    Some((tag, content, behind))
 }
 
 /// Takes every certificate and every signature: see the head of this file.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,
+    has_bad_signature: Arc<AtomicBool>,
+}
+
+impl AnyCertificate {
+    /// Takes a signature, and notes if it is a bad one. One that this library cannot check is not called bad.
+    fn take(&self, verified: Result<HandshakeSignatureValid, Error>) -> HandshakeSignatureValid {
+        verified.unwrap_or_else(|error| {
+            let is_bad = error == Error::InvalidCertificate(CertificateError::BadSignature);
+            self.has_bad_signature.fetch_or(is_bad, Ordering::Relaxed);
+            HandshakeSignatureValid::assertion()
+        })
+    }
 }
 
 impl ServerCertVerifier for AnyCertificate {
@@ -171,20 +311,22 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn verify_tls12_signature(
         &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
+        let algorithms = &self.provider.signature_verification_algorithms;
+        Ok(self.take(verify_tls12_signature(message, cert, dss, algorithms)))
     }
 
     fn verify_tls13_signature(
         &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
+        let algorithms = &self.provider.signature_verification_algorithms;
+        Ok(self.take(verify_tls13_signature(message, cert, dss, algorithms)))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -112,14 +112,14 @@ pub(super) struct Duplicate {
 
 impl Duplicate {
     /// A duplicate whose origin is known.
-    pub(super) fn new(capture: Capture) -> Self {
+    pub(super) fn new(capture: &Capture) -> Self {
         let mut duplicate = Self {
             name: String::new(),
             otherwise: None,
             steps: 0,
             capture: capture.clone(),
         };
-        if let Some(origin) = fact::origin(&capture) {
+        if let Some(origin) = fact::origin(capture) {
             duplicate.lead_to(&origin, &capture.key);
         }
         duplicate

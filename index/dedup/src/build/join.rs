@@ -114,7 +114,7 @@ impl Joiner {
     /// Takes a capture, and sends one that repeats another on its way.
     fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
         if fact::origin(capture).is_some() {
-            let duplicate = Duplicate::new(capture.clone());
+            let duplicate = Duplicate::new(capture);
             self.duplicates.push(duplicate.write().as_bytes())?;
         }
         self.push_node(capture)

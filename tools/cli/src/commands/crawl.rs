@@ -1,6 +1,5 @@
 //! `holdfast crawl`: one harvest job, from its seeds to its receipts.
 
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +10,11 @@ use archive_daemon::Clock;
 use archive_daemon::clock::Chance;
 use archive_model::{ByteSize, Period};
 use clap::{Args, ValueEnum};
+use harvest_controller::lock::{JobLock, LockError};
 use harvest_controller::{
-    JobDirectory, JobParts, JobReport, JobStatus, Notice, RunSettings, run_job,
+    JobDirectory, JobDirectoryError, JobError, JobParts, Notice, RunSettings, run_job,
 };
-use harvest_crawler::crawl::{Control, CrawlProgress};
+use harvest_crawler::crawl::CrawlProgress;
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
 use harvest_model::seed::parse_seed;
 use harvest_model::{Collection, InvalidOrder, Job, Order};
@@ -22,11 +22,17 @@ use harvest_policy::address::Network;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
+use self::machine::{host_name, own_address};
+use self::signals::Signals;
 use super::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::{size, tell};
 use crate::progress::Progress;
 use crate::session::Session;
+
+mod machine;
+mod progress;
+mod signals;
+mod words;
 
 /// How long an archive that is down is waited for.
 const PATIENCE: Duration = Duration::from_hours(24);
@@ -38,26 +44,49 @@ const BASE: &str = "holdfast-crawls";
 ///
 /// Begins with the seeds and follows links within the scope, politely. Each archive file is stored in every replica as soon as
 /// it is full, and the metadata file last; a local file is deleted only when its receipt is kept. The job has a directory of
-/// its own, with its logs, reports and receipts. Ctrl-C ends the crawl so that --resume goes on with it; a file `pause`,
-/// `resume`, `terminate` or NAME.seeds in the directory `action` of the job is a request to it. The exit code is 1 if a file
-/// is not stored.
+/// its own, with its logs, reports and receipts.
 ///
 /// Outside of this machine nothing is fetched without --contact: a page, or mailto: and an address, where the owner of a site
 /// can ask about the visit.
+///
+/// Ctrl-C ends the crawl so that --resume goes on with it: fetches under way have 10 seconds to end. A second Ctrl-C ends the
+/// process at once; --resume goes on then, too. A crawl ends by itself when nothing is left to fetch, at a limit, or when for half
+/// an hour (`limits.idle` of the order) nothing was fetched and only tries that failed before are left.
+///
+/// While a job runs, files in the directory `action` of its directory are requests to it. Each is carried out within seconds
+/// and then lies in `done`; one that cannot be understood lies there as NAME.refused, with the reason in NAME.reason.
+///
+///   pause        no new fetch begins; the time does not count
+///   resume       fetches begin again
+///   terminate    the crawl ends, is documented and stored
+///   NAME.seeds   further seeds, one a line
+///   NAME.reject  what is not fetched any more, one a line: a URI and all that begins with it, a prefix in SURT form, or a regular
+///                expression for whole URIs
+///   NAME.free    patterns that are freed from quarantine, one a line, as they were told
+///   NAME.budget  limits of queues: DOMAIN OBJECTS BYTES, one a line; -1 is no limit; a domain that was over its limit goes on
+///
+/// The exit code is 1 if a file is not stored, and 4 if no seed could be reached.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:
   holdfast crawl https://example.org/ --contact https://library.example/harvest
   holdfast crawl http://localhost:8080/docs/ --scope prefix --delay 0 --no-store
   holdfast crawl https://example.org/ --contact mailto:web@library.example --max-objects 1000 --max-time '2 h'
   holdfast crawl --order order.toml --collection national --job 12 --harvest 34 https://example.org/
-  holdfast crawl --resume holdfast-crawls/12_1767225600000")]
+  holdfast crawl --resume holdfast-crawls/12_1767225600000
+  holdfast crawl --salvage holdfast-crawls/12_1767225600000"
+)]
 pub(crate) struct Crawl {
     /// Where to begin: URIs; without `http://` in front it is added
-    #[arg(value_name = "SEED", required_unless_present = "resume")]
+    #[arg(value_name = "SEED", required_unless_present_any = ["resume", "salvage"])]
     seeds: Vec<String>,
     /// Go on with the job in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["seeds", "order", "job", "harvest", "collection"])]
     resume: Option<PathBuf>,
+    /// End the job in this directory, whose state is damaged: what it has recorded is documented and stored
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "seeds", "order", "job", "harvest", "collection"])]
+    salvage: Option<PathBuf>,
     /// The crawl settings, a TOML file; the other options stand over it
     #[arg(long, value_name = "FILE")]
     order: Option<PathBuf>,
@@ -148,21 +177,40 @@ impl Crawl {
             .build();
         let runtime = runtime
             .map_err(|error| Failure::failed(format!("no threads: {error}; raise the limits")))?;
-        runtime.block_on(self.crawl(context))
+        let ended = runtime.block_on(self.crawl(context));
+        // What still reads a disk does not keep a person waiting who has pressed Ctrl-C twice.
+        runtime.shutdown_background();
+        ended
     }
 
     async fn crawl(self, context: &Context) -> Result<Exit, Failure> {
+        let failed = |error: JobDirectoryError| Failure::failed(error.to_string());
         let clock = Clock::system();
         let host = host_name();
-        let directory = match &self.resume {
-            Some(path) => {
-                JobDirectory::open(path).map_err(|error| Failure::failed(error.to_string()))?
-            }
-            None => self.begin(&clock)?,
+        let signals = Signals::new().map_err(|error| {
+            Failure::failed(format!(
+                "signals cannot be taken over: {error}; see to the limits"
+            ))
+        })?;
+        let bar = if context.output.is_json() {
+            Progress::hidden()
+        } else {
+            Progress::counting()
         };
-        let run = directory
-            .run_settings()
-            .map_err(|error| Failure::failed(error.to_string()))?;
+        let directory = match self.resume.as_ref().or(self.salvage.as_ref()) {
+            Some(path) => {
+                let directory = JobDirectory::open(path).map_err(failed)?;
+                bar.tell(&words::resumed(&directory).map_err(failed)?);
+                directory
+            }
+            None => {
+                let directory = self.begin(&clock)?;
+                let (id, path) = (directory.job().id, directory.root().display());
+                bar.tell(&format!("job {id} in {path}"));
+                directory
+            }
+        };
+        let run = directory.run_settings().map_err(failed)?;
         let stores_nothing = self.no_store || run.stores_nothing;
         let archive: Option<Arc<dyn Ingest>> = if stores_nothing {
             None
@@ -171,7 +219,7 @@ impl Crawl {
             Some(Arc::new(session.depositor()))
         };
         let parts = JobParts {
-            clock,
+            clock: clock.clone(),
             chance: Chance::system(),
             archive,
             patience: PATIENCE,
@@ -180,37 +228,21 @@ impl Crawl {
             organization: self.organization.unwrap_or(run.organization),
             host,
         };
-        let bar = if context.output.is_json() {
-            Progress::hidden()
-        } else {
-            Progress::counting()
-        };
+        if self.salvage.is_some() {
+            give_up_frontier(&directory, &clock)?;
+        }
         let (control, requests) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
-        let told = bar.clone();
-        let notify = move |notice: Notice<'_>| told.tell(&words(notice));
+        let (told, root) = (bar.clone(), directory.root().to_owned());
+        let notify = move |notice: Notice<'_>| told.tell(&words::of_notice(notice, &root));
         let running = run_job(&directory, &parts, requests, progress, &notify);
-        let interrupted = async {
-            // Without the signal's handler there is nothing to wait for: the signal then ends the process itself.
-            if tokio::signal::ctrl_c().await.is_ok() {
-                bar.tell("ending the crawl; press Ctrl-C again to end at once");
-                drop(control.send(Control::Suspend));
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    return;
-                }
-            }
-            std::future::pending::<()>().await;
-        };
         let ended = tokio::select! {
-            ended = running => ended.map_err(|error| {
-                let path = directory.root().display();
-                Failure::failed(format!("{error}; go on with `holdfast crawl --resume {path}`"))
-            })?,
-            () = interrupted => return Ok(Exit::Interrupted),
-            () = show(&bar, watched) => return Err(Failure::failed("")),
+            ended = running => ended.map_err(|error| broken_off(&error, &directory))?,
+            exit = signals.watch(&bar, &control) => return Ok(exit),
+            never = progress::show(&bar, &clock, watched) => match never {},
         };
         bar.finish();
-        report(context, &ended)
+        words::report(context, &ended)
     }
 
     /// Makes the job that the command line describes, and its directory.
@@ -240,10 +272,7 @@ impl Crawl {
             keeps_files: self.keep.is_some(),
             organization: self.organization.clone().unwrap_or_else(host_name),
         };
-        let created = JobDirectory::create(&base, job, now).and_then(|directory| {
-            directory.keep_run_settings(&run)?;
-            Ok(directory)
-        });
+        let created = JobDirectory::begin(&base, job, &run, now);
         created.map_err(|error| Failure::failed(error.to_string()))
     }
 
@@ -299,119 +328,32 @@ impl Crawl {
     }
 }
 
-/// Shows how far a crawl is, for as long as it is polled.
-async fn show(bar: &Progress, mut progress: watch::Receiver<CrawlProgress>) {
-    while progress.changed().await.is_ok() {
-        let now = progress.borrow_and_update().clone();
-        let size = size(now.bytes);
-        let pause = if now.is_paused {
-            ", paused"
-        } else if now.lacks_space {
-            ", waiting for room on the disk"
-        } else {
-            ""
-        };
-        bar.message(format!(
-            "{} fetched ({size}), {} queued, {} failed{pause}",
-            now.fetched, now.queued, now.failed
-        ));
-    }
-    std::future::pending::<()>().await;
+/// Gives up the frontier of a job that no process works on.
+fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failure> {
+    let lock = JobLock::take(directory).map_err(JobError::from);
+    let _lock = lock.map_err(|error| broken_off(&error, directory))?;
+    let given_up = directory.give_up_frontier(clock.now());
+    given_up.map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(())
 }
 
-fn words(notice: Notice<'_>) -> String {
-    match notice {
-        Notice::Stored(name) => format!("{name}: stored"),
-        Notice::Waiting { name, error, pause } => {
-            format!("{name}: {error} (tried again in {pause:?})")
-        }
-        Notice::NotStored { name, why } => format!("{name}: not stored: {why}"),
-        Notice::Action(name) => format!("{name}: taken"),
-        Notice::ActionRefused { name, why } => format!("{name}: refused: {why}"),
-        Notice::Salvaged { name, what } => format!("{name}: {what}"),
-        Notice::NothingHarvested => {
-            "the crawl has written no archive file: look into logs/crawl.log for the reason"
-                .to_owned()
-        }
-        Notice::TakenBack(count) => format!(
-            "{count} URIs are fetched again: their records had not reached the disk when the job ended"
-        ),
+/// What to do about a job that has broken off.
+fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
+    let path = directory.root().display();
+    match error {
+        JobError::Lock(LockError::Busy(_)) => Failure::new(Exit::Refused, error.to_string()),
+        JobError::Frontier { .. } => Failure::failed(format!(
+            "{error}; `holdfast crawl --salvage {path}` does so"
+        )),
+        JobError::Directory(_)
+        | JobError::Lock(LockError::Disk(_))
+        | JobError::Disk(_)
+        | JobError::Salvage(_)
+        | JobError::Crawl(_)
+        | JobError::Dedup(_)
+        | JobError::Document(_)
+        | JobError::Task { .. } => Failure::failed(format!(
+            "{error}; go on with `holdfast crawl --resume {path}`"
+        )),
     }
-}
-
-fn report(context: &Context, report: &JobReport) -> Result<Exit, Failure> {
-    if context.output.is_json() {
-        context.output.document(report)?;
-    } else {
-        let bytes = size(report.bytes);
-        let output = &context.output;
-        output.line(&format!(
-            "job {}: {} objects, {bytes}; {}",
-            report.job, report.objects, report.stop_reason
-        ))?;
-        for domain in &report.domains {
-            let bytes = size(domain.bytes);
-            output.line(&format!(
-                "  {}: {} objects, {bytes}; {}",
-                domain.domain, domain.objects, domain.stop_reason
-            ))?;
-        }
-        for held in &report.quarantined {
-            output.line(&format!(
-                "  {}: under quarantine, {} URIs are held back; to fetch them, write this pattern into a file NAME.free in the \
-                 directory `action` of a job that runs",
-                held.pattern, held.uris
-            ))?;
-        }
-        for file in &report.files {
-            let state = if file.stored { "stored" } else { "kept here" };
-            output.line(&format!("  {}: {state}", file.name))?;
-        }
-        output.line(&format!("logs and reports: {}", report.directory))?;
-    }
-    Ok(match report.status {
-        JobStatus::Done => Exit::Done,
-        JobStatus::Failed => {
-            let unstored = report.files.iter().filter(|file| !file.stored).count();
-            if unstored > 0 {
-                tell(&format!(
-                    "{unstored} files are not stored; go on with `holdfast crawl --resume {}`",
-                    report.directory
-                ));
-            } else {
-                tell("the crawl broke off, and what it had recorded is stored");
-            }
-            Exit::Failed
-        }
-        JobStatus::Suspended => {
-            tell(&format!(
-                "go on with `holdfast crawl --resume {}`",
-                report.directory
-            ));
-            Exit::Interrupted
-        }
-    })
-}
-
-/// The name of this machine, as file names may have it.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-    let name: String = name.trim().chars().filter(allowed).collect();
-    if name.is_empty() {
-        "localhost".to_owned()
-    } else {
-        name
-    }
-}
-
-/// The address that this machine has towards the public web; nothing is sent to find it.
-fn own_address() -> IpAddr {
-    let address = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-        // An address for documentation (RFC 5737): the way to it is the way to all others.
-        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }

@@ -15,6 +15,7 @@ mod archive_files;
 mod audit_log;
 mod checks;
 mod crawl_documents;
+mod crawl_life;
 mod crawls;
 mod dedup;
 mod files;

@@ -73,7 +73,7 @@ impl Owner {
         self.last_finished = self.now();
         let known = seeds.len().saturating_sub(new);
         Ok(Ok(format!(
-            "{new} new seeds; {known} were known or are rejected"
+            "new seeds: {new}; known before, or rejected: {known}"
         )))
     }
 
@@ -121,7 +121,7 @@ impl Owner {
         self.progress.quarantined = self.count_quarantined();
         let count = patterns.len();
         Ok(Ok(format!(
-            "{count} patterns are free, and {uris} URIs wait in their queues again"
+            "patterns freed: {count}; URIs that wait in their queues again: {uris}"
         )))
     }
 
@@ -138,9 +138,9 @@ impl Owner {
             }
         }
         self.last_finished = self.now();
-        let mut done = format!("{known} queues have other limits");
+        let mut done = format!("queues with other limits: {known}");
         if !unknown.is_empty() {
-            done.push_str("; these have no URI yet, and get theirs when one comes: ");
+            done.push_str("; without a URI yet, so that theirs hold from their first one on: ");
             done.push_str(&unknown.join(" "));
         }
         Ok(Ok(done))

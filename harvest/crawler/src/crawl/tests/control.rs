@@ -129,9 +129,15 @@ async fn added_seed_needs_a_contact_too() {
         told[0].as_ref().unwrap_err().contains("contact"),
         "{told:?}"
     );
-    assert!(told[1].as_ref().unwrap().starts_with("1 new"), "{told:?}");
+    assert!(
+        told[1].as_ref().unwrap().starts_with("new seeds: 1;"),
+        "{told:?}"
+    );
     assert_eq!(asked.lock().unwrap().len(), 6);
     let (_, told) = crawl_with(settings(), vec![add(other.as_str())]).await;
-    assert!(told[0].as_ref().unwrap().starts_with("0 new"), "{told:?}");
+    assert!(
+        told[0].as_ref().unwrap().starts_with("new seeds: 0;"),
+        "{told:?}"
+    );
     assert_eq!(asked.lock().unwrap().len(), 6);
 }

@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The requests of a host, or at an address, each with the moments at which it came and at which its response was sent.
 type Visits = Arc<Mutex<Vec<(IpAddr, String, Instant, Instant)>>>;
 
-/// Answers every question for `hN.test` with the address 127.0.1.(N modulo the number of addresses).
+/// Answers every question for `hN.test` with the address 127.0.1.(N modulo the number of addresses), from 1; for `cN.test` with
+/// the first of them.
 async fn name_server() -> std::net::SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -37,7 +38,9 @@ async fn name_server() -> std::net::SocketAddr {
             let mut answer = question[..end].to_vec();
             answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
             answer.extend([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
-            answer.extend([127, 0, 1, number % ADDRESSES + 1]);
+            let is_crowded = name.starts_with('c');
+            let address = if is_crowded { 0 } else { number % ADDRESSES };
+            answer.extend([127, 0, 1, address + 1]);
             socket.send_to(&answer, asker).await.unwrap();
         }
     });
@@ -140,4 +143,43 @@ async fn hosts_and_addresses_rest_between_requests() {
         recorded(directory.path(), Kind::Resource).len(),
         usize::from(HOSTS)
     );
+}
+
+/// Fails if hosts at a crowded address are left out, asked while it rests, or hold up a host at another address.
+#[tokio::test]
+async fn crowded_address_leaves_room_for_others() {
+    const CROWD: u8 = 40;
+    let dns = name_server().await;
+    let (port, visits) = web_servers().await;
+    let seed = |name: String| Url::parse(&format!("http://{name}.test:{port}/")).unwrap();
+    let mut seeds: Vec<Url> = (0..CROWD)
+        .map(|number| seed(format!("c{number}")))
+        .collect();
+    seeds.push(seed("h7".to_owned()));
+    let order = format!(
+        "
+        networks.allow = [\"127.0.1.0/24\"]
+        dns.servers = [\"{dns}\"]
+        scope.max_hops = 0
+        http.contact = \"https://library.example/\"
+        "
+    );
+    let pause = "min_delay = \"10 ms\", max_delay = \"10 ms\"";
+    let order =
+        format!("{ORDER}{order}").replace("min_delay = \"0 ms\", max_delay = \"0 ms\"", pause);
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(directory.path(), &seeds, "");
+    Arc::get_mut(&mut settings.job).unwrap().order = Order::parse(&order).unwrap();
+    let outcome = crawl(settings).await;
+    assert_eq!(
+        (outcome.end, outcome.progress.fetched),
+        (CrawlEnd::Finished, u64::from(CROWD) + 1)
+    );
+    let visits = visits.lock().unwrap();
+    // robots.txt and the home page of each host.
+    assert_eq!(visits.len(), 2 * (usize::from(CROWD) + 1));
+    let other = visits
+        .iter()
+        .rposition(|(_, host, ..)| host.starts_with("h7"));
+    assert!(other.unwrap() < visits.len() / 2, "{other:?}");
 }

@@ -1,0 +1,86 @@
+//! A response on its way, and the time that it has.
+//!
+//! Owns when a wait is too long, and what is noted while bytes come, by whatever protocol.
+
+use std::time::Instant;
+
+use archive_daemon::clock::Clock;
+
+use super::receive::{ResponseReceiver, Truncation};
+use super::{ExchangeError, ExchangeLimits};
+
+/// How long an exchange goes on.
+pub(super) struct Timer<'a> {
+    pub(super) limits: &'a ExchangeLimits,
+    pub(super) clock: &'a Clock,
+    pub(super) start: Instant,
+}
+
+impl Timer<'_> {
+    /// Waits for the next bytes, or for room for them. `None`: too long.
+    pub(super) async fn limit<F: Future>(&self, part: F) -> Option<F::Output> {
+        let passed = self.clock.instant().saturating_duration_since(self.start);
+        let wait = self.limits.total.saturating_sub(passed);
+        let wait = wait.min(self.limits.stall);
+        self.clock.timeout(wait, part).await.ok()
+    }
+}
+
+/// A response that is being received.
+pub(super) struct Arrival {
+    pub(super) receiver: ResponseReceiver,
+    /// When the last bytes came.
+    pub(super) last: Instant,
+    /// Why the rest of it was not waited for, or cannot come.
+    pub(super) cut: Option<Truncation>,
+    /// Whether its end was said, other than by the end of the connection.
+    pub(super) has_ended: bool,
+}
+
+impl Arrival {
+    pub(super) fn new(receiver: ResponseReceiver, timer: &Timer<'_>) -> Self {
+        Self {
+            receiver,
+            last: timer.start,
+            cut: None,
+            has_ended: false,
+        }
+    }
+
+    pub(super) fn take_head(
+        &mut self,
+        text: &[u8],
+        timer: &Timer<'_>,
+    ) -> Result<(), ExchangeError> {
+        self.last = timer.clock.instant();
+        let taken = self.receiver.take_head(text);
+        taken.map_err(ExchangeError::Storage)
+    }
+
+    pub(super) fn take(&mut self, bytes: &[u8], timer: &Timer<'_>) -> Result<(), ExchangeError> {
+        self.last = timer.clock.instant();
+        let taken = self.receiver.take(bytes).map_err(ExchangeError::Storage)?;
+        // Bytes that nobody asked for: the next response would begin with them.
+        self.has_ended = self.receiver.is_done() && taken == bytes.len();
+        Ok(())
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.receiver.is_done()
+    }
+
+    pub(super) fn timed_out(mut self) -> Self {
+        self.cut = Some(Truncation::Time);
+        self
+    }
+
+    pub(super) fn broken_off(mut self) -> Self {
+        self.cut = Some(Truncation::Disconnect);
+        self
+    }
+
+    pub(super) fn ended(mut self) -> Self {
+        self.has_ended = true;
+        self
+    }
+}

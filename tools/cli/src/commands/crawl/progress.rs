@@ -1,0 +1,125 @@
+//! The line that shows how far a crawl is.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use archive_daemon::Clock;
+use harvest_crawler::crawl::CrawlProgress;
+use tokio::sync::watch;
+
+use crate::output::size;
+use crate::progress::Progress;
+
+/// The time over which a rate is taken.
+const WINDOW: Duration = Duration::from_secs(20);
+
+/// How often the line is made anew.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Shows how far a crawl is, for as long as it is polled.
+pub(super) async fn show(
+    bar: &Progress,
+    clock: &Clock,
+    mut progress: watch::Receiver<CrawlProgress>,
+) -> Infallible {
+    let mut rate = FetchRate::default();
+    while progress.changed().await.is_ok() {
+        let now = progress.borrow_and_update().clone();
+        let rate = rate.after(clock.instant(), now.fetched);
+        bar.message(line(&now, rate));
+        clock.sleep(PERIOD).await;
+    }
+    std::future::pending().await
+}
+
+/// Counts of the last seconds.
+#[derive(Debug, Default)]
+struct FetchRate {
+    counts: VecDeque<(Instant, u64)>,
+}
+
+impl FetchRate {
+    /// The URIs that were fetched in a second, in tenths, with a further count.
+    fn after(&mut self, now: Instant, count: u64) -> u64 {
+        self.counts.push_back((now, count));
+        while self.counts.len() > 2
+            && let Some((first, _)) = self.counts.front()
+            && now.saturating_duration_since(*first) > WINDOW
+        {
+            self.counts.pop_front();
+        }
+        let Some((first, before)) = self.counts.front() else {
+            return 0;
+        };
+        let passed = now.saturating_duration_since(*first).as_millis();
+        let tenths = u128::from(count.saturating_sub(*before)) * 10_000 / passed.max(1);
+        u64::try_from(tenths).unwrap_or(u64::MAX)
+    }
+}
+
+/// The line; `rate` in tenths of a URI a second.
+fn line(progress: &CrawlProgress, rate: u64) -> String {
+    let mut line = format!(
+        "{} fetched ({}), {}.{}/s, {} queued in {} active queues, {} failed",
+        progress.fetched,
+        size(progress.bytes),
+        rate / 10,
+        rate % 10,
+        progress.queued,
+        progress.active_queues,
+        progress.failed
+    );
+    for (count, what) in [
+        (progress.retired_queues, "queues over their limit"),
+        (progress.quarantined, "patterns under quarantine"),
+    ] {
+        if count > 0 {
+            line.push_str(&format!(", {count} {what}"));
+        }
+    }
+    if progress.is_paused {
+        line.push_str("; paused");
+    } else if progress.lacks_space {
+        line.push_str("; waiting for room on the disk");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the rate is that of the whole crawl, or a state is not shown.
+    #[test]
+    fn line_shows_rate_and_state() {
+        let mut rate = FetchRate::default();
+        let begin = Clock::system().instant();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!(rate.after(at(0), 100), 0);
+        assert_eq!(rate.after(at(10), 125), 25);
+        assert_eq!(rate.after(at(29), 125), 0);
+        let mut progress = CrawlProgress {
+            fetched: 125,
+            queued: 7,
+            failed: 1,
+            active_queues: 3,
+            quarantined: 2,
+            lacks_space: true,
+            ..CrawlProgress::default()
+        };
+        let shown = line(&progress, 25);
+        assert!(shown.starts_with("125 fetched ("), "{shown}");
+        for part in [
+            "2.5/s",
+            "7 queued in 3 active queues",
+            "1 failed",
+            "2 patterns under quarantine",
+            "waiting for room",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        progress.is_paused = true;
+        assert!(line(&progress, 0).ends_with("; paused"));
+    }
+}

@@ -1,0 +1,46 @@
+//! Ctrl-C and SIGTERM while a crawl runs: the first ends the job, to be gone on with; the second ends the process.
+
+use harvest_crawler::crawl::Control;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::exit::Exit;
+use crate::progress::Progress;
+
+/// The signals, which do not end the process by themselves any more.
+#[derive(Debug)]
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Takes the signals over.
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Ends the job at the first signal, to be gone on with. Returns at the second one.
+    pub(super) async fn watch(
+        mut self,
+        bar: &Progress,
+        control: &UnboundedSender<Control>,
+    ) -> Exit {
+        self.next().await;
+        bar.tell("ending the crawl; fetches under way have 10 seconds; once more to end at once");
+        // A job that has ended is not waited for.
+        drop(control.send(Control::Suspend));
+        self.next().await;
+        Exit::Interrupted
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The words in which people are told of a crawl: notices while it goes on, and its report.
+
+use std::path::Path;
+use std::time::Duration;
+
+use archive_model::Period;
+use harvest_controller::{
+    JobDirectory, JobDirectoryError, JobReport, JobStatus, Notice, UnansweredSeed,
+};
+use harvest_crawler::crawl::CrawlNotice;
+
+use super::super::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::{size, tell};
+
+/// The most seeds that are named.
+const MOST_SEEDS: usize = 10;
+
+/// The words of a notice; `root` is the directory of the job.
+pub(super) fn of_notice(notice: Notice<'_>, root: &Path) -> String {
+    match notice {
+        Notice::Stored(name) => format!("{name}: stored"),
+        Notice::Waiting { name, error, pause } => {
+            format!("{name}: {error} (tried again in {})", period(pause))
+        }
+        Notice::NotStored { name, why } => format!("{name}: not stored: {why}"),
+        Notice::Action { name, done } => format!("{name}: {done}"),
+        Notice::ActionRefused { name, why } => {
+            format!(
+                "{name}: refused: {why}; the file is kept in {}",
+                root.join("done").display()
+            )
+        }
+        Notice::Crawl(notice) => of_crawl(notice, root),
+        Notice::Salvaged { name, what } => format!("{name}: {what}"),
+        Notice::NothingHarvested => {
+            "the crawl has written no archive file: look into logs/crawl.log for the reason"
+                .to_owned()
+        }
+        Notice::TakenBack(count) => format!(
+            "{count} URIs are fetched again: their records had not reached the disk when the job ended"
+        ),
+    }
+}
+
+fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
+    match notice {
+        CrawlNotice::Resumed {
+            fetched,
+            queued,
+            running,
+        } => format!(
+            "{fetched} URIs were fetched in {}, and {queued} wait",
+            period(*running)
+        ),
+        CrawlNotice::Quarantined(pattern) => format!(
+            "{pattern}: under quarantine: pages of this pattern only lead to more of their kind, and are left out; to fetch them \
+             after all, write this line: {pattern} into a file NAME.free in {}",
+            root.join("action").display()
+        ),
+        CrawlNotice::SeedFailed {
+            seed,
+            status,
+            again: Some((delay, tries)),
+            idle,
+        } => format!(
+            "{seed}: {}; it is tried again every {}, at most {tries} times; the crawl ends when nothing but such tries is left \
+             for {}",
+            status.reason(),
+            period(*delay),
+            period(*idle)
+        ),
+        CrawlNotice::SeedFailed { seed, status, .. } => {
+            format!("{seed}: {}; it is not tried again", status.reason())
+        }
+        CrawlNotice::LacksSpace => format!(
+            "the disk of {} is nearly full: nothing is fetched until there is room again",
+            root.display()
+        ),
+    }
+}
+
+/// The words with which a job is gone on with.
+pub(super) fn resumed(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
+    let (id, path) = (directory.job().id, directory.root().display());
+    Ok(match directory.outcome()? {
+        Some(_) => format!(
+            "job {id} in {path}: its crawl is over; what is left of its documents is written and stored"
+        ),
+        None => format!("job {id} in {path}: going on with its crawl"),
+    })
+}
+
+/// A duration in the largest unit that says it exactly, to the second.
+fn period(duration: Duration) -> String {
+    let rounded = duration.as_secs() + u64::from(duration.subsec_millis() >= 500);
+    Period::from_secs(rounded).to_string()
+}
+
+/// Names the seeds of a crawl that has fetched nothing. The exit code is that of hosts that cannot be reached, where all could not.
+fn unanswered(report: &JobReport) -> Exit {
+    if report.unanswered.is_empty() {
+        return Exit::Done;
+    }
+    let seeds = report.unanswered.iter().take(MOST_SEEDS);
+    let seeds = seeds.map(|UnansweredSeed { seed, reason, .. }| format!("{seed}: {reason}"));
+    let seeds: Vec<String> = seeds.collect();
+    let more = report.unanswered.len().saturating_sub(MOST_SEEDS);
+    let more = match more {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    tell(&format!("no seed was fetched: {}{more}", seeds.join("; ")));
+    if report.unanswered.iter().all(UnansweredSeed::is_unreachable) {
+        Exit::Unreachable
+    } else {
+        Exit::Failed
+    }
+}
+
+/// Prints the report of a job that has ended; gives the exit code.
+pub(super) fn report(context: &Context, report: &JobReport) -> Result<Exit, Failure> {
+    if context.output.is_json() {
+        context.output.document(report)?;
+    } else {
+        let bytes = size(report.bytes);
+        let output = &context.output;
+        output.line(&format!(
+            "job {}: {} objects, {bytes}; {}",
+            report.job, report.objects, report.stop_reason
+        ))?;
+        for domain in &report.domains {
+            let bytes = size(domain.bytes);
+            output.line(&format!(
+                "  {}: {} objects, {bytes}; {}",
+                domain.domain, domain.objects, domain.stop_reason
+            ))?;
+        }
+        for held in &report.quarantined {
+            output.line(&format!(
+                "  {}: under quarantine, {} URIs are held back; to fetch them, write this pattern into a file NAME.free in the \
+                 directory `action` of a job that runs",
+                held.pattern, held.uris
+            ))?;
+        }
+        for file in &report.files {
+            let state = if file.stored { "stored" } else { "kept here" };
+            output.line(&format!("  {}: {state}", file.name))?;
+        }
+        output.line(&format!("logs and reports: {}", report.directory))?;
+    }
+    Ok(match report.status {
+        JobStatus::Done => unanswered(report),
+        JobStatus::Failed => {
+            let unstored = report.files.iter().filter(|file| !file.stored).count();
+            if unstored > 0 {
+                tell(&format!(
+                    "{unstored} files are not stored; go on with `holdfast crawl --resume {}`",
+                    report.directory
+                ));
+            } else {
+                tell("the crawl broke off, and what it had recorded is stored");
+            }
+            Exit::Failed
+        }
+        JobStatus::Suspended => {
+            tell(&format!(
+                "go on with `holdfast crawl --resume {}`",
+                report.directory
+            ));
+            Exit::Interrupted
+        }
+    })
+}

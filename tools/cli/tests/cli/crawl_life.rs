@@ -1,0 +1,313 @@
+//! Crawls by the executable that are interrupted, damaged, without an answer, or asked for something while they run.
+#![expect(clippy::unwrap_used, reason = "helpers of a test")]
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use testing::{PATIENCE, eventually_blocking};
+
+use crate::crawls::{Site, only_entry};
+use crate::holdfast::{Ran, executable, run};
+
+/// Begins a crawl that fetches one page and then rests for an hour. Gives its process and its directory.
+fn begin_slow(site: &Site, base: &Path) -> (Child, PathBuf) {
+    let mut command = executable();
+    command.args([
+        "crawl",
+        &site.base,
+        "--delay",
+        "3600000",
+        "--no-store",
+        "--keep",
+    ]);
+    let command = command
+        .arg(base)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let job = eventually_blocking("the job", PATIENCE, || {
+        let entries = std::fs::read_dir(base).map_err(|error| error.to_string())?;
+        let names = entries.map(|entry| entry.unwrap().path());
+        let mut jobs = names.filter(|path| path.join("job.toml").is_file());
+        jobs.next().ok_or_else(|| "no job".to_owned())
+    });
+    wait_for_log(&job);
+    (child, job)
+}
+
+/// Waits until something stands in the crawl log.
+fn wait_for_log(job: &Path) {
+    eventually_blocking("a fetched URI", PATIENCE, || {
+        let log = std::fs::read_to_string(job.join("logs/crawl.log")).unwrap_or_default();
+        if log.is_empty() { Err(log) } else { Ok(()) }
+    });
+}
+
+fn end(child: Child, signal: Signal) -> Output {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Reads what a process says until it says some words.
+fn read_until(child: &mut Child, words: &str) {
+    let said = child.stderr.as_mut().unwrap();
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&text).contains(words) {
+        said.read_exact(&mut byte).unwrap();
+        text.extend(byte);
+    }
+}
+
+fn resume(job: &Path) -> Ran {
+    run(executable().args(["crawl", "--json", "--resume"]).arg(job))
+}
+
+/// A URI of this machine at which nobody listens.
+fn dead_seed() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}/", listener.local_addr().unwrap())
+}
+
+/// Fails if a signal loses the crawl, a second process joins it, or the job does not end as it is told to.
+#[test]
+fn interrupted_crawl_goes_on_and_is_terminated() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let (child, job) = begin_slow(&site, directory.path());
+    let second = resume(&job);
+    assert_eq!(second.code, 5, "{second:?}");
+    assert!(second.err.contains("another process"), "{second:?}");
+    for (child, signal) in [(Some(child), Signal::INT), (None, Signal::TERM)] {
+        let child = child.unwrap_or_else(|| {
+            let mut command = executable();
+            let command = command.args(["crawl", "--resume"]).arg(&job);
+            let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            read_until(&mut child, "URIs were fetched");
+            child
+        });
+        let ended = end(child, signal);
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{told}");
+        assert!(told.contains("ending the crawl"), "{told}");
+        assert!(told.contains("crawl --resume "), "{told}");
+    }
+    archive_durable::replace(&job.join("action/terminate"), b"").unwrap();
+    let ran = resume(&job);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("going on with its crawl"), "{ran:?}");
+    assert!(ran.err.contains("1 URIs were fetched"), "{ran:?}");
+    assert_eq!(ran.json()["stop_reason"], "Finished - Ended by operator");
+    let report = std::fs::read_to_string(job.join("reports/frontier-summary-report.txt")).unwrap();
+    let queue = report
+        .lines()
+        .find(|line| line.starts_with("127.0.0.1 "))
+        .unwrap();
+    let fields: Vec<&str> = queue.split(' ').collect();
+    assert_eq!((fields.len(), fields[2]), (12, "3"), "{report}");
+    assert!(fields[10].starts_with(&site.base), "{report}");
+    let threads = std::fs::read_to_string(job.join("reports/threads-report.txt")).unwrap();
+    assert!(threads.contains("[thread]"), "{threads}");
+}
+
+/// Fails if a crawl of seeds that nobody answers for passes for done, or does not name them.
+#[test]
+fn dead_seed_ends_with_exit_four() {
+    let (seed, other) = (dead_seed(), dead_seed());
+    let directory = tempfile::tempdir().unwrap();
+    let order = directory.path().join("order.toml");
+    archive_durable::replace(&order, b"[retry]\nmax_tries = 1\n").unwrap();
+    let jobs = directory.path().join("jobs");
+    let mut command = executable();
+    let words = ["crawl", &seed, &other, "--no-store", "--json", "--order"];
+    let ran = run(command.args(words).arg(&order).arg("--keep").arg(&jobs)).expect(4);
+    let named = format!("no seed was fetched: {seed}: ");
+    assert!(ran.err.contains(&named), "{ran:?}");
+    assert!(
+        ran.err.contains("robots.txt; it is not tried again"),
+        "{ran:?}"
+    );
+    let report = ran.json();
+    assert_eq!(report["objects"], 0);
+    assert_eq!(report["unanswered"][1]["seed"], other.as_str());
+    // With a seed that answers, it is a crawl like others.
+    let site = Site::serve();
+    let jobs = directory.path().join("others");
+    let mut command = executable();
+    let words = [
+        "crawl",
+        &seed,
+        &site.base,
+        "--no-store",
+        "--json",
+        "--delay",
+        "0",
+        "--order",
+    ];
+    let ran = run(command.args(words).arg(&order).arg("--keep").arg(&jobs)).expect(0);
+    assert!(ran.json().get("unanswered").is_none(), "{ran:?}");
+}
+
+/// Fails if a crawl goes on with a shortened log, changes it, or what it has recorded cannot be had without its state.
+#[test]
+fn damaged_job_is_refused_and_salvaged() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let (child, job) = begin_slow(&site, directory.path());
+    end(child, Signal::INT);
+    let log = job.join("logs/crawl.log");
+    let mut whole = std::fs::read(&log).unwrap();
+    whole.pop();
+    archive_durable::replace(&log, &whole).unwrap();
+    let ran = resume(&job);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("crawl.log: has "), "{ran:?}");
+    let salvage = format!("holdfast crawl --salvage {}", job.display());
+    assert!(ran.err.contains(&salvage), "{ran:?}");
+    assert_eq!(std::fs::read(&log).unwrap(), whole);
+    let ran = run(executable()
+        .args(["crawl", "--json", "--salvage"])
+        .arg(&job));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["status"], "failed");
+    assert_eq!(
+        report["stop_reason"],
+        "Finished - Abnormal exit from crawling"
+    );
+    assert_eq!(report["files"].as_array().unwrap().len(), 2, "{report}");
+    run(executable()
+        .args(["warc", "check"])
+        .arg(only_entry(&job.join("warcs"))))
+    .expect(0);
+    run(executable()
+        .args(["warc", "check"])
+        .arg(only_entry(&job.join("metadata"))))
+    .expect(0);
+    let again = run(executable()
+        .args(["crawl", "--json", "--salvage"])
+        .arg(&job));
+    assert_eq!(again.json()["files"], report["files"], "{again:?}");
+}
+
+/// Fails if an option of the command line is lost on its way into the job, or does not stand over the order.
+#[test]
+fn every_option_reaches_the_job() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let order = directory.path().join("order.toml");
+    let text = b"[scope]\nmax_hops = 3\nmax_embed_hops = 1\n[robots]\npolicy = \"obey\"\n";
+    archive_durable::replace(&order, text).unwrap();
+    let jobs = directory.path().join("jobs");
+    let mut command = executable();
+    let words = [
+        "crawl",
+        &site.base,
+        "--scope",
+        "prefix",
+        "--max-hops",
+        "2",
+        "--max-objects",
+        "3",
+        "--max-bytes",
+        "5 MB",
+        "--max-time",
+        "2 h",
+        "--robots",
+        "ignore",
+        "--delay",
+        "1",
+        "--connections",
+        "2",
+        "--dedup-all",
+        "--dns",
+        "127.0.0.1:5353",
+        "--allow-network",
+        "10.0.0.0/8",
+        "--contact",
+        "https://library.example/harvest",
+        "--collection",
+        "national",
+        "--job",
+        "12",
+        "--harvest",
+        "34",
+        "--organization",
+        "library.example",
+        "--no-store",
+        "--json",
+        "--order",
+    ];
+    let ran = run(command.args(words).arg(&order).arg("--keep").arg(&jobs)).expect(0);
+    let report = ran.json();
+    let mut keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    keys.sort();
+    let expected = [
+        "bytes",
+        "directory",
+        "domains",
+        "files",
+        "job",
+        "objects",
+        "quarantined",
+        "status",
+        "stop_reason",
+    ];
+    assert_eq!(keys, expected);
+    let job = only_entry(&jobs);
+    assert!(
+        job.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("12_")
+    );
+    let order = std::fs::read_to_string(job.join("order.toml")).unwrap();
+    for line in [
+        "kind = \"prefix\"",
+        "max_hops = 2",
+        "max_embed_hops = 1",
+        "max_objects = 3",
+        "max_bytes = \"5 MB\"",
+        "max_time = \"2 h\"",
+        "policy = \"ignore\"",
+        "min_delay = \"1 ms\"",
+        "connections = 2",
+        "all = true",
+        "\"127.0.0.1:5353\"",
+        "\"10.0.0.0/8\"",
+        "contact = \"https://library.example/harvest\"",
+    ] {
+        assert!(order.contains(line), "{line} in {order}");
+    }
+    let file = report["files"][0]["name"].as_str().unwrap();
+    assert!(file.starts_with("national-12-34-"), "{file}");
+    let info = std::fs::read_to_string(job.join("run.json")).unwrap();
+    assert!(info.contains("library.example"), "{info}");
+}
+
+/// Fails if the help does not say how a crawl that runs is asked for something.
+#[test]
+fn help_names_every_request() {
+    let ran = run(executable().args(["crawl", "--help"])).expect(0);
+    let names = [
+        "pause",
+        "resume",
+        "terminate",
+        "NAME.seeds",
+        "NAME.reject",
+        "NAME.free",
+        "NAME.budget",
+        "NAME.refused",
+        "--salvage",
+        "Ctrl-C",
+    ];
+    for name in names {
+        assert!(ran.out.contains(name), "{name}: {}", ran.out);
+    }
+}
