@@ -220,7 +220,7 @@ impl Processor {
         let hops: HopPath = fetched.uri.hops.parse()?;
         let (extraction, text) = self.extract(&mut fetched, &hops)?;
         if purpose == FetchPurpose::Robots {
-            processed.robots = Some(robots_file(&mut fetched, &extraction)?);
+            processed.robots = robots_file(&mut fetched, &extraction)?;
             processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);
         } else {
             (processed.candidates, processed.seed) =

@@ -20,6 +20,7 @@ use super::*;
 
 mod control;
 mod cookies;
+mod damage;
 mod endings;
 mod forms;
 mod http2;

@@ -17,6 +17,9 @@ use crate::frontier::{Candidate, FrontierUri, SeenKey, Urgency};
 /// The most redirects from a seed whose target counts as a seed.
 const MOST_SEED_REDIRECTS: usize = 5;
 
+/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before.
+const MOST_REDIRECTS: usize = 20;
+
 impl Processor {
     /// The links that belong to the crawl and were not found lately.
     pub(super) fn candidates(
@@ -36,6 +39,11 @@ impl Processor {
                 continue;
             }
             let path = hops.then(link.hop);
+            let redirects = path.within_page().iter().rev();
+            let redirects = redirects.take_while(|hop| **hop == Hop::Redirect);
+            if redirects.count() > MOST_REDIRECTS {
+                continue;
+            }
             let mut key = self.hasher.key_of(&link.url);
             if link.hop == Hop::Redirect && key == own_key && link.url.as_str() != from.uri {
                 key = self.hasher.key_of_redirect(&link.url);

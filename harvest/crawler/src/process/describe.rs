@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
-use archive_formats::http::{Body, Ending, Head, Limits as BodyLimits, MediaType};
+use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
 use harvest_extraction::Extraction;
 use harvest_policy::hops::Hop;
 use harvest_policy::robots::MAX_BYTES;
@@ -19,7 +19,11 @@ use crate::exchange::receive::{Response, Truncation};
 /// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
 pub(super) fn status_of(response: &Response) -> FetchStatus {
     match (&response.head, response.ending) {
-        (Some(head), _) => FetchStatus::from_http(head.status().unwrap_or(200)),
+        (Some(head), _) => {
+            // Smaller numbers are not of HTTP, and have another meaning in a crawl log.
+            let status = head.status().filter(|status| *status >= 100);
+            FetchStatus::from_http(status.unwrap_or(200))
+        }
         (None, Ending::Complete | Ending::Unframed) => FetchStatus::from_http(200),
         (None, _) if response.truncation == Some(Truncation::Time) => FetchStatus::TIMEOUT,
         (None, _) => FetchStatus::CONNECT_LOST,
@@ -125,28 +129,35 @@ pub(super) fn line(
     }
 }
 
-/// The answer to the question for robots.txt, as far as it is read.
+/// The answer to the question for robots.txt, as far as it is read. `None`: the host has not answered.
 pub(super) fn robots_file(
     fetched: &mut FetchedUri,
     extraction: &Extraction,
-) -> io::Result<RobotsFile> {
+) -> io::Result<Option<RobotsFile>> {
     let response = &mut fetched.fetched.exchange.response;
+    let Ok(status) = u16::try_from(status_of(response).number()) else {
+        return Ok(None);
+    };
     let mut file = Vec::new();
-    let status = response.head.as_ref().and_then(Head::status);
-    if let Some(head) = &response.head {
-        let begin = u64::try_from(head.raw().len()).unwrap_or(u64::MAX);
-        response.block.seek(SeekFrom::Start(begin))?;
-        let input = BufReader::new(&mut response.block);
-        let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
-        let body = Body::decoded(head, input, BodyLimits::default());
-        // A body whose coding is damaged says as much as it says.
-        drop(body.take(limit).read_to_end(&mut file));
-    }
+    let head = response.head.as_ref();
+    let begin = head.map_or(0, |head| head.raw().len());
+    let begin = u64::try_from(begin).unwrap_or(u64::MAX);
+    response.block.seek(SeekFrom::Start(begin))?;
+    let input = BufReader::new(&mut response.block);
+    let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+    // A body whose coding is damaged says as much as it says.
+    drop(match head {
+        Some(head) => {
+            let body = Body::decoded(head, input, BodyLimits::default());
+            body.take(limit).read_to_end(&mut file)
+        }
+        None => input.take(limit).read_to_end(&mut file),
+    });
     let mut links = extraction.links.iter();
     let redirect = links.find(|link| link.hop == Hop::Redirect);
-    Ok(RobotsFile {
-        status: status.unwrap_or(200),
+    Ok(Some(RobotsFile {
+        status,
         file,
         location: redirect.map(|link| link.url.clone()),
-    })
+    }))
 }
