@@ -268,3 +268,57 @@ async fn kept_receipts_are_verified_offline() {
         assert_ne!(bad.code, 0, "{bad:?}");
     }
 }
+
+/// A member of each line of an index of captures that is of a revisit, or of a response.
+fn members(captures: &str, is_revisit: bool, name: &str) -> BTreeSet<String> {
+    let lines = captures.lines().filter_map(|line| {
+        let (_, json) = line.split_once(" {").unwrap();
+        let json: Value = serde_json::from_str(&format!("{{{json}")).unwrap();
+        let is_one = (json["mime"] == "warc/revisit") == is_revisit;
+        is_one.then(|| json[name].as_str().unwrap().to_owned())
+    });
+    lines.collect()
+}
+
+/// Fails if a third crawl refers to a revisit of the second, or a job does not document which jobs it was deduplicated against.
+#[test]
+fn third_crawl_refers_to_first() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let crawl = |job: &str, index: Option<&Path>| {
+        let mut command = executable();
+        command.args(["crawl", &site.base, "--delay", "0", "--no-store", "--job"]);
+        command.arg(job).arg("--keep").arg(path(job));
+        if let Some(index) = index {
+            command.args(["--dedup-all", "--dedup"]).arg(index);
+        }
+        run(&mut command).expect(0);
+        only_entry(&path(job)).join(format!("metadata/{job}-metadata-1.warc.gz"))
+    };
+    let index = |name: &str, metadata: &[&Path]| {
+        let mut command = executable();
+        command.args(["index", "dedup", "--json", "-o"]);
+        let built = run(command.arg(path(name)).args(metadata)).expect(0).json();
+        (path(name), built)
+    };
+    let first = crawl("1", None);
+    let (of_first, built) = index("1.dedup", &[&first]);
+    let captures = built["captures"].as_u64().unwrap();
+    let second = crawl("2", Some(&of_first));
+    // The second crawl adds a robots.txt that is not there, and revisits that all lead to the first.
+    let (of_both, built) = index("2.dedup", &[&second, &first]);
+    assert_eq!(built["captures"], captures + 1);
+    assert_eq!(built["duplicates"], 61);
+    let third = crawl("3", Some(&of_both));
+    for (metadata, jobs) in [(&first, ""), (&second, "1"), (&third, "1,2")] {
+        assert_eq!(document(metadata, "/setup/duplicatereductionjobs?"), jobs);
+    }
+    let captures = |metadata: &Path| document(metadata, "/crawl/index/captures?");
+    let originals = members(&captures(&first), false, "recordId");
+    for metadata in [&second, &third] {
+        let refers_to = members(&captures(metadata), true, "refersTo");
+        assert_eq!(refers_to.len(), 61);
+        assert!(refers_to.is_subset(&originals));
+    }
+}
