@@ -61,40 +61,35 @@ impl Logins {
         self.sign(&challenge, count, url)
     }
 
-    /// Answers a response with status 401; `None` if no credential of the order does, or the one that was sent was refused.
+    /// Whether the next request for a URI can answer a response with status 401, which is remembered. Not if no credential of the
+    /// order does, or the one that was sent was refused.
     ///
     /// # Errors
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
-    pub fn answer(
-        &self,
-        url: &Url,
-        head: &Head,
-        was_sent: bool,
-    ) -> Result<Option<String>, NoChance> {
+    pub fn can_answer(&self, url: &Url, head: &Head, was_sent: bool) -> Result<bool, NoChance> {
         let fields = head.all("www-authenticate").map(String::from_utf8_lossy);
         let fields: Vec<String> = fields.map(Cow::into_owned).collect();
         let challenges = parse_challenges(&fields.join(", ")).into_iter();
         let answerable = challenges.filter(|challenge| self.credential(url, challenge).is_some());
         let Some(challenge) = strongest(answerable.collect()) else {
-            return Ok(None);
+            return Ok(false);
         };
         // Its nonce was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
-        if was_sent && !is_stale {
-            return Ok(None);
+        if (was_sent && !is_stale) || self.sign(&challenge, 1, url)?.is_none() {
+            return Ok(false);
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= MOST_REMEMBERED {
             answered.clear();
         }
         let known = AnsweredChallenge {
-            challenge: challenge.clone(),
-            count: 1,
+            challenge,
+            count: 0,
         };
         answered.insert(url.origin().ascii_serialization(), known);
-        drop(answered);
-        self.sign(&challenge, 1, url)
+        Ok(true)
     }
 
     /// The login form of a credential of the order, by its number. The password stands at its end.

@@ -5,7 +5,7 @@ use archive_formats::warc::Reader;
 use harvest_policy::status::FetchStatus;
 
 use super::*;
-use crate::capture::{record_id, resource_record};
+use crate::capture::{Resource, Scratch, record_id};
 use crate::frontier::{FrontierUri, Urgency};
 
 mod damage;
@@ -25,6 +25,7 @@ fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
             prefix: "1-2".to_owned(),
             host: "h".to_owned(),
             max_size: 1_000,
+            compresses: true,
             warcinfo: "software: test\r\n".to_owned(),
         },
         frontier: FrontierSettings {
@@ -77,9 +78,16 @@ fn lease(recorder: &mut Recorder) -> Option<Lease> {
 fn finished(lease: Lease) -> FinishedTry {
     let uri = lease.uri.uri.clone();
     let time = "2026-11-23T00:00:00Z".parse().unwrap();
-    let mut block = io::Cursor::new(uri.as_bytes());
-    let id = record_id([7; 16]);
-    let group = resource_record(&uri, time, None, "text/plain", &id, &mut block).unwrap();
+    let resource = Resource {
+        uri: &uri,
+        time,
+        address: None,
+        media_type: "text/plain",
+        record_id: &record_id([7; 16]),
+        block: uri.as_bytes(),
+    };
+    let scratch = Scratch::new(PathBuf::from("/nowhere"), true);
+    let group = resource.into_records(&scratch).unwrap();
     let line = format!("2026-11-23T00:00:00.000Z 200 1 {uri} - - text/plain #001 - - - -");
     let outcome = Outcome {
         status: FetchStatus::from_http(200),
