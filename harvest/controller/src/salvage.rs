@@ -248,7 +248,7 @@ fn outcome_of(log: &Path) -> Result<CrawlOutcome, SalvageError> {
         duration: Duration::ZERO,
         remaining: BTreeMap::new(),
         quarantined: Vec::new(),
-        waiting_seeds: Vec::new(),
+        failing_seeds: Vec::new(),
         connections: Vec::new(),
     })
 }
