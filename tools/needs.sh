@@ -5,14 +5,17 @@
 # One target folder and one profile for every script: RocksDB's C++ is compiled once, for many minutes.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/target}
 
-# What the executable is built with, as COMMAND:PACKAGE.
+# What the executable is built with, as COMMAND:PACKAGE. A PATH:PACKAGE is needed where there is no such file or folder.
 BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
 # The web server that the demonstration crawls, and its judge.
 DEMO_NEEDS=(b3sum:b3sum python3:python3)
 # What the tests run beside the archive.
 TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount node:nodejs npm:npm python3:python3 unshare:util-linux)
-# Outside judges of what the tests write, from PyPI.
-PYTHON_NEEDS=(warcio cdxj-indexer)
+# What the tests of the crawler crawl: servers, and two sites.
+SITE_NEEDS=(nginx:nginx-light dnsmasq:dnsmasq-base nghttpd:nghttp2-server
+    /usr/share/doc/postgresql-doc-15/html:postgresql-doc-15 /usr/share/doc/python3-doc/html:python3-doc)
+# Outside judges of what the tests write, and a site for crawlers, from PyPI.
+PYTHON_NEEDS=(warcio cdxj-indexer httpbin)
 # What archive files are read with in benchmarks, beside those.
 PYTHON_BENCH_NEEDS=(warcio cdxj-indexer fastwarc)
 
@@ -20,17 +23,19 @@ say() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
-# has COMMAND: whether it is there. libclang is a library, found as its users find it.
+# has COMMAND|PATH: whether it is there. libclang is a library, found as its users find it.
 has() {
     if [[ $1 == libclang ]]; then
         [[ -n ${LIBCLANG_PATH:-} ]] || compgen -G '/usr/lib*/llvm*/lib*/libclang.so' >/dev/null ||
             compgen -G '/usr/lib*/libclang.so' >/dev/null
+    elif [[ $1 == /* ]]; then
+        [[ -e $1 ]]
     else
         PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null
     fi
 }
 
-# need COMMAND:PACKAGE...: installs the packages of the commands that are missing, and says so.
+# need COMMAND:PACKAGE...: installs the packages of the commands and paths that are missing, and says so.
 need() {
     local pair packages=() as_root=()
     for pair in "$@"; do
@@ -58,11 +63,18 @@ need_venv() {
     python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip:python3-venv
 }
 
-# need_python COMMAND...: judges that Debian does not have, in a virtual environment beside what is built.
+# need_sites: servers and sites that the crawler is tested with. Tests start servers of their own, on loopback.
+need_sites() {
+    has nginx || say "Debian starts nginx on port 80 when it is installed; no test needs that: systemctl disable --now nginx"
+    need "${SITE_NEEDS[@]}"
+}
+
+# need_python PACKAGE...: judges that Debian does not have, in a virtual environment beside what is built. What is installed there
+# counts, whatever commands of that name are elsewhere.
 need_python() {
-    local judges=$CARGO_TARGET_DIR/judges command missing=()
-    for command in "$@"; do
-        [[ -x $judges/bin/$command ]] || missing+=("$command")
+    local judges=$CARGO_TARGET_DIR/judges package missing=()
+    for package in "$@"; do
+        [[ -n $(find "$judges/lib" -maxdepth 3 -iname "${package//-/_}-*.dist-info" 2>/dev/null) ]] || missing+=("$package")
     done
     if ((${#missing[@]})); then
         need_venv || return 1

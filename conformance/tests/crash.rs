@@ -10,6 +10,7 @@
 )]
 
 mod child;
+mod image;
 mod kill;
 mod mounts;
 mod power;

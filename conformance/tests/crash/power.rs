@@ -7,15 +7,14 @@ mod full;
 mod inodes;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use archive_bitarchive::NodeError;
 use archive_durable::Severity;
 use archive_model::FileName;
 use conformance::machine::{self, Machine};
-use tempfile::TempDir;
 
 use super::child::Child;
+use super::image::{FLUSHED, Image, UNFLUSHED, text};
 use super::kill::chance;
 use super::mounts::{self, run};
 use super::{
@@ -23,101 +22,26 @@ use super::{
     what_is_listed_is_right,
 };
 
-/// `EXT4_IOC_SHUTDOWN`, `_IOR('X', 125, u32)`, in Python because an `ioctl` is unsafe code in Rust.
-const SHUTDOWN: &str = "import fcntl, os, struct, sys
-fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', int(sys.argv[2])))";
-
-/// The journal is flushed, then nothing more reaches the disk.
-const FLUSHED: &str = "1";
-
-/// Nothing more reaches the disk, as when a plug is pulled.
-const UNFLUSHED: &str = "2";
-
 /// Runs the test of this name again where it may mount, and says whether this is that run.
 fn has_own_mounts(test: &str) -> bool {
-    mounts::has_own_mounts(&format!("crash::power::{test}"))
+    let has = mounts::has_own_mounts(&format!("crash::power::{test}"));
+    if has {
+        // A node is an ordinary user of its disk.
+        machine::give_up_override().unwrap();
+    }
+    has
 }
 
-/// An ext4 file system of its own, where it is mounted, and where its `disk/` is to be seen as well.
-struct Image {
-    place: TempDir,
-    disk: Option<PathBuf>,
+/// A machine with everything on this file system.
+fn machine_on(image: &Image) -> Machine {
+    Machine::prepare(&image.mounted().join("machine")).unwrap()
 }
 
-impl Image {
-    fn new(size: &str, options: &[&str]) -> Self {
-        let place = scratch();
-        let image = Self { place, disk: None };
-        let file = image.file();
-        run("truncate", &["-s", size, text(&file)]);
-        run(
-            "mkfs.ext4",
-            &[&["-q", "-F"], options, &[text(&file)]].concat(),
-        );
-        std::fs::create_dir(image.mounted()).unwrap();
-        image.mount();
-        image
-    }
-
-    /// A machine with everything on this file system.
-    fn machine(&self) -> Machine {
-        Machine::prepare(&self.mounted().join("machine")).unwrap()
-    }
-
-    /// A machine with its volume on this file system, and what else its node keeps in a place that stays well.
-    fn machine_with_data_elsewhere(&mut self) -> Machine {
-        let directory = self.place.path().join("machine");
-        let disk = directory.join("disk");
-        std::fs::create_dir_all(&disk).unwrap();
-        std::fs::create_dir(self.mounted().join("disk")).unwrap();
-        self.unmount();
-        self.disk = Some(disk);
-        self.mount();
-        Machine::prepare(&directory).unwrap()
-    }
-
-    fn file(&self) -> PathBuf {
-        self.place.path().join("image")
-    }
-
-    fn mounted(&self) -> PathBuf {
-        self.place.path().join("mounted")
-    }
-
-    fn mount(&self) {
-        run(
-            "mount",
-            &["-o", "loop", text(&self.file()), text(&self.mounted())],
-        );
-        if let Some(disk) = &self.disk {
-            let inside = self.mounted().join("disk");
-            run("mount", &["--bind", text(&inside), text(disk)]);
-        }
-    }
-
-    fn unmount(&self) {
-        if let Some(disk) = &self.disk {
-            run("umount", &[text(disk)]);
-        }
-        run("umount", &[text(&self.mounted())]);
-    }
-
-    fn cut_power(&self, how: &str) {
-        run("python3", &["-c", SHUTDOWN, text(&self.mounted()), how]);
-    }
-}
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        // The namespace would do it as well, but the directory goes before the namespace does.
-        if !std::thread::panicking() {
-            self.unmount();
-        }
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
+/// A machine with its volume on this file system, and what else its node keeps in a place that stays well.
+fn machine_with_data_elsewhere(image: &mut Image) -> Machine {
+    let directory = image.elsewhere();
+    image.show_disk_at(directory.join("disk"));
+    Machine::prepare(&directory).unwrap()
 }
 
 /// Everything that was acknowledged is there, and all that is listed is right or missing.
@@ -162,10 +86,10 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
         return;
     }
     let image = Image::new("256M", &[]);
-    cut_power_again_and_again(&image, &image.machine());
+    cut_power_again_and_again(&image, &machine_on(&image));
     // Where the catalog is elsewhere, its syncs do not happen to save what the volume has not synced.
     let mut image = Image::new("256M", &[]);
-    let machine = image.machine_with_data_elsewhere();
+    let machine = machine_with_data_elsewhere(&mut image);
     cut_power_again_and_again(&image, &machine);
 }
 
@@ -210,7 +134,7 @@ fn a_volume_whose_disk_went_dead_stays_refused_until_it_is_cleared() {
         return;
     }
     let mut image = Image::new("64M", &[]);
-    let machine = image.machine_with_data_elsewhere();
+    let machine = machine_with_data_elsewhere(&mut image);
     let node = machine.start(BEFORE).unwrap();
     machine::store(&node, &name("before-100000"), BEFORE)
         .unwrap()
@@ -252,7 +176,7 @@ fn what_a_disk_cannot_read_is_an_error_and_never_other_bytes() {
         return;
     }
     let mut image = Image::new("64M", &[]);
-    let machine = image.machine_with_data_elsewhere();
+    let machine = machine_with_data_elsewhere(&mut image);
     let node = machine.start(BEFORE).unwrap();
     let names: Vec<_> = (0..40)
         .map(|number| name(&format!("f{number:02}-1000000")))
@@ -292,7 +216,7 @@ fn a_full_disk_refuses_and_keeps_what_it_has() {
     let cases = [("48M", &[][..], 1_000_000), ("64M", &["-N", "700"], 100)];
     for (size, options, length) in cases {
         let mut image = Image::new(size, options);
-        let machine = image.machine_with_data_elsewhere();
+        let machine = machine_with_data_elsewhere(&mut image);
         let node = machine.start(BEFORE).unwrap();
         let mut acknowledged = BTreeMap::new();
         let refused = loop {

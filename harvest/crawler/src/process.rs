@@ -178,7 +178,7 @@ impl Processor {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
             },
-            scratch: Scratch::new(scratch),
+            scratch: Scratch::new(scratch, order.files.compress),
             chance,
             known: None,
             recent: Mutex::default(),

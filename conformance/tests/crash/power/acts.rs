@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::super::child::Child;
 use super::super::kill::chance;
 use super::super::{BEFORE, expected_root, name};
-use super::{FLUSHED, Image, UNFLUSHED, has_own_mounts};
+use super::{FLUSHED, Image, UNFLUSHED, has_own_mounts, machine_with_data_elsewhere};
 
 /// What the child was doing, or did, last, of these acts.
 fn last<'a>(said: &'a [String], acts: &[&str]) -> &'a str {
@@ -29,7 +29,7 @@ fn power_cuts_leave_every_act_done_or_to_be_done_again() {
     }
     for in_place in [false, true] {
         let mut image = Image::new("256M", &[]);
-        let machine = image.machine_with_data_elsewhere();
+        let machine = machine_with_data_elsewhere(&mut image);
         let node = machine.start(BEFORE).unwrap();
         for file in [MENDED, MOVED] {
             machine::store(&node, &name(file), BEFORE).unwrap().unwrap();

@@ -13,7 +13,7 @@ use conformance::machine;
 use jiff::Timestamp;
 
 use super::super::{BEFORE, expected_root, name};
-use super::{Image, has_own_mounts, what_was_acknowledged_is_there};
+use super::{Image, has_own_mounts, machine_with_data_elsewhere, what_was_acknowledged_is_there};
 
 /// What the node leaves free, in bytes.
 const RESERVE: u64 = 4 << 20;
@@ -69,7 +69,7 @@ fn a_full_disk_lets_go() {
     }
     // Nothing is set aside for root, who runs this.
     let mut image = Image::new("48M", &["-m", "0"]);
-    let machine = image.machine_with_data_elsewhere();
+    let machine = machine_with_data_elsewhere(&mut image);
     let node = machine.start_with(BEFORE, RESERVE).unwrap();
     let volume = machine::volume().unwrap();
     let mut stored = fill(&node, 0);

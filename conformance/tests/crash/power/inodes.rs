@@ -11,7 +11,7 @@ use conformance::machine::{self, Machine};
 use jiff::Timestamp;
 
 use super::super::{BEFORE, name};
-use super::{Image, has_own_mounts, text};
+use super::{Image, has_own_mounts, machine_with_data_elsewhere, text};
 
 /// Flips a byte of an inode, so that its checksum is wrong.
 fn spoil(image: &Path, inode: u64) {
@@ -72,7 +72,7 @@ fn inodes_that_cannot_be_read_are_damage_of_single_files() {
         return;
     }
     let mut image = Image::new("64M", &["-O", "metadata_csum"]);
-    let machine = image.machine_with_data_elsewhere();
+    let machine = machine_with_data_elsewhere(&mut image);
     let node = machine.start(BEFORE).unwrap();
     let [file, sidecar, manifest, good] = [
         "file-50000",

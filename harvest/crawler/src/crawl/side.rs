@@ -2,7 +2,6 @@
 //!
 //! Owns nothing that outlives a try. What it does ends in an event for the owner of the crawl, whatever happens.
 
-use std::io::Cursor;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 use url::Url;
 
-use crate::capture::{RecordGroup, record_id, resource_record};
+use crate::capture::{RecordGroup, Resource, record_id};
 use crate::cookies::Cookies;
 use crate::dns::{Dns, DnsAnswer, DnsError};
 use crate::exchange::receive::ReceiveLimits;
@@ -143,10 +142,16 @@ impl Side {
             line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
             line.annotations.push(format!("content-size:{size}"));
             let id = record_id(self.chance.bytes().unwrap_or_default());
-            let mut block = Cursor::new(text.as_bytes());
-            let address = self.dns.server();
+            let resource = Resource {
+                uri: &uri,
+                time: began,
+                address: self.dns.server(),
+                media_type: "text/dns",
+                record_id: &id,
+                block: text.as_bytes(),
+            };
             // A text in memory of a host that was parsed: neither the block nor a field can fail.
-            records.extend(resource_record(&uri, began, address, "text/dns", &id, &mut block).ok());
+            records.extend(resource.into_records(&self.processor.scratch).ok());
         }
         SideEvent::Resolved {
             host,

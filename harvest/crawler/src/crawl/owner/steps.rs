@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_formats::crawl_log::CrawlLogLine;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
 use harvest_policy::address_turns::Ticket;
@@ -12,7 +13,7 @@ use harvest_policy::status::{AfterTry, FetchStatus};
 use jiff::Timestamp;
 use url::{Host, Url};
 
-use super::{FlightSubject, Owner, line_without_fetch};
+use super::{FlightSubject, Owner};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::side::SideOrder;
@@ -230,5 +231,28 @@ impl Owner {
             candidates: Vec::new(),
             content: None,
         });
+    }
+}
+
+/// The line of a URI that no host was asked for.
+pub(in crate::crawl) fn line_without_fetch(
+    uri: &FrontierUri,
+    status: FetchStatus,
+    time: Timestamp,
+) -> CrawlLogLine {
+    CrawlLogLine {
+        time,
+        status: status.number(),
+        size: None,
+        uri: uri.uri.clone(),
+        hops: uri.hops.clone(),
+        via: uri.via.clone(),
+        media_type: None,
+        thread: 0,
+        begun: None,
+        milliseconds: 0,
+        digest: None,
+        source: uri.source.clone(),
+        annotations: Vec::new(),
     }
 }

@@ -1,0 +1,125 @@
+//! The programs beside the crawler: found, or said to be missing; and the judges, which are Python.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::archive::Dice;
+
+/// The web server, and the Python of the judges.
+pub struct Tools {
+    pub nginx: PathBuf,
+    python: PathBuf,
+}
+
+impl Tools {
+    /// Finds the tools, or says what the test lacks.
+    pub fn find() -> Option<Self> {
+        let nginx = nginx()?;
+        let python = python();
+        if python.is_none() {
+            skip("warcio is not on PATH (pip install warcio)");
+        }
+        python.map(|python| Self { nginx, python })
+    }
+
+    /// Runs a script of `judges` on these words and files, and returns the document that it prints. It ends with an error if
+    /// something is not as it has to be.
+    #[track_caller]
+    pub fn judge(&self, script: &str, words: &[&str], files: &[PathBuf]) -> Value {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crawl/judges");
+        let mut command = Command::new(&self.python);
+        // Without -B it would leave its compiled modules among the sources.
+        command.arg("-B").arg(folder.join(script));
+        command.args(words).args(files);
+        let output = command.stdin(Stdio::null()).output().expect("python");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {said}");
+        serde_json::from_slice(&output.stdout).expect("a document")
+    }
+
+    /// The failures that `warcio check` prints, as a record id and what failed.
+    pub fn warcio_failures(&self, files: &[PathBuf]) -> Vec<(String, String)> {
+        let output = Command::new(self.python.with_file_name("warcio"))
+            .args(["check", "-v"])
+            .args(files)
+            .output()
+            .expect("warcio");
+        let said = String::from_utf8(output.stdout).expect("text");
+        let mut id = String::new();
+        let mut failures = Vec::new();
+        for line in said.lines() {
+            if let Some((_, rest)) = line.split_once("WARC-Record-ID ") {
+                rest.split(' ').next().unwrap_or(rest).clone_into(&mut id);
+            } else if line.contains("failed") {
+                let words: Vec<&str> = line.split_whitespace().take(3).collect();
+                failures.push((id.clone(), words.join(" ")));
+            }
+        }
+        assert!(!id.is_empty(), "{said}");
+        failures
+    }
+}
+
+/// Says that the running test cannot run, and why: past the harness, which shows nothing of a test that did not fail.
+pub fn skip(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test of the crawl");
+    let line = format!("SKIPPED: {test}: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("said");
+}
+
+/// The path of the web server, or a word that it is missing.
+pub fn nginx() -> Option<PathBuf> {
+    let nginx = program("nginx");
+    if nginx.is_none() {
+        skip("nginx is not installed (nginx-light)");
+    }
+    nginx
+}
+
+/// The path of a program.
+pub fn program(name: &str) -> Option<PathBuf> {
+    folders()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// The folders of `PATH`, and those where Debian keeps servers.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    folders.into_iter().chain(more)
+}
+
+/// The Python that has warcio: beside the command, if that is no shim of another program.
+fn python() -> Option<PathBuf> {
+    let beside = folders().filter(|folder| folder.join("warcio").is_file());
+    let mut pythons = beside.map(|folder| folder.join("python3"));
+    pythons.find(|python| {
+        let probe = Command::new(python)
+            .args(["-c", "import warcio"])
+            .stdin(Stdio::null())
+            .output();
+        probe.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// A free port of 127.0.0.1. It may be taken by others until somebody listens on it.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    listener.local_addr().expect("an address").port()
+}
+
+/// A generator of choices. `HOLDFAST_SEED` repeats those of a run.
+pub fn dice() -> Dice {
+    let seed = match std::env::var("HOLDFAST_SEED") {
+        Ok(text) => text.parse().expect("a number"),
+        Err(_absent) => u64::from(std::process::id()),
+    };
+    println!("seed {seed}");
+    Dice::new(seed)
+}
