@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::{FetchedUri, RobotsFile};
 use crate::exchange::Protocol;
 use crate::exchange::receive::{Response, Truncation};
+use crate::exchange::tls::CertificateVerdict;
 
 /// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
 pub(super) fn status_of(response: &Response) -> FetchStatus {
@@ -75,6 +76,9 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
             "tlsCertificateVerdict",
             tls.verdict.annotation().unwrap_or("tls:good"),
         );
+        if let CertificateVerdict::Invalid(words) = &tls.verdict {
+            add("tlsCertificateError", &words.replace(char::is_control, " "));
+        }
     }
     lines
 }
