@@ -81,10 +81,15 @@ impl Logins {
         };
         // Its nonce was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
-        if was_sent && !is_stale {
+        let origin = url.origin().ascii_serialization();
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was sent was for the realm that was asked for last; a host may have several.
+        let is_asked_again = answered
+            .get(&origin)
+            .is_some_and(|known| is_same_demand(&known.challenge, &challenge));
+        if was_sent && is_asked_again && !is_stale {
             return Ok(None);
         }
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= MOST_REMEMBERED {
             answered.clear();
         }
@@ -92,7 +97,7 @@ impl Logins {
             challenge: challenge.clone(),
             count: 1,
         };
-        answered.insert(url.origin().ascii_serialization(), known);
+        answered.insert(origin, known);
         drop(answered);
         self.sign(&challenge, 1, url)
     }
@@ -145,4 +150,9 @@ impl Logins {
         // A login that no field can carry is left unanswered: the host's 401 is what is archived.
         Ok(challenge.authorization(&login, &request).ok())
     }
+}
+
+/// Whether two challenges ask for the same password in the same way.
+fn is_same_demand(one: &Challenge, other: &Challenge) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other) && one.realm() == other.realm()
 }
