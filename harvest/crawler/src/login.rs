@@ -26,13 +26,54 @@ struct AnsweredChallenge {
     count: u32,
 }
 
+/// A realm: scheme, host and port, and the name that the host gave it.
+type Realm = (String, String);
+
+/// The demands of hosts, which may have several realms.
+#[derive(Debug, Default)]
+struct KnownDemands {
+    by_realm: HashMap<Realm, AnsweredChallenge>,
+    /// The realms of URIs and of their directories, and the last one of each host.
+    realms: HashMap<String, Realm>,
+}
+
+impl KnownDemands {
+    /// The demand that a request for a URI has to expect.
+    fn expected(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
+        let mut places = places(url).into_iter();
+        let realm = places.find_map(|place| self.realms.get(&place))?;
+        self.by_realm.get_mut(realm)
+    }
+
+    fn insert(&mut self, url: &Url, challenge: Challenge) {
+        if self.realms.len() >= MOST_REMEMBERED {
+            *self = Self::default();
+        }
+        let origin = url.origin().ascii_serialization();
+        let realm = (origin, challenge.realm().to_owned());
+        for place in places(url) {
+            self.realms.insert(place, realm.clone());
+        }
+        let count = 0;
+        let known = AnsweredChallenge { challenge, count };
+        self.by_realm.insert(realm, known);
+    }
+}
+
+/// A URI, its directory and its host: the first one of which a realm is known says which one it is.
+fn places(url: &Url) -> [String; 3] {
+    let origin = url.origin().ascii_serialization();
+    let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);
+    let directory = format!("{origin}{directory}/");
+    [format!("{origin}{}", url.path()), directory, origin]
+}
+
 /// The credentials of a crawl.
 #[derive(Debug)]
 pub struct Logins {
     job: Arc<Job>,
     chance: Chance,
-    /// By scheme, host and port.
-    answered: Mutex<HashMap<String, AnsweredChallenge>>,
+    answered: Mutex<KnownDemands>,
 }
 
 impl Logins {
@@ -52,7 +93,7 @@ impl Logins {
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = answered.get_mut(&url.origin().ascii_serialization()) else {
+        let Some(known) = answered.expected(url) else {
             return Ok(None);
         };
         known.count = known.count.saturating_add(1);
@@ -61,45 +102,34 @@ impl Logins {
         self.sign(&challenge, count, url)
     }
 
-    /// Answers a response with status 401; `None` if no credential of the order does, or the one that was sent was refused.
+    /// Whether the next request for a URI can answer a response with status 401, which is remembered. Not if no credential of the
+    /// order does, or the one that was sent was refused.
     ///
     /// # Errors
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
-    pub fn answer(
-        &self,
-        url: &Url,
-        head: &Head,
-        was_sent: bool,
-    ) -> Result<Option<String>, NoChance> {
+    pub fn can_answer(&self, url: &Url, head: &Head, was_sent: bool) -> Result<bool, NoChance> {
         let fields = head.all("www-authenticate").map(String::from_utf8_lossy);
         let fields: Vec<String> = fields.map(Cow::into_owned).collect();
         let challenges = parse_challenges(&fields.join(", ")).into_iter();
         let answerable = challenges.filter(|challenge| self.credential(url, challenge).is_some());
         let Some(challenge) = strongest(answerable.collect()) else {
-            return Ok(None);
+            return Ok(false);
         };
         // Its nonce was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
-        let origin = url.origin().ascii_serialization();
+        if self.sign(&challenge, 1, url)?.is_none() {
+            return Ok(false);
+        }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was sent was for the realm that was asked for last; a host may have several.
-        let is_asked_again = answered
-            .get(&origin)
-            .is_some_and(|known| is_same_demand(&known.challenge, &challenge));
-        if was_sent && is_asked_again && !is_stale {
-            return Ok(None);
+        // What was sent may have been for another realm of the host.
+        let expected = answered.expected(url);
+        let was_expected = expected.is_some_and(|known| is_same(&known.challenge, &challenge));
+        if was_sent && was_expected && !is_stale {
+            return Ok(false);
         }
-        if answered.len() >= MOST_REMEMBERED {
-            answered.clear();
-        }
-        let known = AnsweredChallenge {
-            challenge: challenge.clone(),
-            count: 1,
-        };
-        answered.insert(origin, known);
-        drop(answered);
-        self.sign(&challenge, 1, url)
+        answered.insert(url, challenge);
+        Ok(true)
     }
 
     /// The login form of a credential of the order, by its number. The password stands at its end.
@@ -153,6 +183,6 @@ impl Logins {
 }
 
 /// Whether two challenges ask for the same password in the same way.
-fn is_same_demand(one: &Challenge, other: &Challenge) -> bool {
+fn is_same(one: &Challenge, other: &Challenge) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other) && one.realm() == other.realm()
 }

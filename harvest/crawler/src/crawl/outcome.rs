@@ -1,4 +1,4 @@
-//! How far a crawl is, and how it ended.
+//! The progress of a crawl, and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -38,7 +38,8 @@ pub(super) fn retry_after(response: &Response, now: Timestamp) -> Option<Duratio
         return Some(Duration::from_secs(seconds));
     }
     let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    Duration::try_from(date.duration_since(now)).ok()
+    // A time that has passed is now.
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
 /// The lines of the `metadata` record, as Heritrix has them.

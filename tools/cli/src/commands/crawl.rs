@@ -197,18 +197,15 @@ impl Crawl {
         } else {
             Progress::counting()
         };
-        let directory = match self.resume.as_ref().or(self.salvage.as_ref()) {
-            Some(path) => {
-                let directory = JobDirectory::open(path).map_err(failed)?;
-                bar.tell(&words::resumed(&directory).map_err(failed)?);
-                directory
-            }
-            None => {
-                let directory = self.begin(&clock)?;
-                let (id, path) = (directory.job().id, directory.root().display());
-                bar.tell(&format!("job {id} in {path}"));
-                directory
-            }
+        let directory = if let Some(path) = self.resume.as_ref().or(self.salvage.as_ref()) {
+            let directory = JobDirectory::open(path).map_err(failed)?;
+            bar.tell(&words::resumed(&directory).map_err(failed)?);
+            directory
+        } else {
+            let directory = self.begin(&clock)?;
+            let (id, path) = (directory.job().id, directory.root().display());
+            bar.tell(&format!("job {id} in {path}"));
+            directory
         };
         let run = directory.run_settings().map_err(failed)?;
         let stores_nothing = self.no_store || run.stores_nothing;
@@ -337,7 +334,7 @@ fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failu
     Ok(())
 }
 
-/// What to do about a job that has broken off.
+/// Tells a person what to do about a job that has broken off.
 fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
     let path = directory.root().display();
     match error {

@@ -117,7 +117,7 @@ fn httpbin_is_captured_as_it_answers() {
         kind = \"host\"
         max_hops = 4
         [retry]
-        max_tries = 1
+        max_tries = 2
         [[credential]]
         host = \"127.0.0.1\"
         user = \"me\"
