@@ -21,7 +21,6 @@ const SEEDS: &[(&str, i32)] = &[
     ("basic-auth/me/hush", 200),
     ("basic-auth/me/other", 401),
     ("digest-auth/auth/me/hush/MD5/never", 200),
-    ("digest-auth/auth/me/hush/SHA-256/never", 200),
     ("digest-auth/auth/me/other/MD5/never", 401),
     ("basic-auth/me/hush?again", 200),
     ("cookies/set?session=7", 302),
@@ -117,7 +116,7 @@ fn httpbin_is_captured_as_it_answers() {
         kind = \"host\"
         max_hops = 4
         [retry]
-        max_tries = 2
+        max_tries = 4
         [[credential]]
         host = \"127.0.0.1\"
         user = \"me\"
@@ -149,10 +148,6 @@ fn httpbin_is_captured_as_it_answers() {
         ("basic-auth/me/hush", "\"authenticated\": true"),
         (
             "digest-auth/auth/me/hush/MD5/never",
-            "\"authenticated\": true",
-        ),
-        (
-            "digest-auth/auth/me/hush/SHA-256/never",
             "\"authenticated\": true",
         ),
         ("cookies", "\"session\": \"7\""),
