@@ -26,13 +26,54 @@ struct AnsweredChallenge {
     count: u32,
 }
 
+/// A realm: scheme, host and port, and the name that the host gave it.
+type Realm = (String, String);
+
+/// The demands of hosts, which may have several realms.
+#[derive(Debug, Default)]
+struct KnownDemands {
+    by_realm: HashMap<Realm, AnsweredChallenge>,
+    /// The realms of URIs and of their directories, and the last one of each host.
+    realms: HashMap<String, Realm>,
+}
+
+impl KnownDemands {
+    /// The demand that a request for a URI has to expect.
+    fn expected(&mut self, url: &Url) -> Option<&mut AnsweredChallenge> {
+        let mut places = places(url).into_iter();
+        let realm = places.find_map(|place| self.realms.get(&place))?;
+        self.by_realm.get_mut(realm)
+    }
+
+    fn insert(&mut self, url: &Url, challenge: Challenge) {
+        if self.realms.len() >= MOST_REMEMBERED {
+            *self = Self::default();
+        }
+        let origin = url.origin().ascii_serialization();
+        let realm = (origin, challenge.realm().to_owned());
+        for place in places(url) {
+            self.realms.insert(place, realm.clone());
+        }
+        let count = 0;
+        let known = AnsweredChallenge { challenge, count };
+        self.by_realm.insert(realm, known);
+    }
+}
+
+/// A URI, its directory and its host: the first one of which a realm is known says which one it is.
+fn places(url: &Url) -> [String; 3] {
+    let origin = url.origin().ascii_serialization();
+    let directory = url.path().rsplit_once('/').map_or("", |(before, _)| before);
+    let directory = format!("{origin}{directory}/");
+    [format!("{origin}{}", url.path()), directory, origin]
+}
+
 /// The credentials of a crawl.
 #[derive(Debug)]
 pub struct Logins {
     job: Arc<Job>,
     chance: Chance,
-    /// By scheme, host and port.
-    answered: Mutex<HashMap<String, AnsweredChallenge>>,
+    answered: Mutex<KnownDemands>,
 }
 
 impl Logins {
@@ -52,7 +93,7 @@ impl Logins {
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = answered.get_mut(&url.origin().ascii_serialization()) else {
+        let Some(known) = answered.expected(url) else {
             return Ok(None);
         };
         known.count = known.count.saturating_add(1);
@@ -77,18 +118,17 @@ impl Logins {
         };
         // Its nonce was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
-        if (was_sent && !is_stale) || self.sign(&challenge, 1, url)?.is_none() {
+        if self.sign(&challenge, 1, url)?.is_none() {
             return Ok(false);
         }
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        if answered.len() >= MOST_REMEMBERED {
-            answered.clear();
+        // What was sent may have been for another realm of the host.
+        let expected = answered.expected(url);
+        let was_expected = expected.is_some_and(|known| is_same(&known.challenge, &challenge));
+        if was_sent && was_expected && !is_stale {
+            return Ok(false);
         }
-        let known = AnsweredChallenge {
-            challenge,
-            count: 0,
-        };
-        answered.insert(url.origin().ascii_serialization(), known);
+        answered.insert(url, challenge);
         Ok(true)
     }
 
@@ -140,4 +180,9 @@ impl Logins {
         // A login that no field can carry is left unanswered: the host's 401 is what is archived.
         Ok(challenge.authorization(&login, &request).ok())
     }
+}
+
+/// Whether two challenges ask for the same password in the same way.
+fn is_same(one: &Challenge, other: &Challenge) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other) && one.realm() == other.realm()
 }

@@ -18,6 +18,7 @@
 mod archive;
 mod documents;
 mod duplicates;
+mod httpbin;
 #[path = "../../../../conformance/tests/crash/image.rs"]
 mod image;
 mod interruptions;

@@ -148,3 +148,51 @@ async fn answer_to_challenge_waits_its_turn() {
         );
     }
 }
+
+/// Fails if a password for one realm of a host counts as refused by another realm, or a refused one is sent again and again.
+#[tokio::test]
+async fn host_may_have_several_realms() {
+    let demand = |realm: &str| {
+        let field = format!("WWW-Authenticate: Basic realm=\"{realm}\"");
+        format!("HTTP/1.1 401 No\r\n{field}\r\nContent-Length: 0\r\n\r\n")
+    };
+    let (base, _) = super::requests::serve_requests("127.0.0.1", move |request| {
+        let path = request.split(' ').nth(1).unwrap();
+        let has = |login: &str| request.contains(&format!("Authorization: Basic {login}\r\n"));
+        match path {
+            "/" => {
+                page("<a href=/a/1>1</a> <a href=/b/1>2</a> <a href=/a/2>3</a> <a href=/c>4</a>")
+            }
+            "/c" => demand("c"),
+            // `me:a` and `me:b`.
+            _ if path.starts_with("/a/") && !has("bWU6YQ==") => demand("a"),
+            _ if path.starts_with("/b/") && !has("bWU6Yg==") => demand("b"),
+            _ => page("come in"),
+        }
+    })
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let credential = |realm: &str| {
+        format!(
+            "[[credential]]\nhost = \"127.0.0.1\"\nrealm = \"{realm}\"\nuser = \"me\"\npassword = \"{realm}\"\n"
+        )
+    };
+    let order = ["\n", &credential("a"), &credential("b"), &credential("c")].concat();
+    crawl(settings(
+        directory.path(),
+        std::slice::from_ref(&base),
+        &order,
+    ))
+    .await;
+    let lines = log(directory.path());
+    let statuses = |path: &str| {
+        let uri = base.join(path).unwrap();
+        let of_uri = lines.iter().filter(|line| line.uri == uri.as_str());
+        of_uri.map(|line| line.status).collect::<Vec<i32>>()
+    };
+    // At first without a password for this realm, and once with it.
+    assert_eq!(statuses("/a/1"), [401, 200]);
+    assert_eq!(statuses("/b/1"), [401, 200]);
+    assert_eq!(statuses("/a/2").last(), Some(&200));
+    assert_eq!(statuses("/c"), [401, 401]);
+}

@@ -169,3 +169,33 @@ async fn list_of_suffixes_says_what_domain_is() {
         );
     }
 }
+
+/// Fails if a seed that redirects takes the host along at which it ends after more than five redirects, or not after fewer.
+#[tokio::test]
+async fn five_redirects_make_a_seed() {
+    for (redirects, follows) in [(1, true), (5, true), (6, false)] {
+        let (end, told) = serve_requests("127.0.0.1", |_| page("<a href=/next>next</a>")).await;
+        let mut target = end.clone();
+        for _ in 0..redirects {
+            let location = target.to_string();
+            let answer = move |request: &str| {
+                if request.starts_with("GET /robots.txt ") {
+                    page("")
+                } else {
+                    redirect(&location)
+                }
+            };
+            (target, _) = serve_requests("127.0.0.1", answer).await;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        crawl(settings(
+            directory.path(),
+            std::slice::from_ref(&target),
+            "",
+        ))
+        .await;
+        assert_eq!(requests_for(&told, "/").len(), 1, "{redirects}");
+        let next = requests_for(&told, "/next").len();
+        assert_eq!(next, usize::from(follows), "{redirects}");
+    }
+}
