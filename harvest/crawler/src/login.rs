@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem::discriminant;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_daemon::clock::{Chance, NoChance};
@@ -81,10 +82,16 @@ impl Logins {
         };
         // Its nonce was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
-        if was_sent && !is_stale {
+        let origin = url.origin().ascii_serialization();
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        // A host may have several realms, or several schemes: only for the same one a password was refused.
+        let is_same = answered.get(&origin).is_some_and(|known| {
+            discriminant(&known.challenge) == discriminant(&challenge)
+                && known.challenge.realm() == challenge.realm()
+        });
+        if was_sent && is_same && !is_stale {
             return Ok(None);
         }
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= MOST_REMEMBERED {
             answered.clear();
         }
@@ -92,7 +99,7 @@ impl Logins {
             challenge: challenge.clone(),
             count: 1,
         };
-        answered.insert(url.origin().ascii_serialization(), known);
+        answered.insert(origin, known);
         drop(answered);
         self.sign(&challenge, 1, url)
     }
