@@ -25,7 +25,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{AppendFile, DiskError, directory, read_small, replace, replace_secret};
+use archive_durable::{AppendFile, DiskError, directory, read_small, replace};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintError;
@@ -42,6 +42,8 @@ pub(crate) const OPEN: &str = ".open";
 
 /// The ending of an archive file that is damaged.
 pub(crate) const INVALID: &str = ".invalid";
+
+mod begin;
 
 /// The longest `job.toml`.
 const MAX_JOB: u64 = 256 << 20;
@@ -123,58 +125,6 @@ pub struct JobDirectory {
 }
 
 impl JobDirectory {
-    /// Makes the directory of a new job in `base`, which is made as well.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
-    pub fn create(base: &Path, job: Job, now: Timestamp) -> Result<Self, JobDirectoryError> {
-        Self::begin(base, job, &RunSettings::default(), now)
-    }
-
-    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has its
-    /// name once it is whole: one that was not finished begins with a dot, and is nobody's job.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
-    pub fn begin(
-        base: &Path,
-        job: Job,
-        run: &RunSettings,
-        now: Timestamp,
-    ) -> Result<Self, JobDirectoryError> {
-        directory::make(base)?;
-        let name = format!("{}_{}", job.id, now.as_millisecond());
-        let unfinished = base.join(format!(".{name}.new"));
-        directory::make_new(&unfinished)?;
-        let created = Self {
-            path: unfinished,
-            job,
-        };
-        created.keep_run_settings(run)?;
-        for name in [
-            "logs", "warcs", "index", "reports", "metadata", "receipts", "action", "done",
-        ] {
-            directory::make_unsynced(&created.path(name))?;
-        }
-        directory::sync(&created.path)?;
-        let job = &created.job;
-        let mut seeds = String::new();
-        for seed in &job.seeds {
-            seeds.push_str(seed.as_str());
-            seeds.push('\n');
-        }
-        replace(&created.path("order.toml"), job.order.to_toml()?.as_bytes())?;
-        replace(&created.path("seeds.txt"), seeds.as_bytes())?;
-        let info = job.harvest_info_xml();
-        replace(&created.path("harvestInfo.xml"), info.as_bytes())?;
-        replace_secret(&created.path("job.toml"), job.to_toml()?.as_bytes())?;
-        let path = base.join(name);
-        directory::move_new(&created.path, &path)?;
-        Ok(Self { path, ..created })
-    }
-
     /// Opens the directory of a job that was begun.
     ///
     /// # Errors
@@ -191,22 +141,6 @@ impl JobDirectory {
             path: path.to_owned(),
             job,
         })
-    }
-
-    /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded when it is
-    /// gone on with. Whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// [`JobDirectoryError::Disk`].
-    pub fn give_up_frontier(&self, now: Timestamp) -> Result<bool, JobDirectoryError> {
-        let state = self.path("state");
-        if self.outcome()?.is_some() || directory::kind(&state)?.is_none() {
-            return Ok(false);
-        }
-        let given_up = self.path(&format!("state.{}.damaged", now.as_millisecond()));
-        directory::move_new(&state, &given_up)?;
-        Ok(true)
     }
 
     /// Keeps the choices of the person who began the job.

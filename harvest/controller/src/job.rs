@@ -130,7 +130,7 @@ pub enum Notice<'a> {
     Action {
         /// The name of its file.
         name: &'a str,
-        /// What was done.
+        /// The effect, in words.
         done: &'a str,
     },
     /// Something that the crawl tells people.
@@ -148,7 +148,7 @@ pub enum Notice<'a> {
     Salvaged {
         /// The name of the file.
         name: &'a str,
-        /// What was done with it.
+        /// The effect on it, in words.
         what: &'a str,
     },
     /// The crawl has written no archive file.

@@ -160,7 +160,7 @@ const fn state(progress: &CrawlProgress) -> CrawlState {
     }
 }
 
-/// The memory of this process in kilobytes, by its name in `/proc`; 0 where there is none.
+/// The memory of this process in kilobytes, by its name in `/proc`; 0 where it is not known.
 fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -174,16 +174,17 @@ fn close_open_file(path: &Path) -> Result<&'static str, SalvageError> {
         source,
     })?;
     let closed = path.with_extension("");
-    if records.is_broken {
+    // The first record says what the file is, and no more.
+    let has_crawl = records.count > 1;
+    if !has_crawl && records.end == length(path)? {
+        directory::remove_name(path)?;
+        return Ok("has no record of the crawl, and was deleted");
+    }
+    if !has_crawl || records.is_broken {
         let mut name = closed.into_os_string();
         name.push(INVALID);
         directory::move_new(path, Path::new(&name))?;
         return Ok("is damaged before its end, and was set aside as `.invalid`");
-    }
-    // The first record says what the file is, and no more.
-    if records.count <= 1 {
-        directory::remove_name(path)?;
-        return Ok("has no record of the crawl, and was deleted");
     }
     AppendFile::open(path)?.cut(records.end)?;
     directory::move_new(path, &closed)?;
@@ -197,7 +198,10 @@ fn whole_records(file: File) -> Result<WholeRecords, ReadError> {
     while let Some(record) = reader.next_record()? {
         let end = record.end()?;
         let costs = end.defects.iter().any(|one| one.class.costs_content());
-        match end.length.filter(|_| end.complete && !costs) {
+        // Damage is named with the record that follows it, and leaves a gap before that one.
+        is_damaged |= end.offset != whole.end;
+        let is_whole = end.complete && (is_damaged || !costs);
+        match end.length.filter(|_| is_whole) {
             None => is_damaged = true,
             Some(_) if is_damaged => whole.is_broken = true,
             Some(length) => {
@@ -244,7 +248,10 @@ fn outcome_of(log: &Path) -> Result<CrawlOutcome, SalvageError> {
         duration: Duration::ZERO,
         remaining: BTreeMap::new(),
         quarantined: Vec::new(),
-        waiting_seeds: Vec::new(),
+        failing_seeds: Vec::new(),
         connections: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests;

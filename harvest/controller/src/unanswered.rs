@@ -1,6 +1,6 @@
 //! The seeds of a crawl that has fetched nothing, and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use harvest_crawler::recorder::CRAWL_LOG;
 use harvest_policy::status::FetchStatus;
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use serde::Serialize;
+use url::Url;
 
 use crate::directory::{JobDirectory, open};
 use crate::job::JobError;
@@ -43,13 +44,17 @@ pub(crate) fn unanswered_seeds(
     if outcome.progress.fetched > 0 || outcome.end == CrawlEnd::Suspended {
         return Ok(Vec::new());
     }
-    let waiting = outcome.waiting_seeds.iter();
-    let mut statuses: BTreeMap<String, i32> = waiting.cloned().collect();
+    let failing = outcome.failing_seeds.iter();
+    let mut statuses: BTreeMap<String, i32> = failing.cloned().collect();
+    let seeds: BTreeSet<&str> = job.job().seeds.iter().take(MOST).map(Url::as_str).collect();
     let path = job.path("logs").join(CRAWL_LOG);
     let failed = |error| JobError::Disk(DiskError::new("read", Path::new(CRAWL_LOG), error));
     for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
-        if let LogEntry::Line(line) = entry.map_err(failed)? {
-            statuses.insert(line.uri, line.status);
+        if let LogEntry::Line(line) = entry.map_err(failed)?
+            && seeds.contains(line.uri.as_str())
+        {
+            // The crawl itself may know more than the log: of a process before, the log alone does.
+            statuses.entry(line.uri).or_insert(line.status);
         }
     }
     let seeds = job.job().seeds.iter().take(MOST).map(|seed| {

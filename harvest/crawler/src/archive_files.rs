@@ -1,6 +1,6 @@
 //! The archive files of one job, on the disk of the crawler.
 //!
-//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them), when one is full, and that a file
+//! Owns their names (`PREFIX-TIMESTAMP17-SERIAL-HOST.warc.gz`, as NetarchiveSuite has them, or `.warc`), when one is full, and that a file
 //! under its final name is whole and durable: until then it ends in `.open`. One file is open at a time. Groups of records are
 //! appended as they are; whether they are whole was decided where they were made. Does not upload and does not delete.
 
@@ -62,6 +62,8 @@ pub struct ArchiveFileSettings {
     pub host: String,
     /// A file of this length or more gets no further group.
     pub max_size: u64,
+    /// Whether each record is a gzip member.
+    pub compresses: bool,
     /// The lines of `warcinfo`, as `application/warc-fields`.
     pub warcinfo: String,
 }
@@ -191,10 +193,16 @@ impl ArchiveFiles {
             prefix,
             host,
             warcinfo,
+            compresses,
             ..
         } = &self.settings;
+        let (ending, mut writer) = if *compresses {
+            ("warc.gz", Writer::gzip(Vec::new(), LEVEL))
+        } else {
+            ("warc", Writer::plain(Vec::new()))
+        };
         let time = Stamp::from_time_millis(now);
-        let name = format!("{prefix}-{time}-{:05}-{host}.warc.gz", self.serial);
+        let name = format!("{prefix}-{time}-{:05}-{host}.{ending}", self.serial);
         let date = WarcDate::from_time(now, Precision::Second);
         let builder = Builder::new(Kind::Warcinfo, &id, date.as_str())
             .field("WARC-Filename", &name)
@@ -205,7 +213,6 @@ impl ArchiveFiles {
             file: name.clone(),
             source,
         })?;
-        let mut writer = Writer::gzip(Vec::new(), LEVEL);
         writer.write(&head, length, &mut Cursor::new(warcinfo.as_bytes()))?;
         let bytes = writer.into_inner();
         let mut file = AppendFile::open(&directory.join(format!("{name}{OPEN}")))?;

@@ -1,4 +1,5 @@
-//! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own.
+//! The records of one exchange: response or revisit, request, metadata, each deflated into a gzip member of its own, unless the
+//! order wants them as they are.
 //!
 //! Owns which fields such records have (ISO 28500:2017 §5, §6; Heritrix' `metadata` fields). The members are made where the exchange
 //! was, so that the owner of the archive file only appends them. Knows no archive file and no clock.
@@ -108,14 +109,16 @@ pub struct RecordGroup {
 #[derive(Debug)]
 pub struct Scratch {
     directory: PathBuf,
+    compresses: bool,
     idle: Mutex<Vec<Writer<SpooledTempFile>>>,
 }
 
 impl Scratch {
-    /// Large groups go to temporary files in `directory`.
-    pub const fn new(directory: PathBuf) -> Self {
+    /// Large groups go to temporary files in `directory`. `compresses`: whether each record is a gzip member.
+    pub const fn new(directory: PathBuf, compresses: bool) -> Self {
         Self {
             directory,
+            compresses,
             idle: Mutex::new(Vec::new()),
         }
     }
@@ -129,7 +132,11 @@ impl Scratch {
             writer
         } else {
             drop(idle);
-            Writer::gzip(sink, LEVEL)
+            if self.compresses {
+                Writer::gzip(sink, LEVEL)
+            } else {
+                Writer::plain(sink)
+            }
         }
     }
 
@@ -153,46 +160,58 @@ pub fn record_id(mut random: [u8; 16]) -> String {
     format!("urn:uuid:{}", groups.join("-"))
 }
 
-/// Makes the `resource` record of a block that no message has brought: an answer of a name server.
-///
-/// # Errors
-///
-/// As [`Capture::into_records`].
-pub fn resource_record(
-    uri: &str,
-    time: Timestamp,
-    address: Option<IpAddr>,
-    media_type: &str,
-    record_id: &str,
-    block: &mut Cursor<&[u8]>,
-) -> Result<RecordGroup, CaptureError> {
-    let date = WarcDate::from_time(time, Precision::Second);
-    let block_digest = digest(Algorithm::Sha1, block.get_ref()).to_string();
-    let mut builder = Builder::new(Kind::Resource, record_id, date.as_str())
-        .target_uri(uri)
-        .content_type(media_type)
-        .field("WARC-Block-Digest", &block_digest);
-    if let Some(address) = address {
-        builder = builder.field("WARC-IP-Address", &address.to_string());
-    }
-    let length = u64::try_from(block.get_ref().len()).unwrap_or(u64::MAX);
-    let head = builder.head(length);
-    let head = head.map_err(|source| CaptureError::Header {
-        uri: uri.to_owned(),
-        source,
-    })?;
-    let mut writer = Writer::gzip(tempfile::spooled_tempfile(IN_MEMORY), LEVEL);
-    let written = writer.write(&head, length, block)?;
-    let mut bytes = writer.into_inner();
-    bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
-    Ok(RecordGroup {
-        bytes,
-        length: written.length,
-        response: Member {
-            offset: written.offset,
+/// A block that no message has brought: an answer of a name server.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource<'a> {
+    /// Its URI.
+    pub uri: &'a str,
+    /// When it was made.
+    pub time: Timestamp,
+    /// The address that it came from.
+    pub address: Option<IpAddr>,
+    /// Its media type.
+    pub media_type: &'a str,
+    /// The id of its record.
+    pub record_id: &'a str,
+    /// The block.
+    pub block: &'a [u8],
+}
+
+impl Resource<'_> {
+    /// Makes its `resource` record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Capture::into_records`].
+    pub fn into_records(self, scratch: &Scratch) -> Result<RecordGroup, CaptureError> {
+        let date = WarcDate::from_time(self.time, Precision::Second);
+        let block_digest = digest(Algorithm::Sha1, self.block).to_string();
+        let mut builder = Builder::new(Kind::Resource, self.record_id, date.as_str())
+            .target_uri(self.uri)
+            .content_type(self.media_type)
+            .field("WARC-Block-Digest", &block_digest);
+        if let Some(address) = self.address {
+            builder = builder.field("WARC-IP-Address", &address.to_string());
+        }
+        let length = u64::try_from(self.block.len()).unwrap_or(u64::MAX);
+        let head = builder.head(length);
+        let head = head.map_err(|source| CaptureError::Header {
+            uri: self.uri.to_owned(),
+            source,
+        })?;
+        let mut writer = scratch.take();
+        let written = writer.write(&head, length, &mut Cursor::new(self.block))?;
+        let mut bytes = scratch.give_back(writer);
+        bytes.seek(SeekFrom::Start(0)).map_err(storage)?;
+        Ok(RecordGroup {
+            bytes,
             length: written.length,
-        },
-    })
+            response: Member {
+                offset: written.offset,
+                length: written.length,
+            },
+        })
+    }
 }
 
 impl Capture<'_> {
@@ -205,11 +224,18 @@ impl Capture<'_> {
         let mut writer = scratch.take();
         let response = self.write_response(&mut writer)?;
         let [response_id, request_id, metadata_id] = self.record_ids.clone();
+        let digested = |builder: Builder, block: &[u8]| {
+            let block_digest = (!scratch.compresses).then(|| digest(Algorithm::Sha1, block));
+            match block_digest {
+                Some(digest) => builder.field("WARC-Block-Digest", &digest.to_string()),
+                None => builder,
+            }
+        };
         let request = self
             .builder(Kind::Request, &request_id)
             .concurrent_to(&response_id)
             .content_type("application/http; msgtype=request");
-        self.write(&mut writer, &request, self.request)?;
+        self.write(&mut writer, &digested(request, self.request), self.request)?;
         let lines = self.metadata.iter();
         let lines = lines.map(|(name, value)| format!("{name}: {value}\r\n"));
         let lines = lines.collect::<String>();
@@ -217,6 +243,7 @@ impl Capture<'_> {
             .builder(Kind::Metadata, &metadata_id)
             .concurrent_to(&response_id)
             .content_type("application/warc-fields");
+        let metadata = digested(metadata, lines.as_bytes());
         self.write(&mut writer, &metadata, lines.as_bytes())?;
         let length = writer.position();
         let mut bytes = scratch.give_back(writer);
@@ -229,7 +256,8 @@ impl Capture<'_> {
     }
 
     /// A record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that open). Nor have
-    /// they a digest of their block: each gzip member has a checksum, and small records would be digests for the most part.
+    /// they a digest of their block where they are compressed: each gzip member has a checksum, and small records would be digests
+    /// for the most part.
     fn builder(&self, kind: Kind, id: &str) -> Builder {
         let builder = Builder::new(kind, id, self.date().as_str());
         self.with_protocol(builder).target_uri(self.uri)

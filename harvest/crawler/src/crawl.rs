@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
-use harvest_model::{Job, Order};
+use harvest_model::Job;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
 use tokio::sync::{mpsc, watch};
@@ -83,9 +83,6 @@ pub enum CrawlError {
     /// No randomness.
     #[error(transparent)]
     Chance(#[from] NoChance),
-    /// The order asks for something that this crawler does not do.
-    #[error("`{0}` of the order is not built yet; leave it out")]
-    NotBuilt(&'static str),
     /// The list of public suffixes.
     #[error(transparent)]
     Suffixes(#[from] SuffixListError),
@@ -105,7 +102,6 @@ impl CrawlError {
             | Self::Thread(_)
             | Self::Runtime(_)
             | Self::Chance(_)
-            | Self::NotBuilt(_)
             | Self::Suffixes(_)
             | Self::Traps(_) => false,
         }
@@ -194,7 +190,6 @@ impl Crawl {
         } = self;
         let begin = clock.instant();
         let settings = Arc::new(settings);
-        refuse_unbuilt(&settings.job.order)?;
         let scratch = settings.directory.join("scratch");
         archive_durable::directory::make(&settings.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make(&scratch).map_err(RecorderError::from)?;
@@ -220,7 +215,13 @@ impl Crawl {
                 prefix: settings.job.archive_prefix(),
                 host: settings.host.clone(),
                 max_size: order.files.max_size.bytes(),
-                warcinfo: settings.warcinfo.clone(),
+                compresses: order.files.compress,
+                // The list may change from release to release, and with it what a domain is.
+                warcinfo: format!(
+                    "{}public-suffixes: {}\r\n",
+                    settings.warcinfo,
+                    queues.suffixes.version()
+                ),
             },
             frontier: FrontierSettings {
                 limits: order.queue_rules(),
@@ -284,13 +285,6 @@ impl Crawl {
             ..outcome
         })
     }
-}
-
-/// Refuses what an order may ask for and this crawler does not do, so that nobody believes it was done.
-fn refuse_unbuilt(order: &Order) -> Result<(), CrawlError> {
-    let asked = [("files.compress = false", !order.files.compress)];
-    let first = asked.into_iter().find(|(_, is_asked)| *is_asked);
-    first.map_or(Ok(()), |(name, _)| Err(CrawlError::NotBuilt(name)))
 }
 
 #[cfg(test)]

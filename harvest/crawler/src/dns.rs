@@ -12,8 +12,10 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig,
 };
-use hickory_resolver::net::NetError;
+use hickory_resolver::lookup_ip::LookupIp;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError as NameError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
 use jiff::Timestamp;
 
@@ -53,7 +55,8 @@ pub enum DnsError {
 /// Asks name servers.
 #[derive(Clone)]
 pub struct Dns {
-    resolver: TokioResolver,
+    /// For the addresses of version 4, and those of version 6.
+    resolvers: [TokioResolver; 2],
     server: Option<IpAddr>,
 }
 
@@ -72,25 +75,11 @@ impl Dns {
     ///
     /// [`NetError`] if the settings of the machine cannot be read.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, NetError> {
-        let mut builder = if servers.is_empty() {
-            TokioResolver::builder_tokio()?
-        } else {
-            let servers = servers.iter().map(|server| {
-                let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
-                let connections = connections.map(|mut connection| {
-                    connection.port = server.port();
-                    connection
-                });
-                NameServerConfig::new(server.ip(), true, connections.to_vec())
-            });
-            let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
-            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
-        };
-        let options = builder.options_mut();
-        options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
-        options.preserve_intermediates = true;
         Ok(Self {
-            resolver: builder.build()?,
+            resolvers: [
+                resolver(servers, LookupIpStrategy::Ipv4Only)?,
+                resolver(servers, LookupIpStrategy::Ipv6Only)?,
+            ],
             server: match servers {
                 [server] => Some(server.ip()),
                 _ => None,
@@ -114,34 +103,72 @@ impl Dns {
         if Name::from_utf8(&name).is_err() {
             return Err(DnsError::NoAddress(host.to_owned()));
         }
-        let found = self.resolver.lookup_ip(name).await;
-        let found = found.map_err(|source| {
-            if source.is_no_records_found() {
-                DnsError::NoAddress(host.to_owned())
-            } else {
-                DnsError::Failed {
-                    host: host.to_owned(),
-                    source,
-                }
+        let mut failure = None;
+        for resolver in &self.resolvers {
+            match resolver.lookup_ip(name.as_str()).await {
+                Ok(found) if found.iter().next().is_some() => return Ok(answer(&found, now)),
+                Ok(_) => {}
+                Err(source) => match absence(&source) {
+                    Some(ResponseCode::NoError) => {}
+                    // There is no such name, whatever is asked of it.
+                    Some(_) => break,
+                    None => failure = failure.or(Some(source)),
+                },
             }
-        })?;
-        let addresses: Vec<IpAddr> = found.iter().collect();
-        if addresses.is_empty() {
-            return Err(DnsError::NoAddress(host.to_owned()));
         }
-        let mut lines = vec![Stamp::from_time(now).to_string()];
-        let mut seconds = u32::MAX;
-        for record in found.as_lookup().answers() {
-            seconds = seconds.min(record.ttl);
-            let kind = record.record_type();
-            let (name, class, data) = (&record.name, record.dns_class, &record.data);
-            lines.push(format!("{name}\t{}\t{class}\t{kind}\t{data}", record.ttl));
-        }
-        let holds = Duration::from_secs(u64::from(seconds));
-        Ok(DnsAnswer {
-            addresses,
-            text: lines.join("\n") + "\n",
-            holds: holds.clamp(SHORTEST, LONGEST),
+        // That one kind of addresses is not there says nothing of the kind that could not be asked for.
+        let host = host.to_owned();
+        Err(match failure {
+            Some(source) => DnsError::Failed { host, source },
+            None => DnsError::NoAddress(host),
         })
+    }
+}
+
+/// The code with which a name server says that there is no address; `None` if it says something else, or nothing.
+fn absence(error: &NetError) -> Option<ResponseCode> {
+    let NetError::Dns(NameError::NoRecordsFound(said)) = error else {
+        return None;
+    };
+    let code = said.response_code;
+    matches!(code, ResponseCode::NoError | ResponseCode::NXDomain).then_some(code)
+}
+
+fn resolver(servers: &[SocketAddr], strategy: LookupIpStrategy) -> Result<TokioResolver, NetError> {
+    let mut builder = if servers.is_empty() {
+        TokioResolver::builder_tokio()?
+    } else {
+        let servers = servers.iter().map(|server| {
+            let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+            let connections = connections.map(|mut connection| {
+                connection.port = server.port();
+                connection
+            });
+            NameServerConfig::new(server.ip(), true, connections.to_vec())
+        });
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+    };
+    let options = builder.options_mut();
+    options.ip_strategy = strategy;
+    options.preserve_intermediates = true;
+    builder.build()
+}
+
+/// The addresses that a name server has named, with the text of its answer.
+fn answer(found: &LookupIp, now: Timestamp) -> DnsAnswer {
+    let mut lines = vec![Stamp::from_time(now).to_string()];
+    let mut seconds = u32::MAX;
+    for record in found.as_lookup().answers() {
+        seconds = seconds.min(record.ttl);
+        let kind = record.record_type();
+        let (name, class, data) = (&record.name, record.dns_class, &record.data);
+        lines.push(format!("{name}\t{}\t{class}\t{kind}\t{data}", record.ttl));
+    }
+    let holds = Duration::from_secs(u64::from(seconds));
+    DnsAnswer {
+        addresses: found.iter().collect(),
+        text: lines.join("\n") + "\n",
+        holds: holds.clamp(SHORTEST, LONGEST),
     }
 }

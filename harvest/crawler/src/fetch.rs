@@ -214,10 +214,11 @@ impl Fetcher {
     fn offer(&self, endpoint: &Endpoint) -> Offer {
         let known = self.http2_alone.lock();
         let known = known.unwrap_or_else(PoisonError::into_inner);
+        // A host that spoke HTTP/2 alone may have learned HTTP/1.1 meanwhile.
         match self.http2 {
-            Http2Use::Always => Offer::Both,
-            Http2Use::WhenNeeded if known.contains(endpoint) => Offer::Http2,
-            Http2Use::WhenNeeded | Http2Use::Never => Offer::Http1,
+            Http2Use::WhenNeeded if !known.contains(endpoint) => Offer::Http1,
+            Http2Use::WhenNeeded | Http2Use::Always => Offer::Both,
+            Http2Use::Never => Offer::Http1,
         }
     }
 

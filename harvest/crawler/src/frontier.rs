@@ -26,13 +26,15 @@ pub use self::open::{FoundFrontier, FrontierSettings, ResumePoint};
 pub use self::queues::QueueSnapshot;
 use self::rows::{BudgetRow, HeldRow, PendingRow, QueueRow, RestRow, SeenRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
+use self::stamp::FrontierStamp;
 
 mod changes;
 mod held;
 mod open;
 mod queues;
+mod requests;
 mod rows;
-mod wishes;
+mod stamp;
 
 /// The precedence of a queue unless something else is said.
 const PRECEDENCE: u8 = 1;
@@ -149,6 +151,7 @@ pub struct Frontier {
     cost: CostPolicy,
     /// The queues that have limits of their own, by name.
     budgets: HashMap<String, QueueBudget>,
+    stamp: FrontierStamp,
     /// The time of day at the first moment of this process.
     begin: Timestamp,
     running_time: Duration,

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem::discriminant;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_daemon::clock::{Chance, NoChance};
@@ -21,10 +22,20 @@ use crate::fetch::FilledForm;
 const MOST_REMEMBERED: usize = 1024;
 
 /// A host's demand, and how often it was answered.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct AnsweredChallenge {
     challenge: Challenge,
-    count: u32,
+    count: AtomicU32,
+}
+
+/// The directories that a URI lies in, the nearest first and the root of its host last.
+fn directories(url: &Url) -> impl Iterator<Item = String> {
+    let origin = url.origin().ascii_serialization();
+    let path = url.path();
+    path.rmatch_indices('/').map(move |(at, _)| {
+        let directory = path.get(..=at).unwrap_or_default();
+        format!("{origin}{directory}")
+    })
 }
 
 /// The credentials of a crawl.
@@ -33,7 +44,7 @@ pub struct Logins {
     job: Arc<Job>,
     chance: Chance,
     /// By scheme, host and port.
-    answered: Mutex<HashMap<String, AnsweredChallenge>>,
+    answered: Mutex<HashMap<String, Arc<AnsweredChallenge>>>,
 }
 
 impl Logins {
@@ -52,56 +63,59 @@ impl Logins {
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = answered.get_mut(&url.origin().ascii_serialization()) else {
+        let Some(known) = self.known(url) else {
             return Ok(None);
         };
-        known.count = known.count.saturating_add(1);
-        let (challenge, count) = (known.challenge.clone(), known.count);
-        drop(answered);
-        self.sign(&challenge, count, url)
+        let count = known.count.fetch_add(1, Ordering::Relaxed);
+        self.sign(&known.challenge, count.saturating_add(1), url)
     }
 
-    /// Answers a response with status 401; `None` if no credential of the order does, or the one that was sent was refused.
+    /// The demand that holds for a URI: that of its directory, or of the nearest one above it (RFC 7617, 2.2).
+    fn known(&self, url: &Url) -> Option<Arc<AnsweredChallenge>> {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        directories(url).find_map(|directory| answered.get(&directory).map(Arc::clone))
+    }
+
+    /// Whether the next request for a URI can answer a response with status 401, which is remembered. Not if no credential of the
+    /// order does, or the one that was sent was refused.
     ///
     /// # Errors
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
-    pub fn answer(
-        &self,
-        url: &Url,
-        head: &Head,
-        was_sent: bool,
-    ) -> Result<Option<String>, NoChance> {
+    pub fn can_answer(&self, url: &Url, head: &Head, was_sent: bool) -> Result<bool, NoChance> {
         let fields = head.all("www-authenticate").map(String::from_utf8_lossy);
         let fields: Vec<String> = fields.map(Cow::into_owned).collect();
         let challenges = parse_challenges(&fields.join(", ")).into_iter();
         let answerable = challenges.filter(|challenge| self.credential(url, challenge).is_some());
         let Some(challenge) = strongest(answerable.collect()) else {
-            return Ok(None);
+            return Ok(false);
         };
         // Its nonce was too old, which says nothing of the password.
         let is_stale = matches!(&challenge, Challenge::Digest(challenge) if challenge.is_stale);
-        let origin = url.origin().ascii_serialization();
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         // A host may have several realms, or several schemes: only for the same one a password was refused.
-        let is_same = answered.get(&origin).is_some_and(|known| {
+        let is_same = self.known(url).is_some_and(|known| {
             discriminant(&known.challenge) == discriminant(&challenge)
                 && known.challenge.realm() == challenge.realm()
         });
-        if was_sent && is_same && !is_stale {
-            return Ok(None);
+        let is_refused = was_sent && is_same && !is_stale;
+        if is_refused || self.sign(&challenge, 1, url)?.is_none() {
+            return Ok(false);
         }
+        let known = Arc::new(AnsweredChallenge {
+            challenge,
+            count: AtomicU32::new(0),
+        });
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.len() >= MOST_REMEMBERED {
             answered.clear();
         }
-        let known = AnsweredChallenge {
-            challenge: challenge.clone(),
-            count: 1,
-        };
-        answered.insert(origin, known);
-        drop(answered);
-        self.sign(&challenge, 1, url)
+        // The whole host is told as well, until another directory of it asks.
+        let mut directories = directories(url);
+        let places = [directories.next(), directories.last()];
+        for place in places.into_iter().flatten() {
+            answered.insert(place, Arc::clone(&known));
+        }
+        Ok(true)
     }
 
     /// The login form of a credential of the order, by its number. The password stands at its end.

@@ -79,6 +79,8 @@ pub struct FetchedUri {
     pub ended: Instant,
     /// The capture that the request was conditional on.
     pub condition: Option<EarlierCapture>,
+    /// Whether the host asks for a user, and the next request can name one.
+    pub is_answerable: bool,
 }
 
 /// A URI that was worked up.
@@ -88,9 +90,9 @@ pub struct ProcessedUri {
     pub status: FetchStatus,
     /// Whether it is tried again, and when.
     pub after: AfterTry,
-    /// Its records; none if it is tried again.
+    /// Its records; none if it is tried again because it has failed.
     pub records: Vec<RecordGroup>,
-    /// Its lines in the crawl log; none if it is tried again.
+    /// Its lines in the crawl log; none if it is tried again because it has failed.
     pub lines: Vec<CrawlLogLine>,
     /// The URIs that it leads to and that belong to the crawl.
     pub candidates: Vec<Candidate>,
@@ -176,7 +178,7 @@ impl Processor {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
             },
-            scratch: Scratch::new(scratch),
+            scratch: Scratch::new(scratch, order.files.compress),
             chance,
             known: None,
             recent: Mutex::default(),
@@ -197,7 +199,10 @@ impl Processor {
         let status = status_of(response);
         let retry_after = retry_after(response, fetched.fetched.exchange.began);
         let tries = fetched.uri.tries.saturating_add(1);
+        // A login takes two requests, however few tries the order leaves.
+        let is_answered = fetched.is_answerable && tries < self.retry.max_tries.max(2);
         let after = match purpose {
+            FetchPurpose::Page if is_answered => AfterTry::Deferred,
             FetchPurpose::Page => self.retry.after_try(status, tries, retry_after),
             FetchPurpose::Robots | FetchPurpose::Login(_) => AfterTry::Finished(status),
         };
@@ -214,11 +219,18 @@ impl Processor {
             bytes: response.block_length,
             robots: None,
         };
-        let AfterTry::Finished(status) = after else {
-            return Ok(processed);
+        let status = match after {
+            AfterTry::Finished(status) => status,
+            AfterTry::Deferred => status,
+            AfterTry::RetryAfter(_) => return Ok(processed),
         };
         let hops: HopPath = fetched.uri.hops.parse()?;
-        let (extraction, text) = self.extract(&mut fetched, &hops)?;
+        // A demand for a user is recorded, and leads nowhere.
+        let (extraction, text) = if is_answered {
+            (Extraction::default(), Vec::new())
+        } else {
+            self.extract(&mut fetched, &hops)?
+        };
         if purpose == FetchPurpose::Robots {
             processed.robots = robots_file(&mut fetched, &extraction)?;
             processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);

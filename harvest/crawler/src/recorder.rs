@@ -30,7 +30,7 @@ use crate::frontier::{
 };
 
 mod damage;
-mod wishes;
+mod requests;
 
 /// The most outcomes of one batch.
 pub const MOST_IN_BATCH: usize = 256;

@@ -33,7 +33,7 @@ impl QueueRules {
 }
 
 impl From<QueueLimits> for QueueRules {
-    /// The same limits for every queue.
+    /// The same limits for all queues.
     fn from(limits: QueueLimits) -> Self {
         Self::new(move |_| limits)
     }

@@ -100,7 +100,7 @@ impl FetchStatus {
             Self::UNFETCHABLE => "it cannot be fetched by a protocol that is known",
             Self::TOO_MANY_RETRIES => "all tries failed",
             Self::DEFERRED => "something else has to be fetched before",
-            Self::ROBOTS_PREREQUISITE_FAILED => "its host gives no answer about robots.txt",
+            Self::ROBOTS_PREREQUISITE_FAILED => "its robots.txt cannot be had",
             Self::OUT_OF_SCOPE => "it is not in the scope",
             Self::BLOCKED_BY_USER => "a person has rejected it",
             Self::BLOCKED_BY_ADDRESS => {

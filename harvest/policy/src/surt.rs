@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::ops::Bound;
 use std::str::FromStr;
 
@@ -78,7 +79,7 @@ impl FromStr for SurtPrefix {
         let text = text.trim();
         let invalid = || InvalidSurtPrefix {
             text: text.to_owned(),
-            suggestion: suggestion(text),
+            suggestion: with_comma(text).unwrap_or_else(|| suggestion(text)),
         };
         let (scheme, rest) = text.split_once("://(").ok_or_else(invalid)?;
         let (host, path) = rest.split_at(rest.find(')').unwrap_or(rest.len()));
@@ -90,7 +91,8 @@ impl FromStr for SurtPrefix {
             && scheme.chars().all(is_scheme)
             && !host.is_empty()
             && host.chars().all(is_host)
-            && path.chars().all(|c| c.is_ascii_graphic());
+            && path.chars().all(|c| c.is_ascii_graphic())
+            && (path.is_empty() || is_whole(host));
         if !is_valid {
             return Err(invalid());
         }
@@ -107,6 +109,25 @@ impl fmt::Display for SurtPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether what stands before a closing parenthesis is a host as SURT forms have it: labels with a comma behind each, or an
+/// address.
+fn is_whole(host: &str) -> bool {
+    let name = host.split(':').next().unwrap_or_default();
+    host.starts_with('[') || name.ends_with(',') || name.parse::<Ipv4Addr>().is_ok()
+}
+
+/// A prefix that lacks nothing but the comma before its closing parenthesis, with it.
+fn with_comma(text: &str) -> Option<String> {
+    let (before, path) = text.split_once(')')?;
+    let (scheme, host) = before.split_once("://(")?;
+    let (name, port) = host.find(':').map_or((host, ""), |at| host.split_at(at));
+    if name.is_empty() || name.ends_with(',') {
+        return None;
+    }
+    let whole: SurtPrefix = format!("{scheme}://({name},{port}){path}").parse().ok()?;
+    Some(format!("`{whole}`"))
 }
 
 /// The form in which a URI or the name of a host would be a prefix.
@@ -303,6 +324,8 @@ mod tests {
             ("", "for example"),
             ("http://(", "for example"),
             ("http://()/", "for example"),
+            ("http://(dk,example,www)/a", "`http://(dk,example,www,)/a`"),
+            ("http://(dk,example:81)", "`http://(dk,example,:81)`"),
             ("http://(dk,example,)/a b", "for example"),
             ("http://(dk,blåbær,", "for example"),
             ("://(dk,", "for example"),

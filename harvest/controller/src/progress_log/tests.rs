@@ -1,3 +1,5 @@
+//! The log of progress, by a clock that is set forward by hand.
+
 use archive_daemon::clock::ManualClock;
 
 use super::*;

@@ -61,6 +61,18 @@ async fn metadata_records_stand_in_their_order() {
     );
     let name = only(&directory.path("warcs"));
     let name = name.file_name().unwrap().to_str().unwrap();
+    for (part, path) in [
+        ("logs/crawl.log", "logs/crawl.log"),
+        (
+            "logs/progress-statistics.log",
+            "logs/progress-statistics.log",
+        ),
+        ("setup/harvestInfo.xml", "harvestInfo.xml"),
+        ("reports/seeds-report.txt", "reports/seeds-report.txt"),
+    ] {
+        let file = fs::read_to_string(directory.path(path)).unwrap();
+        assert_eq!(record(&bytes, part), file, "{part}");
+    }
     let files = record(&bytes, "archivefiles-report.txt");
     assert!(files.contains(name), "{files}");
     assert!(
@@ -68,6 +80,59 @@ async fn metadata_records_stand_in_their_order() {
             .lines()
             .all(|line| line.contains(name))
     );
+}
+
+/// Fails if a clock that is set back while a crawl goes on puts files, and their indexes, into another order.
+#[tokio::test]
+async fn files_stand_by_number_not_time() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let order = "limits.max_fetches = 1\nfiles.max_size = \"1 kB\"";
+    let directory = create(base.path(), site().await, order);
+    let late = "2026-11-23T12:00:00Z".parse().unwrap();
+    let early = "2026-11-23T03:00:00Z".parse().unwrap();
+    for (begin, is_suspended) in [(late, true), (early, false)] {
+        let parts = parts(None, ManualClock::new(begin).clock());
+        let (control, requests) = mpsc::unbounded_channel();
+        let (progress, mut watched) = watch::channel(CrawlProgress::default());
+        let suspend = async {
+            if is_suspended {
+                watched
+                    .wait_for(|progress| progress.fetched > 1)
+                    .await
+                    .unwrap();
+                control.send(Control::Suspend).unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        let notify = |_: Notice<'_>| {};
+        let report = tokio::select! {
+            report = run_job(&directory, &parts, requests, progress, &notify) => report.unwrap(),
+            () = suspend => unreachable!(),
+        };
+        assert_eq!(report.status == JobStatus::Suspended, is_suspended);
+    }
+    let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
+    let indexes = records(&bytes).into_iter();
+    let indexes = indexes.filter_map(|(_, uri)| {
+        let (_, name) = uri.split_once("index/cdx?")?;
+        Some(name.rsplit_once('=')?.1.to_owned())
+    });
+    let indexes: Vec<String> = indexes.collect();
+    let numbers: Vec<&str> = indexes
+        .iter()
+        .map(|name| name.split('-').nth(3).unwrap())
+        .collect();
+    let expected: Vec<String> = (1..=numbers.len()).map(|n| format!("{n:05}")).collect();
+    assert_eq!(numbers, expected);
+    assert!(!indexes.is_sorted(), "{indexes:?}");
+    let report = record(&bytes, "archivefiles-report.txt");
+    let listed: Vec<&str> = report
+        .lines()
+        .skip(1)
+        .map(|line| line.split_once(' ').unwrap().0)
+        .collect();
+    assert_eq!(listed, indexes);
 }
 
 /// Fails if a queue that a limit has retired is not in the report of queues with what is left of it.

@@ -1,4 +1,4 @@
-//! What a dead process leaves, and files that somebody else has damaged.
+//! Files that a dead process has left, and files that somebody else has damaged.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

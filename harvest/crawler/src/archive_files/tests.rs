@@ -3,7 +3,7 @@
 use archive_formats::warc::Kind;
 
 use super::*;
-use crate::capture::resource_record;
+use crate::capture::{Resource, Scratch};
 
 fn settings(directory: &Path) -> ArchiveFileSettings {
     ArchiveFileSettings {
@@ -11,6 +11,7 @@ fn settings(directory: &Path) -> ArchiveFileSettings {
         prefix: "12-34".to_owned(),
         host: "crawler".to_owned(),
         max_size: 10_000,
+        compresses: true,
         warcinfo: "software: test\r\n".to_owned(),
     }
 }
@@ -21,9 +22,16 @@ fn now() -> Timestamp {
 
 fn group(number: u8) -> RecordGroup {
     let text = format!("block {number}");
-    let mut block = Cursor::new(text.as_bytes());
-    let id = record_id([number; 16]);
-    resource_record("dns:a.dk", now(), None, "text/dns", &id, &mut block).unwrap()
+    let resource = Resource {
+        uri: "dns:a.dk",
+        time: now(),
+        address: None,
+        media_type: "text/dns",
+        record_id: &record_id([number; 16]),
+        block: text.as_bytes(),
+    };
+    let scratch = Scratch::new(PathBuf::from("/nowhere"), true);
+    resource.into_records(&scratch).unwrap()
 }
 
 fn begin(directory: &Path, place: &RecordedPlace) -> ArchiveFiles {

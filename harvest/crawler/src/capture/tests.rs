@@ -47,7 +47,9 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<Stored>, RecordGroup) {
         ],
         record_ids: [1, 2, 3].map(|number| record_id([number; 16])),
     };
-    let mut group = capture.into_records(&Scratch::new(directory)).unwrap();
+    let mut group = capture
+        .into_records(&Scratch::new(directory, true))
+        .unwrap();
     let mut bytes = Vec::new();
     group.bytes.read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes.len() as u64, group.length);

@@ -29,7 +29,7 @@ pub enum Control {
     Budget(Vec<(String, QueueBudget)>),
 }
 
-/// What was done, in words; or why nothing was.
+/// The effect of a request, in words; or why it has none.
 pub type ControlAnswer = Result<String, String>;
 
 /// A request that somebody waits for.

@@ -1,4 +1,4 @@
-//! How far a crawl is, and how it ended.
+//! The progress of a crawl, and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -67,9 +67,9 @@ pub struct CrawlOutcome {
     pub remaining: BTreeMap<String, u64>,
     /// The patterns under quarantine, each with the number of its URIs that are held back.
     pub quarantined: Vec<(String, u64)>,
-    /// Seeds that failed and were to be tried again, each with the status of its last try; the first thousand.
+    /// Seeds that failed, each with the reason by the number of a status; the first thousand.
     #[serde(default)]
-    pub waiting_seeds: Vec<(String, i32)>,
+    pub failing_seeds: Vec<(String, i32)>,
     /// The connections at its end.
     #[serde(default)]
     pub connections: Vec<ConnectionSnapshot>,

@@ -10,13 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
-use archive_formats::crawl_log::CrawlLogLine;
 use harvest_model::Job;
 use harvest_policy::address::Network;
 use harvest_policy::address_turns::{AddressTurns, Ticket};
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::Moment;
-use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
@@ -39,6 +37,8 @@ mod login;
 mod requests;
 mod running_time;
 mod steps;
+
+pub(super) use self::steps::line_without_fetch;
 
 /// How often what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
@@ -429,28 +429,5 @@ impl Owner {
             // The other end lives as long as this one.
             drop(self.channels.orders.send(SideOrder::Fetch(Box::new(order))));
         }
-    }
-}
-
-/// The line of a URI that no host was asked for.
-pub(super) fn line_without_fetch(
-    uri: &FrontierUri,
-    status: FetchStatus,
-    time: Timestamp,
-) -> CrawlLogLine {
-    CrawlLogLine {
-        time,
-        status: status.number(),
-        size: None,
-        uri: uri.uri.clone(),
-        hops: uri.hops.clone(),
-        via: uri.via.clone(),
-        media_type: None,
-        thread: 0,
-        begun: None,
-        milliseconds: 0,
-        digest: None,
-        source: uri.source.clone(),
-        annotations: Vec::new(),
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Owns nothing that outlives a try. What it does ends in an event for the owner of the crawl, whatever happens.
 
-use std::io::Cursor;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 use url::Url;
 
-use crate::capture::{RecordGroup, record_id, resource_record};
+use crate::capture::{RecordGroup, Resource, record_id};
 use crate::cookies::Cookies;
 use crate::dns::{Dns, DnsAnswer, DnsError};
 use crate::exchange::receive::ReceiveLimits;
@@ -143,10 +142,16 @@ impl Side {
             line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
             line.annotations.push(format!("content-size:{size}"));
             let id = record_id(self.chance.bytes().unwrap_or_default());
-            let mut block = Cursor::new(text.as_bytes());
-            let address = self.dns.server();
+            let resource = Resource {
+                uri: &uri,
+                time: began,
+                address: self.dns.server(),
+                media_type: "text/dns",
+                record_id: &id,
+                block: text.as_bytes(),
+            };
             // A text in memory of a host that was parsed: neither the block nor a field can fail.
-            records.extend(resource_record(&uri, began, address, "text/dns", &id, &mut block).ok());
+            records.extend(resource.into_records(&self.processor.scratch).ok());
         }
         SideEvent::Resolved {
             host,
@@ -192,7 +197,7 @@ impl Side {
             limits: exchange_limits(&self.job.order, &url),
         };
         let start = self.clock.instant();
-        let fetched = match self.fetch_with_login(fetch, purpose).await {
+        let (fetched, is_answerable) = match self.fetch_with_login(fetch, purpose).await {
             Ok(fetched) => fetched,
             Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
                 return SideEvent::Fetched {
@@ -215,6 +220,7 @@ impl Side {
             fetched,
             ended: self.clock.instant(),
             condition,
+            is_answerable,
         };
         let processor = Arc::clone(&self.processor);
         let work = move || {
@@ -226,27 +232,25 @@ impl Side {
         }
     }
 
-    /// Fetches a URI, and once more where its host asks for a user that the order has. The second response is the one that counts.
+    /// Fetches a URI. Says, too, whether its host asks for a user that the order has: the URI is to be asked for again then, in its
+    /// turn, as every request to a host.
     async fn fetch_with_login(
         &self,
         mut fetch: Fetch,
         purpose: FetchPurpose,
-    ) -> Result<Fetched, FetchError> {
-        let is_page = purpose == FetchPurpose::Page;
-        if is_page {
-            fetch.authorization = self.logins.authorization(&fetch.url)?;
+    ) -> Result<(Fetched, bool), FetchError> {
+        if purpose != FetchPurpose::Page {
+            return Ok((self.fetch_with_cookies(&fetch).await?, false));
         }
+        fetch.authorization = self.logins.authorization(&fetch.url)?;
         let fetched = self.fetch_with_cookies(&fetch).await?;
         let head = fetched.exchange.response.head.as_ref();
-        let Some(head) = head.filter(|head| head.status() == Some(401) && is_page) else {
-            return Ok(fetched);
-        };
         let was_sent = fetch.authorization.is_some();
-        let Some(answer) = self.logins.answer(&fetch.url, head, was_sent)? else {
-            return Ok(fetched);
+        let is_answerable = match head.filter(|head| head.status() == Some(401)) {
+            Some(head) => self.logins.can_answer(&fetch.url, head, was_sent)?,
+            None => false,
         };
-        fetch.authorization = Some(answer);
-        self.fetch_with_cookies(&fetch).await
+        Ok((fetched, is_answerable))
     }
 
     /// Fetches a URI with the cookies of its host, and keeps those of the response.

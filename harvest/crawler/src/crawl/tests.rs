@@ -24,11 +24,15 @@ mod damage;
 mod endings;
 mod forms;
 mod http2;
+mod kept;
+mod later;
 mod login;
+mod names;
 mod odd_uris;
 mod politeness;
 mod quarantine;
 mod requests;
+mod settings;
 mod wire;
 
 /// The paths that hosts were asked for, in order.
@@ -321,19 +325,6 @@ async fn quota_is_used_up_with_several_connections() {
             (4..4 + connections).contains(&fetched),
             "{connections}: {fetched}"
         );
-    }
-}
-
-/// Fails if an order is taken that asks for something that is not done.
-#[tokio::test]
-async fn order_with_unbuilt_settings_is_refused() {
-    let seed = Url::parse("http://127.0.0.1:1/").unwrap();
-    for order in ["files.compress = false"] {
-        let directory = tempfile::tempdir().unwrap();
-        let settings = settings(directory.path(), std::slice::from_ref(&seed), order);
-        let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
-        let error = crawl.run().await.unwrap_err().to_string();
-        assert!(error.contains(order), "{error}");
     }
 }
 

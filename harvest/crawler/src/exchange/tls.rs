@@ -335,3 +335,42 @@ impl ServerCertVerifier for AnyCertificate {
             .supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+
+    use super::*;
+
+    /// Fails if a certificate of another issuer passes for a self-signed one, or one that is cut or damaged ends the crawl.
+    #[test]
+    fn damaged_certificate_is_not_self_issued() {
+        let params = |name: &str| {
+            let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            let names = &mut params.distinguished_name;
+            names.push(rcgen::DnType::CommonName, name);
+            params
+        };
+        let key = KeyPair::generate().unwrap();
+        let own = params("a.test").self_signed(&key).unwrap();
+        let own = own.der();
+        assert!(is_self_issued(own));
+        for length in 0..own.len() {
+            assert!(!is_self_issued(&own[..length]), "{length}");
+        }
+        for at in 0..own.len() {
+            for byte in [0x00, 0x7f, 0x80, 0x84, 0xff] {
+                let mut damaged = own.to_vec();
+                damaged[at] = byte;
+                // It has an answer.
+                let _answer = is_self_issued(&damaged);
+            }
+        }
+        let authority =
+            CertifiedIssuer::self_signed(params("b.test"), KeyPair::generate().unwrap());
+        let issued = params("a.test")
+            .signed_by(&key, &authority.unwrap())
+            .unwrap();
+        assert!(!is_self_issued(issued.der()));
+    }
+}

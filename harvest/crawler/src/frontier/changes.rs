@@ -362,7 +362,10 @@ impl Frontier {
     ///
     /// [`DbError`] if the log cannot be synced.
     pub fn sync(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
+        // Of what is synced now, and nothing later.
+        let reach = self.database.reach();
         self.database.sync()?;
+        self.stamp.write(&reach)?;
         let mut batch = self.database.batch();
         batch.clear(&self.pending)?;
         batch.put(&self.place, &super::PLACE, place)?;

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use super::changes::{CountedLanes, RecentKeys};
 use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
+use super::stamp::FrontierStamp;
 use super::{Frontier, PLACE, PRECEDENCE, VERSION};
 
 /// The key of the only row of the table `key`.
@@ -94,7 +95,11 @@ impl Frontier {
             "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
             "key", "added", "rejected", "budgets", "rests", "running",
         ];
-        let options = Options::new("frontier", VERSION, &tables).syncs_later();
+        let mut options = Options::new("frontier", VERSION, &tables).syncs_later();
+        let (stamp, reach) = FrontierStamp::open(directory)?;
+        if let Some(reach) = reach {
+            options = options.reaches(reach);
+        }
         let database = Database::open(directory, &options)?;
         let place: Table<u8, RecordedPlace> = database.table("place")?;
         let durable = match database.found_version() {
@@ -141,6 +146,7 @@ impl Frontier {
             rules: settings.limits.clone(),
             cost: settings.cost,
             budgets,
+            stamp,
             begin: settings.begin,
             leased: HashSet::new(),
             seen_key,

@@ -17,7 +17,8 @@ use crate::frontier::{Candidate, FrontierUri, SeenKey, Urgency};
 /// The most redirects from a seed whose target counts as a seed.
 const MOST_SEED_REDIRECTS: usize = 5;
 
-/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before.
+/// The most redirects in a row: browsers and RFC 9110 §15.4 expect an end long before. They count as parts of a page, which no
+/// limit of hops ends.
 const MOST_REDIRECTS: usize = 20;
 
 impl Processor {

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::{FetchedUri, RobotsFile};
 use crate::exchange::Protocol;
 use crate::exchange::receive::{Response, Truncation};
+use crate::exchange::tls::CertificateVerdict;
 
 /// The status of a response. Without a status line all of it is a page (HTTP/0.9), unless its head is cut.
 pub(super) fn status_of(response: &Response) -> FetchStatus {
@@ -38,7 +39,8 @@ pub(super) fn retry_after(response: &Response, now: Timestamp) -> Option<Duratio
         return Some(Duration::from_secs(seconds));
     }
     let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    Duration::try_from(date.duration_since(now)).ok()
+    // A time that has passed is now.
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
 /// The lines of the `metadata` record, as Heritrix has them.
@@ -74,6 +76,9 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
             "tlsCertificateVerdict",
             tls.verdict.annotation().unwrap_or("tls:good"),
         );
+        if let CertificateVerdict::Invalid(words) = &tls.verdict {
+            add("tlsCertificateError", &words.replace(char::is_control, " "));
+        }
     }
     lines
 }

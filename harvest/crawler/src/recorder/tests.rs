@@ -5,7 +5,7 @@ use archive_formats::warc::Reader;
 use harvest_policy::status::FetchStatus;
 
 use super::*;
-use crate::capture::{record_id, resource_record};
+use crate::capture::{Resource, Scratch, record_id};
 use crate::frontier::{FrontierUri, Urgency};
 
 mod damage;
@@ -25,6 +25,7 @@ fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
             prefix: "1-2".to_owned(),
             host: "h".to_owned(),
             max_size: 1_000,
+            compresses: true,
             warcinfo: "software: test\r\n".to_owned(),
         },
         frontier: FrontierSettings {
@@ -41,7 +42,7 @@ fn try_open(directory: &Path) -> Result<(Recorder, u64), RecorderError> {
     Recorder::open(settings, clock, Chance::seeded(1))
 }
 
-fn schedule(recorder: &mut Recorder, count: usize) {
+fn candidates(recorder: &Recorder, count: usize) -> Vec<Candidate> {
     let hasher = recorder.frontier().hasher();
     let candidates = (1..=count).map(|number| {
         let uri = format!("http://a.dk/{number}");
@@ -59,7 +60,12 @@ fn schedule(recorder: &mut Recorder, count: usize) {
             },
         }
     });
-    recorder.schedule(candidates.collect()).unwrap();
+    candidates.collect()
+}
+
+fn schedule(recorder: &mut Recorder, count: usize) {
+    let candidates = candidates(recorder, count);
+    recorder.schedule(candidates).unwrap();
 }
 
 fn lease(recorder: &mut Recorder) -> Option<Lease> {
@@ -72,9 +78,16 @@ fn lease(recorder: &mut Recorder) -> Option<Lease> {
 fn finished(lease: Lease) -> FinishedTry {
     let uri = lease.uri.uri.clone();
     let time = "2026-11-23T00:00:00Z".parse().unwrap();
-    let mut block = io::Cursor::new(uri.as_bytes());
-    let id = record_id([7; 16]);
-    let group = resource_record(&uri, time, None, "text/plain", &id, &mut block).unwrap();
+    let resource = Resource {
+        uri: &uri,
+        time,
+        address: None,
+        media_type: "text/plain",
+        record_id: &record_id([7; 16]),
+        block: uri.as_bytes(),
+    };
+    let scratch = Scratch::new(PathBuf::from("/nowhere"), true);
+    let group = resource.into_records(&scratch).unwrap();
     let line = format!("2026-11-23T00:00:00.000Z 200 1 {uri} - - text/plain #001 - - - -");
     let outcome = Outcome {
         status: FetchStatus::from_http(200),
@@ -182,4 +195,34 @@ fn full_file_is_closed_between_tries() {
     closed.extend(recorder.close_file().unwrap());
     let (lines, records) = written(directory.path());
     assert_eq!((lines.len(), &lines), (20, &records));
+}
+
+/// Fails if URIs of a freed pattern stay where they are because the process ended meanwhile, or because they are more than one batch.
+#[test]
+fn freed_uris_come_back_after_a_crash() {
+    const COUNT: u64 = 5000;
+    let directory = tempfile::tempdir().unwrap();
+    let (mut recorder, _) = open(directory.path());
+    let held = candidates(&recorder, usize::try_from(COUNT).unwrap());
+    let mut changes = recorder.frontier.changes();
+    for candidate in held {
+        let frontier = &mut recorder.frontier;
+        let is_new = frontier.hold_back(&mut changes, "a.dk/#", candidate);
+        assert!(is_new.unwrap());
+    }
+    // Of another pattern: it stays.
+    let mut other = candidates(&recorder, 1).remove(0);
+    other.key = [9; 16];
+    let frontier = &mut recorder.frontier;
+    frontier.hold_back(&mut changes, "a.dk/*", other).unwrap();
+    frontier.put_pattern(&mut changes, "a.dk/*", true).unwrap();
+    frontier.put_pattern(&mut changes, "a.dk/#", false).unwrap();
+    frontier.commit(changes).unwrap();
+    assert_eq!(recorder.frontier().waiting(), 0);
+    drop(recorder);
+    let (mut recorder, _) = open(directory.path());
+    assert_eq!(recorder.frontier().waiting(), COUNT);
+    assert_eq!(recorder.quarantined().unwrap(), [("a.dk/*".to_owned(), 1)]);
+    assert_eq!(recorder.free("a.dk/*").unwrap(), 1);
+    assert_eq!(recorder.frontier().waiting(), COUNT + 1);
 }

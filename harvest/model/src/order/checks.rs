@@ -6,7 +6,7 @@ use archive_model::{ByteSize, Period};
 use harvest_policy::traps::Traps;
 use url::{Host, Url};
 
-use super::{InvalidOrder, Order};
+use super::{InvalidOrder, LoginForm, Order};
 
 /// The largest factor of a delay that is no slip of the pen.
 const MAX_FACTOR: f64 = 1000.0;
@@ -189,6 +189,13 @@ impl Order {
             }
             if let Some(form) = &credential.form {
                 check_no_user(&key("form"), &form.action)?;
+                self.check_form(form, &key("form"))?;
+                if credential.realm.is_some() {
+                    return Err(InvalidOrder::at(
+                        &key("realm"),
+                        "a login page has no realm; leave the key out, or write a [[credential]] for each",
+                    ));
+                }
                 if !credential.is_for(&form.action) {
                     return Err(InvalidOrder::at(
                         &key("form"),
@@ -198,6 +205,24 @@ impl Order {
             }
         }
         Ok(())
+    }
+
+    fn check_form(&self, form: &LoginForm, key: &str) -> Result<(), InvalidOrder> {
+        let names = [&form.user_field, &form.password_field];
+        let is_taken = |name: &&String| form.fields.contains_key(*name);
+        let message = if !matches!(form.action.scheme(), "http" | "https") {
+            "a form is sent to a page of `http` or `https`"
+        } else if names.iter().any(|name| name.is_empty()) || form.user_field == form.password_field
+        {
+            "the fields for the user and the password have a name each, as in the form of the page"
+        } else if names.iter().any(is_taken) {
+            "the user and the password have fields of their own; leave them out of `fields`"
+        } else if !self.http.cookies {
+            "a login lasts by its cookies; leave `http.cookies` out, or the form"
+        } else {
+            return Ok(());
+        };
+        Err(InvalidOrder::at(key, message))
     }
 }
 

@@ -63,10 +63,11 @@ impl InvalidOrder {
                 .is_some_and(|span| !span.is_empty() && is_inside(span))
         };
         let key = keys(text).into_iter().rfind(|(_, place)| holds(place));
+        let key = key.map(|(key, _)| key);
         Self {
             line: span.map(|span| line(text, span.start)),
-            key: key.map(|(key, _)| key),
-            message: error.message().to_owned(),
+            message: plain(error.message(), key.as_deref().unwrap_or_default()),
+            key,
         }
     }
 
@@ -80,6 +81,44 @@ impl InvalidOrder {
             ..self
         }
     }
+}
+
+/// The sections that may stand several times.
+const LISTS: [&str; 2] = ["overlay", "credential"];
+
+/// A message of the parser in the words of people who write orders: it has the names of types in the end.
+fn plain(message: &str, key: &str) -> String {
+    let (section, rest) = key.split_once('.').unwrap_or((key, ""));
+    let is_list = LISTS.contains(&section);
+    let is_element = rest.starts_with(|c: char| c.is_ascii_digit());
+    if is_element && !is_list {
+        return format!("there is one such section; write `[{section}]`");
+    }
+    if message.starts_with("relative URL without a base") {
+        return format!("{message}; write a whole URI, such as `https://www.example.dk/`");
+    }
+    let Some((mistake, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let expected = match expected {
+        "usize" | "u64" | "u32" => "a whole number from 0 on",
+        "a nonzero u16" => "a whole number from 1 to 65535",
+        "a nonzero u32" => "a whole number from 1 to 4294967295",
+        "f64" => "a number such as 2.5",
+        "a boolean" => "`true` or `false`",
+        "a string" => "text between quotation marks",
+        "a string representing an URL" => "a URI between quotation marks",
+        "a sequence" if is_list && rest.is_empty() => {
+            return format!("there may be several such sections; write `[[{section}]]`");
+        }
+        "a sequence" => "a list of texts: `[\"…\", \"…\"]`",
+        _ if expected.starts_with("struct ") => {
+            return format!("a section is meant; write `[{section}]`, and its keys below it");
+        }
+        _ => return message.to_owned(),
+    };
+    let mistake = mistake.replace(" as i128", "");
+    format!("{mistake}, expected {expected}")
 }
 
 fn line(text: &str, at: usize) -> usize {

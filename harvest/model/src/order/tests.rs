@@ -2,11 +2,13 @@
 
 use super::*;
 
+mod mistakes;
+
 fn parse(text: &str) -> Order {
     Order::parse(text).unwrap()
 }
 
-/// An order in which no key has its default.
+/// An order in which no key has its default, but for the cookies that its login form needs.
 pub(super) const FULL: &str = r#"
 [scope]
 kind = "host"
@@ -60,7 +62,7 @@ contact = "https://example.dk/about"
 from = "harvest@example.dk"
 accept_compression = true
 http2 = "never"
-cookies = false
+cookies = true
 [extraction]
 scripts = false
 max_links = 10
@@ -291,9 +293,14 @@ fn mistakes_are_named_by_line_and_key() {
             "[queues]\nconnections = 0",
             2,
             "queues.connections",
-            "nonzero",
+            "a whole number from 1",
         ),
-        ("[retry]\nmax_tries = 0", 2, "retry.max_tries", "nonzero"),
+        (
+            "[retry]\nmax_tries = 0",
+            2,
+            "retry.max_tries",
+            "a whole number from 1",
+        ),
         ("[limits]\nstall = \"0 s\"", 2, "limits.stall", "no time"),
         ("[files]\nmax_size = 0", 2, "files.max_size", "no room"),
         (

@@ -42,28 +42,32 @@ const BASE: &str = "holdfast-crawls";
 
 /// Crawl sites, document the crawl, and store all of it
 ///
-/// Begins with the seeds and follows links within the scope, politely. Each archive file is stored in every replica as soon as
-/// it is full, and the metadata file last; a local file is deleted only when its receipt is kept. The job has a directory of
-/// its own, with its logs, reports and receipts.
+/// Begins with the seeds and follows links within the scope, politely. Each archive file is
+/// stored in every replica as soon as it is full, and the metadata file last; a local file is
+/// deleted only when its receipt is kept. The job has a directory of its own, with its logs,
+/// reports and receipts.
 ///
-/// Outside of this machine nothing is fetched without --contact: a page, or mailto: and an address, where the owner of a site
-/// can ask about the visit.
+/// Outside of this machine nothing is fetched without --contact: a page, or mailto: and an
+/// address, where the owner of a site can ask about the visit.
 ///
-/// Ctrl-C ends the crawl so that --resume goes on with it: fetches under way have 10 seconds to end. A second Ctrl-C ends the
-/// process at once; --resume goes on then, too. A crawl ends by itself when nothing is left to fetch, at a limit, or when for half
-/// an hour (`limits.idle` of the order) nothing was fetched and only tries that failed before are left.
+/// Ctrl-C ends the crawl so that --resume goes on with it: fetches under way have 10 seconds to
+/// end. A second Ctrl-C ends the process at once; --resume goes on then, too. A crawl ends by
+/// itself when nothing is left to fetch, at a limit, or when for half an hour (`limits.idle` of
+/// the order) nothing was fetched and only tries that failed before are left.
 ///
-/// While a job runs, files in the directory `action` of its directory are requests to it. Each is carried out within seconds
-/// and then lies in `done`; one that cannot be understood lies there as NAME.refused, with the reason in NAME.reason.
+/// While a job runs, files in the directory `action` of its directory are requests to it. Each
+/// is carried out within seconds and then lies in `done`; one that cannot be understood lies
+/// there as NAME.refused, with the reason in NAME.reason.
 ///
 ///   pause        no new fetch begins; the time does not count
 ///   resume       fetches begin again
 ///   terminate    the crawl ends, is documented and stored
 ///   NAME.seeds   further seeds, one a line
-///   NAME.reject  what is not fetched any more, one a line: a URI and all that begins with it, a prefix in SURT form, or a regular
-///                expression for whole URIs
+///   NAME.reject  URIs that are not fetched any more, one rule a line: a URI, for all that
+///                begins with it; a prefix in SURT form; or a regular expression
 ///   NAME.free    patterns that are freed from quarantine, one a line, as they were told
-///   NAME.budget  limits of queues: DOMAIN OBJECTS BYTES, one a line; -1 is no limit; a domain that was over its limit goes on
+///   NAME.budget  limits of domains, one a line: DOMAIN OBJECTS BYTES; -1 is no limit; a domain
+///                that was over its limit goes on
 ///
 /// The exit code is 1 if a file is not stored, and 4 if no seed could be reached.
 #[derive(Debug, Args)]
@@ -197,18 +201,15 @@ impl Crawl {
         } else {
             Progress::counting()
         };
-        let directory = match self.resume.as_ref().or(self.salvage.as_ref()) {
-            Some(path) => {
-                let directory = JobDirectory::open(path).map_err(failed)?;
-                bar.tell(&words::resumed(&directory).map_err(failed)?);
-                directory
-            }
-            None => {
-                let directory = self.begin(&clock)?;
-                let (id, path) = (directory.job().id, directory.root().display());
-                bar.tell(&format!("job {id} in {path}"));
-                directory
-            }
+        let directory = if let Some(path) = self.resume.as_ref().or(self.salvage.as_ref()) {
+            let directory = JobDirectory::open(path).map_err(failed)?;
+            bar.tell(&words::resumed(&directory).map_err(failed)?);
+            directory
+        } else {
+            let directory = self.begin(&clock)?;
+            let (id, path) = (directory.job().id, directory.root().display());
+            bar.tell(&format!("job {id} in {path}"));
+            directory
         };
         let run = directory.run_settings().map_err(failed)?;
         let stores_nothing = self.no_store || run.stores_nothing;
@@ -337,7 +338,7 @@ fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failu
     Ok(())
 }
 
-/// What to do about a job that has broken off.
+/// Tells a person what to do about a job that has broken off.
 fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
     let path = directory.root().display();
     match error {

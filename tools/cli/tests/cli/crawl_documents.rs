@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::crawls::{Site, only_entry};
-use crate::holdfast::{executable, run};
+use crate::holdfast::{Place, executable, run};
 
 /// The columns of `progress-statistics.log`, and where each ends.
 const COLUMNS: [(&str, usize); 12] = [
@@ -96,6 +96,22 @@ fn records(path: &Path) -> Vec<Value> {
     lines
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+/// The lines of the record of a metadata file whose URI has a part.
+pub fn document(metadata: &Path, part: &str) -> String {
+    let documented = records(metadata);
+    let offset = documented.iter().find_map(|record| {
+        let url = record["url"].as_str()?;
+        url.contains(part).then(|| record["offset"].to_string())
+    });
+    let mut command = executable();
+    command.args(["warc", "cat"]).arg(metadata);
+    let record = run(command.args(["--offset", &offset.unwrap()]))
+        .expect(0)
+        .out;
+    let (_, content) = record.split_once("\r\n\r\n").unwrap();
+    content.trim_end_matches("\r\n").to_owned()
 }
 
 /// Fails if a log, a report or the metadata file cannot be read by the rules of the field, or they contradict each other.
@@ -192,22 +208,19 @@ fn crawl_documents_are_as_the_field_expects() {
             .all(|pair| section(pair[0]) <= section(pair[1])),
         "{urls:?}"
     );
+    assert_eq!(
+        urls[0],
+        "metadata://example.dk/crawl/setup/duplicatereductionjobs?majorversion=1&minorversion=0&harvestid=34&harvestnum=0&jobid=12"
+    );
     assert!(
-        urls.iter().all(|url| url.contains("harvestid=34&jobid=12")),
+        urls[1..]
+            .iter()
+            .all(|url| url.contains("harvestid=34&jobid=12")),
         "{urls:?}"
     );
 
     // The CDX says of each response where it lies.
-    let offset = documented.iter().find_map(|record| {
-        let url = record["url"].as_str()?;
-        url.contains("/crawl/index/cdx?")
-            .then(|| record["offset"].to_string())
-    });
-    let mut command = executable();
-    command.args(["warc", "cat"]).arg(&metadata);
-    let cdx = run(command.args(["--offset", &offset.unwrap()]))
-        .expect(0)
-        .out;
+    let cdx = document(&metadata, "/crawl/index/cdx?");
     let responses = records(&archive_file)
         .into_iter()
         .filter(|record| record["type"] == "response");
@@ -216,8 +229,7 @@ fn crawl_documents_are_as_the_field_expects() {
         (url, record["offset"].to_string())
     });
     let responses: BTreeSet<(String, String)> = responses.collect();
-    let lines = cdx.lines().filter(|line| line.starts_with("http"));
-    let lines: Vec<Vec<&str>> = lines.map(|line| line.split(' ').collect()).collect();
+    let lines: Vec<Vec<&str>> = cdx.lines().map(|line| line.split(' ').collect()).collect();
     let mut listed = BTreeSet::new();
     for fields in &lines {
         assert_eq!(fields.len(), 8, "{fields:?}");
@@ -226,4 +238,87 @@ fn crawl_documents_are_as_the_field_expects() {
         listed.insert((fields[0].to_owned(), fields[6].to_owned()));
     }
     assert_eq!(listed, responses);
+}
+
+/// Fails if a receipt that a crawl has kept is not good by itself, or one that was changed passes for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kept_receipts_are_verified_offline() {
+    let place = Place::new().await;
+    let site = Site::serve();
+    let words = ["crawl", &site.base, "--delay", "0", "--max-objects", "5"];
+    place.holdfast(&words).expect(0);
+    let receipts = only_entry(&place.path("holdfast-crawls")).join("receipts");
+    let entries = std::fs::read_dir(&receipts).unwrap();
+    let paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(paths.len(), 2);
+    for path in paths {
+        let path = path.to_str().unwrap();
+        let good = place.holdfast(&["verify", "receipt", path, "--json"]);
+        let said = good.expect(0).json();
+        assert_eq!(said["receipts"][0]["valid"], true);
+        let name = said["receipts"][0]["name"].as_str().unwrap();
+        assert!(path.ends_with(&format!("{name}.receipt.json")), "{path}");
+        let mut envelope: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let payload = envelope["payload"].as_str().unwrap().to_owned();
+        let (first, rest) = payload.split_at(payload.len() / 2);
+        let other = if rest.starts_with('A') { "B" } else { "A" };
+        envelope["payload"] = format!("{first}{other}{}", &rest[1..]).into();
+        archive_durable::replace(Path::new(path), envelope.to_string().as_bytes()).unwrap();
+        let bad = place.holdfast(&["verify", "receipt", path]);
+        assert_ne!(bad.code, 0, "{bad:?}");
+    }
+}
+
+/// A member of each line of an index of captures that is of a revisit, or of a response.
+fn members(captures: &str, is_revisit: bool, name: &str) -> BTreeSet<String> {
+    let lines = captures.lines().filter_map(|line| {
+        let (_, json) = line.split_once(" {").unwrap();
+        let json: Value = serde_json::from_str(&format!("{{{json}")).unwrap();
+        let is_one = (json["mime"] == "warc/revisit") == is_revisit;
+        is_one.then(|| json[name].as_str().unwrap().to_owned())
+    });
+    lines.collect()
+}
+
+/// Fails if a third crawl refers to a revisit of the second, or a job does not document which jobs it was deduplicated against.
+#[test]
+fn third_crawl_refers_to_first() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let crawl = |job: &str, index: Option<&Path>| {
+        let mut command = executable();
+        command.args(["crawl", &site.base, "--delay", "0", "--no-store", "--job"]);
+        command.arg(job).arg("--keep").arg(path(job));
+        if let Some(index) = index {
+            command.args(["--dedup-all", "--dedup"]).arg(index);
+        }
+        run(&mut command).expect(0);
+        only_entry(&path(job)).join(format!("metadata/{job}-metadata-1.warc.gz"))
+    };
+    let index = |name: &str, metadata: &[&Path]| {
+        let mut command = executable();
+        command.args(["index", "dedup", "--json", "-o"]);
+        let built = run(command.arg(path(name)).args(metadata)).expect(0).json();
+        (path(name), built)
+    };
+    let first = crawl("1", None);
+    let (of_first, built) = index("1.dedup", &[&first]);
+    let captures = built["captures"].as_u64().unwrap();
+    let second = crawl("2", Some(&of_first));
+    // The second crawl adds a robots.txt that is not there, and revisits that all lead to the first.
+    let (of_both, built) = index("2.dedup", &[&second, &first]);
+    assert_eq!(built["captures"], captures + 1);
+    assert_eq!(built["duplicates"], 61);
+    let third = crawl("3", Some(&of_both));
+    for (metadata, jobs) in [(&first, ""), (&second, "1"), (&third, "1,2")] {
+        assert_eq!(document(metadata, "/setup/duplicatereductionjobs?"), jobs);
+    }
+    let captures = |metadata: &Path| document(metadata, "/crawl/index/captures?");
+    let originals = members(&captures(&first), false, "recordId");
+    for metadata in [&second, &third] {
+        let refers_to = members(&captures(metadata), true, "refersTo");
+        assert_eq!(refers_to.len(), 61);
+        assert!(refers_to.is_subset(&originals));
+    }
 }

@@ -129,7 +129,8 @@ fn dead_seed_ends_with_exit_four() {
     let named = format!("no seed was fetched: {seed}: ");
     assert!(ran.err.contains(&named), "{ran:?}");
     assert!(
-        ran.err.contains("robots.txt; it is not tried again"),
+        ran.err
+            .contains("no connection to its host can be made; it is not tried again"),
         "{ran:?}"
     );
     let report = ran.json();

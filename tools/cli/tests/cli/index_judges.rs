@@ -1,13 +1,15 @@
 //! `holdfast cdx` against cdxj-indexer: the same key, timestamp, offset and length for every capture, on the files of other
 //! projects and on files that are made here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use archive_formats::warc::{Builder, Kind, Writer};
 
+use crate::crawl_documents::document;
+use crate::crawls::{Site, only_entry};
 use crate::holdfast::{Ran, executable, run};
 
 /// Where the two differ, and why. A file that is not here has the same captures; one that is here has others.
@@ -315,4 +317,52 @@ fn what_was_posted_is_in_the_key() {
     assert_eq!(index.matches("\"method\": \"POST\"").count(), 5);
     let plain = ours(&path, &[]).expect(0).out;
     assert!(!plain.contains("__wb_method") && !plain.contains("requestBody"));
+}
+
+/// Fails if the metadata file of a crawl says of a response or a revisit another place than cdxj-indexer sees in the archive file.
+#[test]
+fn crawl_index_agrees_with_cdxj_indexer() {
+    if !judge() {
+        return;
+    }
+    let site = Site::serve();
+    let directory = tempfile::tempdir().expect("a directory");
+    let base = |name: &str| directory.path().join(name);
+    let crawl = |name: &str, words: &[&str]| {
+        let mut command = executable();
+        command.args(["crawl", &site.base, "--delay", "0", "--no-store", "--job"]);
+        let command = command.arg(name).args(words).arg("--keep").arg(base(name));
+        run(command).expect(0);
+        let job = only_entry(&base(name));
+        let metadata = job.join(format!("metadata/{name}-metadata-1.warc.gz"));
+        (only_entry(&job.join("warcs")), metadata)
+    };
+    let (first, metadata) = crawl("1", &[]);
+    let index = base("x.dedup");
+    let mut command = executable();
+    command.args(["index", "dedup", "-o"]).arg(&index);
+    run(command.arg(&metadata)).expect(0);
+    let words = ["--dedup-all", "--dedup", index.to_str().expect("a path")];
+    let (second, later) = crawl("2", &words);
+    for (archive_file, metadata, revisits) in [(first, metadata, 0), (second, later, 61)] {
+        let theirs = theirs(&archive_file, &[]).expect(0).out;
+        let captures = document(&metadata, "/crawl/index/captures?");
+        assert_eq!(places(&captures), places(&theirs));
+        assert_eq!(theirs.matches("warc/revisit").count(), revisits);
+        // NetarchiveSuite lists responses only, and of these all.
+        let cdx = document(&metadata, "/crawl/index/cdx?");
+        let listed = cdx.lines().map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            assert_eq!(fields.len(), 8, "{line}");
+            (fields[0].to_owned(), fields[6].to_owned())
+        });
+        let seen = theirs.lines().filter_map(|line| {
+            let (_, json) = line.split_once(" {")?;
+            let json: serde_json::Value = serde_json::from_str(&format!("{{{json}")).ok()?;
+            let is_response = json["mime"] != "warc/revisit";
+            let text = |name: &str| json[name].as_str().map(str::to_owned);
+            is_response.then_some(text("url")?).zip(text("offset"))
+        });
+        assert_eq!(listed.collect::<BTreeSet<_>>(), seen.collect());
+    }
 }

@@ -80,7 +80,9 @@ fn job_limits_hold_within_open_connections() {
     assert!(asked <= 50 + open + HOSTS.len(), "{asked} requests");
 
     let (job, report) = site.crawl("bytes", "[limits]\nmax_bytes = '100 kB'\n");
-    let all = objects(&job, "");
+    let mut all = objects(&job, "");
+    // What is asked for before the URIs of a host is in the log, and in no budget.
+    all.retain(|line| !line.uri.ends_with("/robots.txt"));
     let total: u64 = all.iter().map(LogLine::size).sum();
     let before: u64 = all[..all.len() - open].iter().map(LogLine::size).sum();
     assert!(before <= 100_000 && total >= 100_000, "{before} of {total}");

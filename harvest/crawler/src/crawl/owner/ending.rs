@@ -170,9 +170,7 @@ impl Owner {
             AfterTry::Finished(_) => None,
             AfterTry::Deferred => return,
         };
-        if again.is_none() {
-            self.failing_seeds.remove(&uri.uri);
-        } else if self.failing_seeds.len() < MOST_FAILING_SEEDS {
+        if self.failing_seeds.len() < MOST_FAILING_SEEDS {
             self.failing_seeds.insert(uri.uri.clone(), status);
         }
         // The tries between the first and the last one tell nothing new.
@@ -286,7 +284,7 @@ impl Owner {
             duration: self.running.at(self.now()),
             remaining: remaining.map_err(RecorderError::from)?,
             quarantined: self.recorder.quarantined()?,
-            waiting_seeds: seeds
+            failing_seeds: seeds
                 .map(|(seed, status)| (seed.clone(), status.number()))
                 .collect(),
             progress: self.progress,

@@ -264,7 +264,7 @@ impl Owner {
         let policy = self.job.order.robots_policy_for(&flight.url);
         if is_unreachable && policy == RobotsPolicy::Obey {
             self.finished.push(finished);
-            self.robots_failed(&asked);
+            self.robots_failed(&asked, processed.status);
             return Ok(());
         }
         let RobotsFile { file, .. } = processed.robots.unwrap_or(RobotsFile {
@@ -293,12 +293,5 @@ impl Owner {
             self.proceed(ticket)?;
         }
         Ok(())
-    }
-
-    /// The robots.txt of a host cannot be had: what waits for it is tried again later.
-    pub(super) fn robots_failed(&mut self, asked: &str) {
-        for ticket in self.asking.remove(asked).unwrap_or_default() {
-            self.refuse(ticket, FetchStatus::ROBOTS_PREREQUISITE_FAILED, None);
-        }
     }
 }

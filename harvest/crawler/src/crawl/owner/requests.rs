@@ -1,6 +1,6 @@
 //! Requests of persons to a crawl that goes on.
 //!
-//! Owns that a request counts as a whole or not at all, and that whoever waits for it is told once it is durable.
+//! Owns that a request counts as a whole or not at all, and that it is answered once it is durable.
 
 use harvest_policy::account::QueueBudget;
 use harvest_policy::address_turns::Ticket;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_formats::crawl_log::CrawlLogLine;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide;
 use harvest_policy::address_turns::Ticket;
@@ -12,7 +13,7 @@ use harvest_policy::status::{AfterTry, FetchStatus};
 use jiff::Timestamp;
 use url::{Host, Url};
 
-use super::{FlightSubject, Owner, line_without_fetch};
+use super::{FlightSubject, Owner};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::side::SideOrder;
@@ -178,6 +179,19 @@ impl Owner {
         self.add_flight(subject, uri, url)
     }
 
+    /// The robots.txt of a host cannot be had: what waits for it is tried again later. `cause`: how it failed.
+    pub(super) fn robots_failed(&mut self, asked: &str, cause: FetchStatus) {
+        let status = FetchStatus::ROBOTS_PREREQUISITE_FAILED;
+        // An answer such as 503 is no failure by itself.
+        let cause = if cause.is_failure() { cause } else { status };
+        for ticket in self.asking.remove(asked).unwrap_or_default() {
+            let flight = self.flights.remove(&ticket);
+            if let Some(FlightSubject::Uri(lease)) = flight.map(|flight| flight.subject) {
+                self.refuse_because(lease, status, None, cause);
+            }
+        }
+    }
+
     /// Ends a flight without a fetch.
     pub(super) fn refuse(
         &mut self,
@@ -190,7 +204,7 @@ impl Owner {
         };
         match flight.subject {
             FlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
-            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked),
+            FlightSubject::Robots { asked, .. } => self.robots_failed(&asked, status),
             FlightSubject::Login { number } => {
                 self.login_refused(number, &flight.uri, status, annotation);
             }
@@ -202,6 +216,17 @@ impl Owner {
         lease: Lease,
         status: FetchStatus,
         annotation: Option<String>,
+    ) {
+        self.refuse_because(lease, status, annotation, status);
+    }
+
+    /// Refuses a URI. `cause`: what people are told of a seed, where the status says less.
+    fn refuse_because(
+        &mut self,
+        lease: Lease,
+        status: FetchStatus,
+        annotation: Option<String>,
+        cause: FetchStatus,
     ) {
         let tries = lease.uri.tries.saturating_add(1);
         let after = self.processor.retry.after_try(status, tries, None);
@@ -216,7 +241,7 @@ impl Owner {
             rest = delay;
         }
         self.progress.failed += u64::from(status.is_failure());
-        self.note_seed(&lease.uri, status, after);
+        self.note_seed(&lease.uri, cause, after);
         let outcome = Outcome {
             status,
             bytes: 0,
@@ -230,5 +255,28 @@ impl Owner {
             candidates: Vec::new(),
             content: None,
         });
+    }
+}
+
+/// The line of a URI that no host was asked for.
+pub(in crate::crawl) fn line_without_fetch(
+    uri: &FrontierUri,
+    status: FetchStatus,
+    time: Timestamp,
+) -> CrawlLogLine {
+    CrawlLogLine {
+        time,
+        status: status.number(),
+        size: None,
+        uri: uri.uri.clone(),
+        hops: uri.hops.clone(),
+        via: uri.via.clone(),
+        media_type: None,
+        thread: 0,
+        begun: None,
+        milliseconds: 0,
+        digest: None,
+        source: uri.source.clone(),
+        annotations: Vec::new(),
     }
 }

@@ -62,8 +62,8 @@ async fn crawl_with_only_retries_ends_idle() {
     assert_eq!(outcome.end, CrawlEnd::Idle);
     let minutes = outcome.duration.as_secs() / 60;
     assert!((30..45).contains(&minutes), "{minutes}");
-    let status = FetchStatus::ROBOTS_PREREQUISITE_FAILED;
-    assert_eq!(outcome.waiting_seeds, [(dead.to_string(), status.number())]);
+    let status = FetchStatus::CONNECT_FAILED;
+    assert_eq!(outcome.failing_seeds, [(dead.to_string(), status.number())]);
     assert_eq!(outcome.remaining.values().sum::<u64>(), 1);
     let told = handle.notices.try_recv().unwrap();
     let expected = CrawlNotice::SeedFailed {

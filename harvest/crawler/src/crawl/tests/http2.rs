@@ -215,6 +215,16 @@ async fn http2_is_spoken_where_needed_or_ordered() {
                 assert_eq!(*field, protocol, "{case} {kind:?}");
             }
         }
+        let metadata = fields(directory.path(), Kind::Metadata, "WARC-Protocol");
+        let (_, lines) = &metadata[base.as_str()];
+        for line in [
+            "tlsVersion: TLSv1_3\r\n",
+            "tlsCipher: TLS13_",
+            "tlsCertificateSha256: ",
+            "tlsCertificateVerdict: tls:selfSigned\r\n",
+        ] {
+            assert!(lines.contains(line), "{case}: {lines}");
+        }
         let responses = fields(directory.path(), Kind::Response, "WARC-Protocol");
         let (_, block) = &responses[base.as_str()];
         let text = format!("HTTP/1.1 200 \r\ncontent-type: text/html\r\n\r\n{PAGE}");
@@ -301,4 +311,36 @@ async fn nghttpd_is_harvested() {
     let (protocol, block) = &responses[base.join("large.html").unwrap().as_str()];
     assert_eq!(protocol.as_deref(), Some("h2"));
     assert!(block.starts_with("HTTP/1.1 200 \r\n") && block.ends_with(&format!("\r\n\r\n{large}")));
+}
+
+/// Fails if a host whose TLS is too old is tried again and again, or its status does not say so.
+#[tokio::test]
+async fn old_tls_ends_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("https://{}/", listener.local_addr().unwrap());
+    tokio::task::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut hello = [0; 16 << 10];
+            let length = stream.read(&mut hello).await.unwrap();
+            assert!(length > 0);
+            // The alert `protocol_version` of TLS 1.0.
+            stream.write_all(&[21, 3, 1, 0, 2, 2, 70]).await.unwrap();
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let base = Url::parse(&base).unwrap();
+    // A next try would come after a quarter of an hour.
+    let order = "robots.policy = \"ignore\"";
+    let seeds = std::slice::from_ref(&base);
+    crawl(settings(directory.path(), seeds, order)).await;
+    let lines = log(directory.path());
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|line| (line.status, line.annotations.join(",")))
+        .collect();
+    assert_eq!(
+        lines,
+        [(-2, "err=OldTls".to_owned()), (-2, "err=OldTls".to_owned())]
+    );
 }

@@ -9,6 +9,12 @@ const CHALLENGE: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic re
 const OPEN: &str = "Authorization: Basic bWU6aHVzaA==";
 
 async fn members() -> (Url, AskedPaths) {
+    let open = |request: &str| request.contains(OPEN);
+    closed_site(CHALLENGE, open).await
+}
+
+/// A site whose pages want an answer to a challenge.
+async fn closed_site(challenge: &'static str, opens: fn(&str) -> bool) -> (Url, AskedPaths) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
     let asked = AskedPaths::default();
@@ -27,12 +33,12 @@ async fn members() -> (Url, AskedPaths) {
                         request.push(byte);
                     }
                     let request = String::from_utf8(request).unwrap();
-                    let response = if request.contains(OPEN) {
+                    let response = if opens(&request) {
                         page("<a href=/a>a</a> <a href=/b>b</a>")
                     } else if request.contains("robots") {
                         "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_owned()
                     } else {
-                        CHALLENGE.to_owned()
+                        challenge.to_owned()
                     };
                     told.lock().unwrap().push(request);
                     stream.write_all(response.as_bytes()).await.unwrap();
@@ -65,9 +71,15 @@ async fn password_opens_its_host_and_is_not_recorded() {
             &order,
         ))
         .await;
-        let statuses = statuses(directory.path(), &base);
-        assert_eq!(statuses["/"], if opened { 200 } else { 401 });
-        assert_eq!(statuses.len(), if opened { 4 } else { 2 });
+        let lines = log(directory.path());
+        let of_page = lines.iter().filter(|line| line.uri == base.as_str());
+        let statuses: Vec<_> = of_page.map(|line| line.status).collect();
+        assert_eq!(statuses, if opened { vec![401, 200] } else { vec![401] });
+        assert_eq!(lines.len(), if opened { 5 } else { 2 });
+        // Both exchanges are recorded.
+        let responses = recorded(directory.path(), Kind::Response);
+        assert_eq!(responses.len(), lines.len());
+        assert_eq!(recorded(directory.path(), Kind::Request).len(), lines.len());
         let asked = asked.lock().unwrap();
         let with_login = asked
             .iter()
@@ -87,5 +99,52 @@ async fn password_opens_its_host_and_is_not_recorded() {
                 assert!(!text.contains("Authorization:"), "{text}");
             }
         }
+    }
+}
+
+/// Fails if the request with a user follows the demand for one without the pause of the host, the first answer to a nonce does not say
+/// that it is the first, or a host that always asks anew is asked without an end.
+#[tokio::test]
+async fn answer_to_challenge_waits_its_turn() {
+    const DIGEST: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\", stale=true\r\nContent-Length: 0\r\n\r\n";
+    let credential = "
+        retry.max_tries = 3
+        [[credential]]
+        host = \"127.0.0.1\"
+        realm = \"r\"
+        user = \"me\"
+        password = \"hush\"
+    ";
+    let pause = Duration::from_millis(400);
+    let opens: fn(&str) -> bool =
+        |request| request.contains("Authorization: Digest ") && request.contains("nc=00000001");
+    let never: fn(&str) -> bool = |_| false;
+    for (opens, expected) in [(opens, vec![401, 200]), (never, vec![401, 401, 401])] {
+        let (base, _) = closed_site(DIGEST, opens).await;
+        let order = format!(
+            "scope.kind = \"prefix\"
+            politeness = {{ delay_factor = 0.0, min_delay = \"400 ms\", max_delay = \"400 ms\" }}
+            {credential}"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = settings(directory.path(), std::slice::from_ref(&base), "");
+        Arc::get_mut(&mut settings.job).unwrap().order = Order::parse(&order).unwrap();
+        crawl(settings).await;
+        let lines = log(directory.path());
+        let of_page: Vec<_> = lines
+            .iter()
+            .filter(|line| line.uri == base.as_str())
+            .collect();
+        let statuses: Vec<_> = of_page.iter().map(|line| line.status).collect();
+        assert_eq!(statuses, expected);
+        for pair in of_page.windows(2) {
+            // Lines are written when a fetch has ended.
+            let rest = pair[1].time.duration_since(pair[0].time);
+            assert!(Duration::try_from(rest).unwrap() >= pause, "{rest}");
+        }
+        assert_eq!(
+            recorded(directory.path(), Kind::Response).len(),
+            lines.len()
+        );
     }
 }

@@ -42,17 +42,18 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     let (base, asked) = serve_by(Arc::new(site)).await;
     let directory = tempfile::tempdir().unwrap();
     let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 2000";
-    let outcome = crawl(settings(
-        directory.path(),
-        std::slice::from_ref(&base),
-        order,
-    ))
-    .await;
+    let first = settings(directory.path(), std::slice::from_ref(&base), order);
+    let (crawl, mut handle) = Crawl::new(first, Clock::system(), Chance::system());
+    let outcome = crawl.run().await.unwrap();
     assert_eq!(outcome.end, CrawlEnd::Finished);
     let [(pattern, held)] = outcome.quarantined.as_slice() else {
         panic!("{:?}", outcome.quarantined);
     };
     assert!(pattern.contains("/month/"), "{pattern}");
+    // People are told while it goes on.
+    let told = CrawlNotice::Quarantined(pattern.clone());
+    assert_eq!(handle.notices.try_recv().unwrap(), told);
+    assert_eq!(handle.progress.borrow().quarantined, 1);
     assert!(*held > 0);
     let paths: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
     let articles = paths

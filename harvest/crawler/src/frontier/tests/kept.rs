@@ -1,4 +1,4 @@
-//! What a frontier keeps for the next process beside its URIs, and URIs that come back unfetched.
+//! Frontiers that keep more than URIs for the next process, and URIs that come back unfetched.
 
 use harvest_policy::account::QueueStanding;
 

@@ -116,3 +116,22 @@ fn flipped_byte_of_frontier_is_refused() {
     }
     drop(open(directory.path()));
 }
+
+/// Fails if a frontier whose log has lost its end, or is gone, passes for one that was never written.
+#[test]
+fn cut_log_of_frontier_is_refused() {
+    for quarters in 0..3 {
+        let directory = begun();
+        let state = directory.path().join("state");
+        let names = directory::names(&state).unwrap();
+        let logs = names
+            .iter()
+            .filter(|name| name.to_string_lossy().ends_with(".log"));
+        let logs: Vec<PathBuf> = logs.map(|name| state.join(name)).collect();
+        let newest = logs.iter().max().unwrap();
+        let length = newest.metadata().unwrap().len();
+        let kept = length / 4 * quarters;
+        AppendFile::open(newest).unwrap().cut(kept).unwrap();
+        assert_refused(directory.path(), "state");
+    }
+}

@@ -75,7 +75,7 @@ fn line(progress: &CrawlProgress, rate: u64) -> String {
         (progress.quarantined, "patterns under quarantine"),
     ] {
         if count > 0 {
-            line.push_str(&format!(", {count} {what}"));
+            line.extend([", ", &count.to_string(), " ", what]);
         }
     }
     if progress.is_paused {

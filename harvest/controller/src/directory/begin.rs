@@ -1,0 +1,81 @@
+//! The begin of a job's directory, and the end of its frontier.
+//!
+//! Owns that a directory has the name of a job only once everything is in it.
+
+use std::path::Path;
+
+use archive_durable::{directory, replace, replace_secret};
+use harvest_model::Job;
+use jiff::Timestamp;
+
+use super::{JobDirectory, JobDirectoryError, RunSettings};
+
+impl JobDirectory {
+    /// Makes the directory of a new job in `base`, which is made as well.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
+    pub fn create(base: &Path, job: Job, now: Timestamp) -> Result<Self, JobDirectoryError> {
+        Self::begin(base, job, &RunSettings::default(), now)
+    }
+
+    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it. It has its
+    /// name once it is whole: one that was not finished begins with a dot, and is nobody's job.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
+    pub fn begin(
+        base: &Path,
+        job: Job,
+        run: &RunSettings,
+        now: Timestamp,
+    ) -> Result<Self, JobDirectoryError> {
+        directory::make(base)?;
+        let name = format!("{}_{}", job.id, now.as_millisecond());
+        let unfinished = base.join(format!(".{name}.new"));
+        directory::make_new(&unfinished)?;
+        let created = Self {
+            path: unfinished,
+            job,
+        };
+        created.keep_run_settings(run)?;
+        for name in [
+            "logs", "warcs", "index", "reports", "metadata", "receipts", "action", "done",
+        ] {
+            directory::make_unsynced(&created.path(name))?;
+        }
+        directory::sync(&created.path)?;
+        let job = &created.job;
+        let mut seeds = String::new();
+        for seed in &job.seeds {
+            seeds.push_str(seed.as_str());
+            seeds.push('\n');
+        }
+        replace(&created.path("order.toml"), job.order.to_toml()?.as_bytes())?;
+        replace(&created.path("seeds.txt"), seeds.as_bytes())?;
+        let info = job.harvest_info_xml();
+        replace(&created.path("harvestInfo.xml"), info.as_bytes())?;
+        replace_secret(&created.path("job.toml"), job.to_toml()?.as_bytes())?;
+        let path = base.join(name);
+        directory::move_new(&created.path, &path)?;
+        Ok(Self { path, ..created })
+    }
+
+    /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded when it is
+    /// gone on with. Whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`].
+    pub fn give_up_frontier(&self, now: Timestamp) -> Result<bool, JobDirectoryError> {
+        let state = self.path("state");
+        if self.outcome()?.is_some() || directory::kind(&state)?.is_none() {
+            return Ok(false);
+        }
+        let given_up = self.path(&format!("state.{}.damaged", now.as_millisecond()));
+        directory::move_new(&state, &given_up)?;
+        Ok(true)
+    }
+}

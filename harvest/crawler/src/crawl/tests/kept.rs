@@ -1,0 +1,116 @@
+//! Connections that are kept for the next request, by hosts that do not keep them.
+
+use super::*;
+
+/// The way of a host with a connection, behind each response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    Keeps,
+    /// It says so.
+    ClosesAloud,
+    /// It says nothing.
+    Closes,
+    /// It has an old version.
+    IsOld,
+    /// It sends a page that nobody has asked for.
+    SendsMore,
+    /// It complains that no request has come, and closes.
+    Complains,
+    /// It complains when the next request comes.
+    ComplainsLate,
+}
+
+const COMPLAINT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// A site of a page with two leaves; gives its base URI and the number of its connections.
+async fn host(habit: Habit) -> (Url, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/", listener.local_addr().unwrap());
+    let connections = Arc::<Mutex<usize>>::default();
+    let counted = Arc::clone(&connections);
+    tokio::task::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            *counted.lock().unwrap() += 1;
+            // The other end may have left.
+            tokio::task::spawn(async move { drop(talk(stream, habit).await) });
+        }
+    });
+    (Url::parse(&base).unwrap(), connections)
+}
+
+async fn talk(mut stream: TcpStream, habit: Habit) -> std::io::Result<()> {
+    let mut count = 0;
+    loop {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await?);
+        }
+        count += 1;
+        if habit == Habit::ComplainsLate && count == 2 {
+            return stream.write_all(COMPLAINT).await;
+        }
+        let text = String::from_utf8(request).unwrap();
+        let mut response = match text.split(' ').nth(1).unwrap() {
+            "/" => page("<a href=/a>a</a> <a href=/b>b</a>"),
+            path => page(path),
+        };
+        if habit == Habit::IsOld {
+            response = response.replace("HTTP/1.1", "HTTP/1.0");
+        }
+        if habit == Habit::ClosesAloud {
+            response = response.replace("\r\n\r\n", "\r\nConnection: Close\r\n\r\n");
+        }
+        stream.write_all(response.as_bytes()).await?;
+        match habit {
+            Habit::Keeps | Habit::ComplainsLate => {}
+            Habit::Closes | Habit::ClosesAloud | Habit::IsOld => return Ok(()),
+            Habit::SendsMore => stream.write_all(page("evil").as_bytes()).await?,
+            Habit::Complains => return stream.write_all(COMPLAINT).await,
+        }
+    }
+}
+
+/// Fails if a page is lost, tried again or another one because its host does not keep a connection, or one that it keeps is not used.
+#[tokio::test]
+async fn lost_connections_cost_no_try() {
+    use Habit as H;
+    for (habit, connections) in [
+        (H::Keeps, 1),
+        (H::ClosesAloud, 4),
+        (H::Closes, 4),
+        (H::IsOld, 4),
+        (H::SendsMore, 4),
+        (H::Complains, 4),
+        (H::ComplainsLate, 4),
+    ] {
+        let (base, made) = host(habit).await;
+        let directory = tempfile::tempdir().unwrap();
+        let seeds = std::slice::from_ref(&base);
+        crawl(settings(directory.path(), seeds, "retry.max_tries = 2")).await;
+        let lines = log(directory.path());
+        assert_eq!(lines.len(), 4, "{habit:?}");
+        for line in lines {
+            let path = line.uri.replace(base.as_str(), "/");
+            let body = if path == "/" { 33 } else { path.len() as u64 };
+            assert_eq!(
+                (line.status, line.size),
+                (200, Some(body)),
+                "{habit:?} {path}"
+            );
+            assert_eq!(
+                line.annotations.len(),
+                1,
+                "{habit:?} {:?}",
+                line.annotations
+            );
+        }
+        assert_eq!(
+            recorded(directory.path(), Kind::Response).len(),
+            4,
+            "{habit:?}"
+        );
+        assert_eq!(*made.lock().unwrap(), connections, "{habit:?}");
+    }
+}

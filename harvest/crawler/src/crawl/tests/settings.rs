@@ -1,0 +1,171 @@
+//! Settings of the order that change what a crawl does.
+
+use std::net::Ipv4Addr;
+
+use harvest_model::order::ScopeKind;
+use tokio::net::UdpSocket;
+
+use super::requests::{blocks, requests_for, serve_requests};
+use super::*;
+
+/// A name server that gives every name the address 127.0.0.1.
+async fn one_address() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    tokio::task::spawn(async move {
+        let mut query = [0; 1500];
+        loop {
+            let (_, from) = socket.recv_from(&mut query).await.unwrap();
+            let labels = query[12..].iter().position(|byte| *byte == 0).unwrap();
+            let question = 12 + labels + 1..12 + labels + 5;
+            let is_address = query[question.clone()] == [0, 1, 0, 1];
+            let mut answer = query[..question.end].to_vec();
+            // An answer, recursion available; one question, and no other sections but answers.
+            answer[2] |= 0x80;
+            answer[3] = 0x80;
+            answer[4..12].copy_from_slice(&[0, 1, 0, u8::from(is_address), 0, 0, 0, 0]);
+            if is_address {
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+                answer.extend(Ipv4Addr::LOCALHOST.octets());
+            }
+            socket.send_to(&answer, from).await.unwrap();
+        }
+    });
+    address
+}
+
+/// Fails if records are compressed although the order says no, or an uncompressed file cannot be read or gone on with.
+#[tokio::test]
+async fn uncompressed_files_are_plain_warc() {
+    let (base, _) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "files.compress = false\nfiles.max_size = 3000";
+    crawl(settings(
+        directory.path(),
+        std::slice::from_ref(&base),
+        order,
+    ))
+    .await;
+    let files = fs::read_dir(directory.path().join("warcs")).unwrap();
+    let files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() > 1, "{files:?}");
+    for path in &files {
+        assert_eq!(path.extension().unwrap(), "warc");
+        let bytes = fs::read(path).unwrap();
+        assert!(bytes.starts_with(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"));
+    }
+    assert_eq!(recorded(directory.path(), Kind::Response).len(), 6);
+    assert_eq!(recorded(directory.path(), Kind::Request).len(), 6);
+}
+
+/// Fails if an overlay changes another part of the web, or nothing.
+#[tokio::test]
+async fn overlay_limits_its_own_host() {
+    let own =
+        |_: &str| page("<a href=/1>1</a> <a href=/2>2</a> <a href=/trap>t</a> <a href=/3>3</a>");
+    let (first, told) = serve_requests("127.0.0.1", own).await;
+    let (second, told_second) = serve_requests("127.0.0.2", own).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "
+        [[overlay]]
+        surt = \"http://(127.0.0.2\"
+        traps = [\".*/trap\"]
+        max_objects = 3
+        ";
+    let seeds = [first.clone(), second.clone()];
+    crawl(settings(directory.path(), &seeds, order)).await;
+    let count = |told: &requests::Requests| told.lock().unwrap().len();
+    // With robots.txt, which no quota counts.
+    assert_eq!((count(&told), count(&told_second)), (6, 4));
+    assert_eq!(requests_for(&told, "/trap").len(), 1);
+    assert_eq!(requests_for(&told_second, "/trap").len(), 0);
+    let quota = log(directory.path())
+        .into_iter()
+        .filter(|line| line.status == -5003);
+    let quota: Vec<String> = quota.map(|line| line.uri).collect();
+    assert_eq!(quota, [second.join("/3").unwrap().to_string()]);
+}
+
+/// Fails if a queue is not worked off in the order that its settings say, or a surplus does not use up a budget.
+#[tokio::test]
+async fn queue_is_worked_off_by_cost_or_hops() {
+    let links = "<a href=/?a=1>1</a> <a href=/list?b=2>2</a> <a href=/plain>3</a>";
+    for (order, expected) in [
+        ("", "/ /?a=1 /list?b=2 /plain"),
+        ("queues.cost = \"surplus\"", "/ /plain /list?b=2 /?a=1"),
+        (
+            "queues.cost = \"surplus\"\nqueues.first = \"hops\"",
+            "/ /?a=1 /list?b=2 /plain",
+        ),
+        (
+            "queues.cost = \"surplus\"\nqueues.total_budget = 4",
+            "/ /plain /list?b=2",
+        ),
+        ("queues.total_budget = 4", "/ /?a=1 /list?b=2 /plain"),
+    ] {
+        let (base, told) = serve_requests("127.0.0.1", |_| page(links)).await;
+        let directory = tempfile::tempdir().unwrap();
+        crawl(settings(
+            directory.path(),
+            std::slice::from_ref(&base),
+            order,
+        ))
+        .await;
+        let told = told.lock().unwrap();
+        let paths = told
+            .iter()
+            .map(|request| request.split(' ').nth(1).unwrap());
+        let paths: Vec<&str> = paths.filter(|path| *path != "/robots.txt").collect();
+        assert_eq!(paths.join(" "), expected, "{order}");
+    }
+}
+
+/// Fails if the list of public suffixes of the order does not say what a domain is, for the scope and the queues.
+#[tokio::test]
+async fn list_of_suffixes_says_what_domain_is() {
+    let names = one_address().await;
+    let (base, told) = serve_requests("127.0.0.1", |request| {
+        let port = request.lines().find_map(|line| line.strip_prefix("Host: "));
+        let (_, port) = port.unwrap().split_once(':').unwrap();
+        page(&format!("<a href='http://b.shop.test:{port}/b'>b</a>"))
+    })
+    .await;
+    let seed = Url::parse(&format!("http://a.shop.test:{}/a", base.port().unwrap())).unwrap();
+    let files = tempfile::tempdir().unwrap();
+    for (list, fetched) in [("test", 2), ("shop.test", 1), ("other", 1)] {
+        told.lock().unwrap().clear();
+        let directory = tempfile::tempdir().unwrap();
+        let file = files.path().join("suffixes.dat");
+        fs::write(&file, list).unwrap();
+        let order = format!(
+            "dns.servers = [\"{names}\"]\nnetworks.allow = [\"127.0.0.1\"]\nqueues.public_suffixes = {file:?}"
+        );
+        let mut settings = settings(directory.path(), std::slice::from_ref(&seed), &order);
+        let job = Arc::get_mut(&mut settings.job).unwrap();
+        job.order.scope.kind = ScopeKind::Domain;
+        let outcome = crawl(settings).await;
+        assert_eq!(outcome.progress.fetched, fetched, "{list}");
+        let warcinfo = blocks(directory.path(), Kind::Warcinfo).into_values();
+        let version = "\r\npublic-suffixes: without a version, sha256:";
+        assert!(warcinfo.collect::<String>().contains(version));
+    }
+    for (text, mistake) in [
+        (Some("dk\n<html>\n"), "line 2: `<html>`"),
+        (None, "there is no file"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = files.path().join("bad.dat");
+        drop(fs::remove_file(&file));
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
+        let order = format!("queues.public_suffixes = {file:?}");
+        let settings = settings(directory.path(), std::slice::from_ref(&seed), &order);
+        let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
+        let error = crawl.run().await.unwrap_err().to_string();
+        assert!(
+            error.contains("queues.public_suffixes") && error.contains(mistake),
+            "{error}"
+        );
+    }
+}
