@@ -12,7 +12,7 @@ DEMO_NEEDS=(b3sum:b3sum python3:python3)
 # What the tests run beside the archive.
 TEST_NEEDS=(b3sum:b3sum mkfs.ext4:e2fsprogs mount:mount node:nodejs npm:npm python3:python3 unshare:util-linux)
 # What the tests of the crawler crawl: servers, and two sites.
-SITE_NEEDS=(nginx:nginx-light dnsmasq:dnsmasq-base nghttpd:nghttp2-server
+SITE_NEEDS=(nginx:nginx-light dnsmasq:dnsmasq-base nghttpd:nghttp2-server openssl:openssl
     /usr/share/doc/postgresql-doc-15/html:postgresql-doc-15 /usr/share/doc/python3-doc/html:python3-doc)
 # Outside judges of what the tests write, and a site for crawlers, from PyPI.
 PYTHON_NEEDS=(warcio cdxj-indexer httpbin)

@@ -82,7 +82,7 @@ fn documents_are_read_by_the_standards_alone() {
     let (first, judged) = judge("first", credential, &[], &[]);
     assert_eq!(
         judged["statuses"],
-        serde_json::json!([-9998, 200, 204, 302, 404])
+        serde_json::json!([-9998, 200, 204, 302, 401, 404])
     );
 
     // Quotas end one host, and the other one is read by the index of the first job.

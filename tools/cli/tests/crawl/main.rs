@@ -27,6 +27,8 @@ mod limits;
 mod mounts;
 mod politeness;
 mod power;
+mod protocols;
+mod services;
 mod sites;
 mod support;
 mod traps;

@@ -86,8 +86,11 @@ def check_header(record):
 
 # The archive files.
 lines = log.read(os.path.join(FOLDER, "logs/crawl.log"))
-by_uri = {line.uri: line for line in lines}
+# A URI that asked for a user has two lines.
+by_uri = {(line.uri, line.status): line for line in lines}
 expect(len(by_uri) == len(lines), "a URI stands twice in the log")
+twice = {uri for uri, _ in by_uri if sum(uri == other for other, status in by_uri if status != 401) > 1}
+expect(not twice, f"these were fetched twice: {twice}")
 cdx, captures, seen = {}, {}, set()
 for name in names("warcs"):
     expect(re.fullmatch(r"12-34-\d{17}-\d{5}-[A-Za-z0-9.-]+\.warc\.gz", name), f"the name {name}")
@@ -104,10 +107,11 @@ for name in names("warcs"):
         if record.kind in ("response", "revisit"):
             expect(len(group) in (0, 3), f"{record.uri}: response, request and metadata follow each other")
             group = [record]
-            line = by_uri[record.uri]
-            expect(line.status == record.status(), f"{record.uri}: {line.status} in the log")
-            expect(record.uri not in seen, f"{record.uri} was captured twice")
-            seen.add(record.uri)
+            key = record.uri, record.status()
+            expect(key in by_uri, f"{key} is not in the log")
+            line = by_uri[key]
+            expect(key not in seen, f"{key} was captured twice")
+            seen.add(key)
             mime = (record.header("content-type") or "unknown").split(";")[0].strip() or "unknown"
             expect(line.mime == mime, f"{record.uri}: {line.mime} in the log, {mime} in the response")
             if record.kind == "response":
@@ -127,12 +131,11 @@ for name in names("warcs"):
             group.append(record)
         if record.kind == "metadata":
             keys = dict((field + ("",))[:2] for field in fields_of(record.block))
-            line = by_uri[record.uri]
             expect(("seed" in keys or keys.get("seed:") is not None or "seed: " in record.block.decode()) == (line.hops == "-"), f"{record.uri}: {keys}")
             expect(line.hops == "-" or (keys["hopsFromSeed"], keys["via"]) == (line.hops, line.via), f"{record.uri}: {keys}")
             expect(keys["fetchTimeMs"] == line.begun.split("+")[1], f"{record.uri}: {keys}")
     cdx[name] = lines_of_file
-fetched = {line.uri for line in lines if line.status > 1}
+fetched = {(line.uri, line.status) for line in lines if line.status > 1}
 expect(seen == fetched, f"fetched and not captured: {fetched - seen}; captured and not logged: {seen - fetched}")
 
 # The logs and reports.

@@ -40,6 +40,11 @@ impl Tools {
         serde_json::from_slice(&output.stdout).expect("a document")
     }
 
+    /// The Python of the judges.
+    pub fn python(&self) -> &Path {
+        &self.python
+    }
+
     /// The failures that `warcio check` prints, as a record id and what failed.
     pub fn warcio_failures(&self, files: &[PathBuf]) -> Vec<(String, String)> {
         let output = Command::new(self.python.with_file_name("warcio"))
