@@ -159,8 +159,8 @@ fn unescaped(text: &str, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     })
 }
 
-/// Whether a URL without quotation marks has a character in it that it must not have. The blank that ends the digits of an
-/// escape is none.
+/// Whether a URL without quotation marks has a character in it that it must not have. A blank that ends the digits of an
+/// escape is allowed.
 fn is_bad(url: &str) -> bool {
     let mut rest = url;
     while let Some((before, behind)) = rest.split_once('\\') {

@@ -138,7 +138,7 @@ impl SuffixList {
     }
 }
 
-/// A rule with its name in ASCII; `None` if it is none.
+/// Gives a rule with its name in ASCII; `None` if the text is no rule.
 fn ascii_rule(rule: &str) -> Option<String> {
     let marks = ["!", "*."];
     let mark = marks.into_iter().find(|mark| rule.starts_with(mark));
