@@ -127,7 +127,7 @@ pub struct Processor {
     pub scope: RwLock<Scope>,
     /// How queues get their names.
     pub queues: QueueNames,
-    /// What a URI costs its queue.
+    /// The cost of a URI for its queue.
     pub costs: CostPolicy,
     /// Which URIs of a queue come first.
     pub first: UriOrder,

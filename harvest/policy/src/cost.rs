@@ -5,7 +5,7 @@
 
 use crate::hops::HopPath;
 
-/// What a URI costs the budgets of its queue.
+/// The cost of a URI for the budgets of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CostPolicy {
     /// One (Heritrix' `UnitCostAssignmentPolicy`).

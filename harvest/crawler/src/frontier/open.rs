@@ -27,7 +27,7 @@ const LONGEST_REST: Duration = Duration::from_hours(48);
 pub struct FrontierSettings {
     /// The limits of each queue.
     pub limits: QueueRules,
-    /// What a URI costs its queue.
+    /// The cost of a URI for its queue.
     pub cost: CostPolicy,
     /// The most fetches of one queue at a time.
     pub connections: u32,

@@ -151,7 +151,7 @@ section! {
         public_suffixes: Option<PathBuf> = None,
         /// The most requests at a time in one queue.
         connections: NonZeroU16 = NonZeroU16::MIN,
-        /// What a URI costs: "unit" (1), or "surplus" (1 more with a query, 2 more if the page that led to it differs by its
+        /// The cost of a URI: "unit" (1), or "surplus" (1 more with a query, 2 more if the page that led to it differs by its
         /// query only).
         #[serde(with = "CostPolicyText")]
         cost: CostPolicy = CostPolicy::Unit,
