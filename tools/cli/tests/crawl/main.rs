@@ -18,7 +18,6 @@
 mod archive;
 mod documents;
 mod duplicates;
-mod httpbin;
 #[path = "../../../../conformance/tests/crash/image.rs"]
 mod image;
 mod interruptions;

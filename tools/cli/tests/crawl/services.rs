@@ -64,7 +64,7 @@ fn services_of_httpbin_are_captured() {
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
     let text = format!(
-        "[http]\naccept_compression = true\n[[credential]]\nhost = '127.0.0.1'\nuser = 'anna'\npassword = '{PASSWORD}'\n"
+        "[retry]\nmax_tries = 4\n[http]\naccept_compression = true\n[[credential]]\nhost = '127.0.0.1'\nuser = 'anna'\npassword = '{PASSWORD}'\n"
     );
     std::fs::write(&order, text).unwrap();
     let logins =
@@ -72,6 +72,8 @@ fn services_of_httpbin_are_captured() {
     let paths = [
         &logins[0],
         &logins[1],
+        "basic-auth/anna/another",
+        "digest-auth/auth/anna/another",
         "redirect/3",
         "cookies/set?flavour=oat",
         "gzip",
@@ -79,7 +81,14 @@ fn services_of_httpbin_are_captured() {
         "stream/20",
         "status/404",
         "status/418",
+        "status/204",
+        "status/503",
         "deny",
+        "cache",
+        "delay/1",
+        "drip?duration=1&numbytes=10&delay=0",
+        "stream-bytes/2000?chunk_size=100&seed=1",
+        "response-headers?Set-Cookie=%3B%3Dodd%00",
         "etag/seven",
         "encoding/utf8",
         "image/png",
@@ -106,6 +115,15 @@ fn services_of_httpbin_are_captured() {
         ("cookies/set?flavour=oat", 302),
         ("status/404", 404),
         ("status/418", 418),
+        ("status/204", 204),
+        ("status/503", 503),
+        ("basic-auth/anna/another", 401),
+        ("digest-auth/auth/anna/another", 401),
+        ("cache", 200),
+        ("delay/1", 200),
+        ("drip?duration=1&numbytes=10&delay=0", 200),
+        ("stream-bytes/2000?chunk_size=100&seed=1", 200),
+        ("response-headers?Set-Cookie=%3B%3Dodd%00", 200),
         ("etag/seven", 200),
         ("encoding/utf8", 200),
         ("image/png", 200),

@@ -68,22 +68,6 @@ impl Tools {
     }
 }
 
-/// The Python that has a module, or a word that it is missing.
-pub fn python_with(module: &str) -> Option<PathBuf> {
-    let has_module = |python: &PathBuf| {
-        let probe = Command::new(python)
-            .args(["-B", "-c", &format!("import {module}")])
-            .stdin(Stdio::null())
-            .output();
-        probe.is_ok_and(|output| output.status.success())
-    };
-    let found = python().filter(has_module);
-    if found.is_none() {
-        skip(&format!("Python has no {module} (pip install {module})"));
-    }
-    found
-}
-
 /// Says that the running test cannot run, and why: past the harness, which shows nothing of a test that did not fail.
 pub fn skip(why: &str) {
     let thread = std::thread::current();
