@@ -39,6 +39,9 @@ const UNENDED: Duration = Duration::from_secs(5);
 /// The longest request.
 const MAX_REQUEST: u64 = 64 << 20;
 
+/// The most bytes that are kept of the name of a request.
+const LONGEST_NAME: usize = 200;
+
 /// A file as it was seen last.
 #[derive(Clone, Copy, Debug)]
 struct SeenFile {
@@ -169,6 +172,10 @@ impl<'a> ActionWatch<'a> {
         ending: &str,
     ) -> Result<std::path::PathBuf, DiskError> {
         let mut time = self.clock.now().as_millisecond();
+        // With the time and an ending it is to fit into 255 bytes.
+        let name = name
+            .get(..name.floor_char_boundary(LONGEST_NAME))
+            .unwrap_or(name);
         loop {
             let done = self.job.path("done").join(format!("{time}-{name}{ending}"));
             match directory::move_new(path, &done) {

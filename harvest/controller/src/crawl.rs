@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archive_durable::DiskError;
 use harvest_crawler::crawl::{
-    Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings,
+    Control, Crawl, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
 };
 use harvest_crawler::process::KnownCaptures;
 use harvest_model::Order;
@@ -136,6 +136,7 @@ impl Run<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             warcinfo: self.warcinfo.block(),
             known,
+            min_free: MIN_FREE,
         })
     }
 }

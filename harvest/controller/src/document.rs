@@ -187,7 +187,19 @@ fn write_frontier_reports(
     };
     let queues = Frontier::open(&state, &settings, |_, _| true)
         .and_then(|(frontier, _)| frontier.snapshot())
-        .map_err(RecorderError::from)?;
+        .map_err(RecorderError::from);
+    let queues = match queues {
+        Ok(queues) => queues,
+        // The crawl is over: what it has harvested is not kept back for a report.
+        Err(error) if error.is_damage() => {
+            let text = format!("There is no report: {error}\n");
+            for file in [frontier::SUMMARY_FILE_NAME, frontier::NONEMPTY_FILE_NAME] {
+                replace(&job.path("reports").join(file), text.as_bytes())?;
+            }
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
     let queues: Vec<_> = queues.into_iter().map(queue_report).collect();
     let name = job.job().id.to_string();
     let now = ReportMoment {

@@ -17,7 +17,7 @@ use archive_daemon::thread::{OwnThread, ThreadError};
 use harvest_model::Job;
 use harvest_policy::traps::InvalidTrap;
 use hickory_resolver::net::NetError;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use self::control::{Control, ControlAnswer, ControlRequest, CrawlNotice};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
@@ -37,6 +37,9 @@ use crate::suffixes::{SuffixListError, suffix_list};
 /// The bytes that have to be free on the disk of a crawl for a fetch to begin (NetarchiveSuite's `minSpaceLeft`).
 pub const MIN_FREE: u64 = 400_000_000;
 
+/// The most questions to name servers at a time.
+const MOST_QUESTIONS: usize = 64;
+
 /// The settings of a crawl.
 #[derive(Clone, Debug)]
 pub struct CrawlSettings {
@@ -52,6 +55,8 @@ pub struct CrawlSettings {
     pub warcinfo: String,
     /// The captures of earlier jobs.
     pub known: Option<Arc<KnownCaptures>>,
+    /// The bytes that have to be free on the disk for a fetch to begin: [`MIN_FREE`].
+    pub min_free: u64,
 }
 
 /// Why a crawl cannot begin, or cannot go on.
@@ -248,6 +253,7 @@ impl Crawl {
         let side = Side {
             fetcher,
             dns,
+            questions: Semaphore::new(MOST_QUESTIONS),
             processor: Arc::clone(&processor),
             clock: clock.clone(),
             cookies: Cookies::new(&order.http, clock.clone()),

@@ -95,7 +95,7 @@ pub enum ExchangeError {
         /// The address.
         address: SocketAddr,
     },
-    /// The host took too long to connect, or for the first byte of its response.
+    /// The host took too long for the first byte of its response.
     #[error("{address} has not answered within {limit:?}")]
     Timeout {
         /// The address.
@@ -205,16 +205,20 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ExchangeError::Connect`], [`ExchangeError::Tls`], [`ExchangeError::Http2`] and [`ExchangeError::Timeout`].
+    /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and [`ExchangeError::Http2`].
     pub async fn open(
         address: SocketAddr,
         tls: Option<(&TlsClient, ServerName<'static>, Offer)>,
         limits: &ExchangeLimits,
         clock: &Clock,
     ) -> Result<Self, ExchangeError> {
-        let late = |_| ExchangeError::Timeout {
+        // A host behind a wall that drops packets may be there again later, as one that refuses.
+        let late = |_| ExchangeError::Connect {
             address,
-            limit: limits.connect,
+            source: io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {:?}", limits.connect),
+            ),
         };
         let stream = clock.timeout(limits.connect, TcpStream::connect(address));
         let stream = stream.await.map_err(late)?;

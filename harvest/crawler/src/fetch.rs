@@ -189,7 +189,8 @@ impl Fetcher {
                         .map_err(ExchangeError::Storage)?,
                     Err(error) => matches!(error, ExchangeError::NoResponse { .. }),
                 };
-                if has_selected || !is_refused || !may_change {
+                // Nobody knows what became of a form.
+                if has_selected || !is_refused || !may_change || fetch.form.is_some() {
                     return Ok(self.finish(connection, endpoint, request, outcome?));
                 }
                 outcome.map(|exchange| (connection, exchange))

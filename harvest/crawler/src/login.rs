@@ -46,7 +46,7 @@ impl KnownDemands {
     }
 
     fn insert(&mut self, url: &Url, challenge: Challenge) {
-        if self.realms.len() >= MOST_REMEMBERED {
+        if self.realms.len().max(self.by_realm.len()) >= MOST_REMEMBERED {
             *self = Self::default();
         }
         let origin = url.origin().ascii_serialization();

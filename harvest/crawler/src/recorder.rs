@@ -35,6 +35,9 @@ mod requests;
 /// The most outcomes of one batch.
 pub const MOST_IN_BATCH: usize = 256;
 
+/// The size of changes that are committed before their batch is over.
+const MOST_BYTES: usize = 8 << 20;
+
 /// The name of the crawl log.
 pub const CRAWL_LOG: &str = "crawl.log";
 
@@ -304,6 +307,10 @@ impl Recorder {
                 closed.extend(self.close_file()?);
             }
             self.write(finished, &mut changes, &mut lines)?;
+            if changes.size() > MOST_BYTES {
+                let large = std::mem::replace(&mut changes, self.frontier.changes());
+                self.commit(large, &mut lines)?;
+            }
         }
         self.commit(changes, &mut lines)?;
         Ok(closed)

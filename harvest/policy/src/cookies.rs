@@ -132,6 +132,10 @@ impl CookieJar {
             return;
         };
         let site = self.suffixes.domain(host).to_owned();
+        let is_known = self.young.contains_key(&site) || self.old.contains_key(&site);
+        if cookie.is_gone(now) && !is_known {
+            return;
+        }
         let entry = self.site(&site);
         let before = entry.bytes();
         entry.put(cookie, now);

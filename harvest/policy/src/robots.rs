@@ -185,8 +185,13 @@ impl PathPattern {
             Some(text) => (text, true),
             None => (value, false),
         };
+        let pieces = text.split(|byte| *byte == b'*');
+        let last = pieces.clone().count().saturating_sub(1);
+        let pieces = (0..).zip(pieces);
+        // Many marks in a row mean no more than one.
+        let pieces = pieces.filter(|(at, piece)| *at == 0 || *at == last || !piece.is_empty());
         Some(Self {
-            pieces: text.split(|byte| *byte == b'*').map(normal_path).collect(),
+            pieces: pieces.map(|(_, piece)| normal_path(piece)).collect(),
             is_anchored,
             length: value.len(),
         })

@@ -1,3 +1,5 @@
+//! Files of dead processes, cut and changed at every place.
+
 use std::collections::BTreeSet;
 
 use archive_formats::warc::{Builder, Kind, Writer};

@@ -16,11 +16,16 @@ use crate::frontier::{Frontier, PrerequisiteRow};
 /// The most hosts in memory, of either kind.
 const MOST_IN_MEMORY: usize = 4096;
 
+/// The most bytes of robots.txt whose rules are in memory: hosts may say much.
+const MOST_ROBOTS_BYTES: usize = 8 << 20;
+
 /// The answers in memory.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     addresses: HashMap<String, (Arc<[IpAddr]>, Timestamp)>,
     robots: HashMap<String, (Arc<RobotsRules>, Timestamp)>,
+    /// The bytes of the files that the rules were read from.
+    robots_bytes: usize,
 }
 
 /// The URI of the question for the addresses of a host.
@@ -118,6 +123,11 @@ impl Hosts {
             RobotsAnswer::Unreachable => RobotsRules::forbid_all(),
         });
         make_room(&mut self.robots);
+        self.robots_bytes = self.robots_bytes.saturating_add(file.len());
+        if self.robots_bytes > MOST_ROBOTS_BYTES {
+            self.robots.clear();
+            self.robots_bytes = file.len();
+        }
         let entry = (rules, until);
         self.robots.insert(uri.to_owned(), entry.clone());
         Some(entry)

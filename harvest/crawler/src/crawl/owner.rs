@@ -25,7 +25,7 @@ use super::{
     CrawlSettings,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, Lease, NextUri, Outcome};
+use crate::frontier::{FrontierUri, Lease, NextUri, Outcome, SeenKey};
 use crate::process::{FetchPurpose, Processor};
 use crate::recorder::{FinishedTry, MOST_IN_BATCH, Recorder, RecorderError, Subject};
 
@@ -134,6 +134,8 @@ pub(super) struct Owner {
     kept_running: Duration,
     /// When a URI was last finished, or a pause ended.
     last_finished: Moment,
+    /// The bytes that have to be free on the disk for a fetch to begin.
+    min_free: u64,
     lacks_space_since: Option<Moment>,
     /// The seeds whose last try has failed.
     failing_seeds: BTreeMap<String, FetchStatus>,
@@ -182,6 +184,7 @@ impl Owner {
             running: RunningTime::new(running),
             kept_running: running,
             last_finished: Moment::ZERO,
+            min_free: settings.min_free,
             lacks_space_since: None,
             failing_seeds: BTreeMap::new(),
             told_seeds: 0,
@@ -302,10 +305,14 @@ impl Owner {
         if self.finished.iter().any(is_over) {
             self.last_finished = self.now();
         }
-        for closed in self.recorder.record(std::mem::take(&mut self.finished))? {
+        let finished = std::mem::take(&mut self.finished);
+        let candidates = finished.iter().flat_map(|finished| &finished.candidates);
+        let keys: Vec<SeenKey> = candidates.map(|candidate| candidate.key).collect();
+        for closed in self.recorder.record(finished)? {
             // A job that has gone does not upload.
             drop(self.channels.closed.send(closed));
         }
+        self.processor.remember(keys.into_iter());
         for pattern in self.recorder.take_newly_held() {
             self.progress.quarantined += 1;
             self.tell(CrawlNotice::Quarantined(pattern));
@@ -331,6 +338,7 @@ impl Owner {
         self.go();
         self.later = None;
         self.is_exhausted = false;
+        let mut held = 0;
         while self.end.is_none()
             && !self.waits()
             && self.fetching < self.max_fetches
@@ -339,7 +347,14 @@ impl Owner {
             && self.has_room()
         {
             match self.recorder.next(now)? {
-                NextUri::Fetch(lease) => self.begin_flight(*lease)?,
+                NextUri::Fetch(lease) => {
+                    held += usize::from(!self.begin_flight(*lease)?);
+                    if held == MOST_IN_BATCH {
+                        // A pattern under quarantine may have very many: what else has come is looked at between them.
+                        self.later = Some(now);
+                        break;
+                    }
+                }
                 NextUri::Later(moment) => {
                     self.later = Some(moment);
                     break;
@@ -355,15 +370,16 @@ impl Owner {
         Ok(())
     }
 
-    fn begin_flight(&mut self, lease: Lease) -> Result<(), CrawlError> {
+    /// Begins the way of a URI to its fetch. Not if it is held back: then nothing is said of it.
+    fn begin_flight(&mut self, lease: Lease) -> Result<bool, CrawlError> {
         let uri = lease.uri.clone();
         let Ok(url) = Url::parse(&uri.uri) else {
             self.refuse_lease(lease, FetchStatus::UNFETCHABLE, None);
-            return Ok(());
+            return Ok(true);
         };
         if self.recorder.rejects(&url) {
             self.refuse_lease(lease, FetchStatus::BLOCKED_BY_USER, None);
-            return Ok(());
+            return Ok(true);
         }
         if let Some(pattern) = self.recorder.holds(&url) {
             let pattern = pattern.to_owned();
@@ -373,10 +389,12 @@ impl Owner {
                 goes_back: false,
                 rests_until: Moment::ZERO,
             };
-            return Ok(self.recorder.hold_back(&pattern, lease, outcome)?);
+            self.recorder.hold_back(&pattern, lease, outcome)?;
+            return Ok(false);
         }
         let ticket = self.add_flight(FlightSubject::Uri(lease), uri, url);
-        self.proceed(ticket)
+        self.proceed(ticket)?;
+        Ok(true)
     }
 
     fn add_flight(&mut self, subject: FlightSubject, uri: FrontierUri, url: Url) -> Ticket {
@@ -401,13 +419,13 @@ impl Owner {
             let Some((ticket, address)) = self.may_go.pop_front() else {
                 return;
             };
-            let connection = self.free_connections.pop();
-            let connection =
-                connection.unwrap_or_else(|| u32::try_from(self.fetching).unwrap_or(u32::MAX));
             let Some(flight) = self.flights.get_mut(&ticket).filter(|_| self.end.is_none()) else {
                 self.turns.ended(address, Moment::ZERO);
                 continue;
             };
+            let connection = self.free_connections.pop();
+            let connection =
+                connection.unwrap_or_else(|| u32::try_from(self.fetching).unwrap_or(u32::MAX));
             flight.fetching = Some(Fetching {
                 address,
                 connection,

@@ -2,6 +2,7 @@
 //!
 //! Owns nothing that outlives a try. What it does ends in an event for the owner of the crawl, whatever happens.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +15,9 @@ use harvest_model::{Job, Order};
 use harvest_policy::address_turns::Ticket;
 use harvest_policy::status::{AfterTry, FetchStatus};
 use index_dedup::EarlierCapture;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use url::Url;
 
 use crate::capture::{RecordGroup, Resource, record_id};
@@ -74,6 +76,8 @@ pub(super) enum SideEvent {
 pub(super) struct Side {
     pub(super) fetcher: Fetcher,
     pub(super) dns: Dns,
+    /// The places of questions to name servers: many at once would pass for an attack.
+    pub(super) questions: Semaphore,
     pub(super) processor: Arc<Processor>,
     pub(super) clock: Clock,
     pub(super) chance: Chance,
@@ -87,6 +91,7 @@ impl Side {
     /// Does what is ordered, until the owner orders nothing more.
     pub(super) async fn serve(self: Arc<Self>, mut orders: UnboundedReceiver<SideOrder>) {
         let (mut questions, mut fetches) = (JoinSet::new(), JoinSet::new());
+        let mut tickets = HashMap::new();
         loop {
             tokio::select! {
                 order = orders.recv() => {
@@ -101,19 +106,30 @@ impl Side {
                             });
                         }
                         Some(SideOrder::Fetch(order)) => {
-                            fetches.spawn(async move {
+                            let ticket = order.ticket;
+                            let task = fetches.spawn(async move {
                                 drop(side.events.send(side.fetch(*order).await));
                             });
+                            tickets.insert(task.id(), ticket);
                         }
                     }
                 }
                 Some(_) = questions.join_next() => {}
-                Some(_) = fetches.join_next() => {}
+                Some(ended) = fetches.join_next_with_id() => {
+                    let task = ended.as_ref().map_or_else(JoinError::id, |(task, ())| *task);
+                    let ticket = tickets.remove(&task);
+                    let has_panicked = ended.is_err_and(|error| error.is_panic());
+                    if let Some(ticket) = ticket.filter(|_| has_panicked) {
+                        drop(self.events.send(SideEvent::Panicked(ticket)));
+                    }
+                }
             }
         }
     }
 
     async fn resolve(&self, host: String) -> SideEvent {
+        // Nobody closes it.
+        let _place = self.questions.acquire().await;
         let (began, start) = (self.clock.now(), self.clock.instant());
         let answer = self.dns.resolve(&host, began).await;
         let duration = self.clock.instant().saturating_duration_since(start);
@@ -150,8 +166,11 @@ impl Side {
                 record_id: &id,
                 block: text.as_bytes(),
             };
-            // A text in memory of a host that was parsed: neither the block nor a field can fail.
-            records.extend(resource.into_records(&self.processor.scratch).ok());
+            match resource.into_records(&self.processor.scratch) {
+                Ok(group) => records.push(group),
+                // A line without its record would say that there is one.
+                Err(_) => line.status = FetchStatus::RUNTIME_EXCEPTION.number(),
+            }
         }
         SideEvent::Resolved {
             host,

@@ -107,6 +107,7 @@ fn settings(directory: &Path, seeds: &[Url], order: &str) -> CrawlSettings {
         version: "0".to_owned(),
         warcinfo: "software: test\r\n".to_owned(),
         known: None,
+        min_free: 0,
     }
 }
 
@@ -360,19 +361,23 @@ async fn forbidden_addresses_are_not_connected_to() {
     assert!(decide(inside.host_str().unwrap().parse().unwrap(), &allowed).is_ok());
     // As if a page of the public web had led there: its seed is another one.
     let job = Arc::get_mut(&mut settings.job).unwrap();
-    let link = format!("<img src='{inside}'>");
+    // Nor does a crawl without a contact leave this machine.
+    let public = "http://8.8.8.8/i.png";
+    let link = format!("<img src='{inside}'><img src='{public}'>");
     let (seed, _) = serve(&[("/", page(&link))]).await;
     job.seeds = vec![seed];
     let outcome = crawl(settings).await;
     assert_eq!(outcome.progress.fetched, 1);
     let lines = log(directory.path());
-    let refused = lines
-        .iter()
-        .find(|line| line.uri == inside.as_str())
-        .unwrap();
-    assert_eq!(
-        (refused.status, refused.annotations.as_slice()),
-        (-5002, &["address:Loopback".to_owned()][..])
-    );
+    for (uri, annotation) in [
+        (inside.as_str(), "address:Loopback"),
+        (public, "address:NoContact"),
+    ] {
+        let refused = lines.iter().find(|line| line.uri == uri).unwrap();
+        assert_eq!(
+            (refused.status, refused.annotations.as_slice()),
+            (-5002, &[annotation.to_owned()][..])
+        );
+    }
     assert_eq!(*asked.lock().unwrap(), [""; 0]);
 }

@@ -251,13 +251,15 @@ impl Frontier {
         let limits = self.queue_limits(lease.queue);
         let cost = self.cost.cost(&lease.uri.uri, lease.uri.via.as_deref());
         let mut account = None;
+        // A host that has answered, and asks for patience, is not one that does not answer.
+        let waits_for_retry = outcome.goes_back && !outcome.status.is_success();
         let row = RestRow {
             until: self.time_of(outcome.rests_until).as_millisecond(),
-            waits_for_retry: outcome.goes_back,
+            waits_for_retry,
         };
         let rest = outcome.rests_until;
         if let Some(queue) = self.queue_mut(lease.queue) {
-            queue.waits_for_retry = outcome.goes_back;
+            queue.waits_for_retry = waits_for_retry;
             let taken = queue.last_taken.unwrap_or_default();
             if rest.saturating_sub(taken) >= KEPT_REST {
                 batch.put(&self.rests, &lease.queue.0, &row)?;

@@ -3,6 +3,7 @@
 //! Owns which links belong to the crawl, which of them count as seeds, and how urgent each is. Links that were found lately are
 //! left out: the frontier would only find that it has them.
 
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use harvest_extraction::{Link, as_link};
@@ -22,6 +23,17 @@ const MOST_SEED_REDIRECTS: usize = 5;
 const MOST_REDIRECTS: usize = 20;
 
 impl Processor {
+    /// Remembers URIs that the frontier has been given. Before that a fetch that was cut would take its links with it.
+    pub(crate) fn remember(&self, keys: impl Iterator<Item = SeenKey>) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.for_each(|key| recent.insert(key));
+    }
+
+    fn is_recent(&self, key: &SeenKey) -> bool {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.contains(key)
+    }
+
     /// The links that belong to the crawl and were not found lately.
     pub(super) fn candidates(
         &self,
@@ -30,7 +42,7 @@ impl Processor {
         links: &[Link],
         status: FetchStatus,
     ) -> (Vec<Candidate>, Option<Url>) {
-        let mut found = Vec::new();
+        let (mut found, mut own) = (Vec::new(), HashSet::new());
         let mut seed = None;
         let is_redirect = matches!(status.number(), 300..=399);
         let own_key = self.hasher.key_of_text(&from.uri);
@@ -56,14 +68,12 @@ impl Processor {
             if becomes_seed {
                 seed = Some(link.url.clone());
             } else {
-                let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-                if recent.contains(&key) {
+                if !own.insert(key) || self.is_recent(&key) {
                     continue;
                 }
                 if !scope.decide(&link.url, &path).is_accepted() {
                     continue;
                 }
-                recent.insert(key);
             }
             found.push(self.candidate(from, &link.url, &path, key));
         }

@@ -37,6 +37,28 @@ mod words;
 /// How long an archive that is down is waited for.
 const PATIENCE: Duration = Duration::from_hours(24);
 
+/// The arguments that say what a job is: a job that was begun has its own, and would not heed them.
+const SETTINGS_OF_JOB: [&str; 18] = [
+    "seeds",
+    "order",
+    "scope",
+    "max_hops",
+    "max_objects",
+    "max_bytes",
+    "max_time",
+    "robots",
+    "delay",
+    "connections",
+    "contact",
+    "dedup",
+    "dedup_all",
+    "dns",
+    "allow_network",
+    "job",
+    "harvest",
+    "collection",
+];
+
 /// The directory of jobs, unless another one is named.
 const BASE: &str = "holdfast-crawls";
 
@@ -86,10 +108,10 @@ pub(crate) struct Crawl {
     #[arg(value_name = "SEED", required_unless_present_any = ["resume", "salvage"])]
     seeds: Vec<String>,
     /// Go on with the job in this directory
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["seeds", "order", "job", "harvest", "collection"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS_OF_JOB)]
     resume: Option<PathBuf>,
     /// End the job in this directory, whose state is damaged: what it has recorded is documented and stored
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "seeds", "order", "job", "harvest", "collection"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume", conflicts_with_all = SETTINGS_OF_JOB)]
     salvage: Option<PathBuf>,
     /// The crawl settings, a TOML file; the other options stand over it
     #[arg(long, value_name = "FILE")]

@@ -11,7 +11,7 @@ use harvest_policy::turns::Moment;
 use super::login::login_name;
 use super::{FlightSubject, Owner, SYNC, line_without_fetch};
 use crate::crawl::side::SideOrder;
-use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, MIN_FREE};
+use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
 use crate::frontier::{FrontierUri, Outcome};
 use crate::recorder::{FinishedTry, RecorderError, Subject};
 
@@ -72,7 +72,7 @@ impl Owner {
         // An upload, or a person, makes room.
         let space = Space::of(&self.directory).map_err(RecorderError::from)?;
         let lacked_space = self.progress.lacks_space;
-        self.progress.lacks_space = space.free < MIN_FREE;
+        self.progress.lacks_space = space.free < self.min_free;
         if !self.progress.lacks_space {
             self.lacks_space_since = None;
         } else if self.lacks_space_since.is_none() {
@@ -86,8 +86,13 @@ impl Owner {
         if since.is_some_and(|since| now >= since.saturating_add(GRACE)) {
             self.cut_fetches();
         }
+        let idle = self.job.order.limits.idle.duration();
+        let lacks_space = self.lacks_space_since;
         if self.is_idle(now) {
             self.end_with(CrawlEnd::Idle);
+        } else if lacks_space.is_some_and(|since| now >= since.saturating_add(idle)) {
+            // Nobody makes room. A person does, or moves the job, and goes on with it.
+            self.end_with(CrawlEnd::Suspended);
         }
         self.running.set(now, !self.waits());
         let running = self.running.at(now);

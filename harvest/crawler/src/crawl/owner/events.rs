@@ -261,8 +261,7 @@ impl Owner {
         }
         let status = processed.robots.as_ref().map(|robots| robots.status);
         let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
-        let policy = self.job.order.robots_policy_for(&flight.url);
-        if is_unreachable && policy == RobotsPolicy::Obey {
+        if is_unreachable && self.robots_policy_of(&asked) == RobotsPolicy::Obey {
             self.finished.push(finished);
             self.robots_failed(&asked, processed.status);
             return Ok(());

@@ -17,7 +17,7 @@ use super::{FlightSubject, Owner};
 use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::side::SideOrder;
-use crate::frontier::{FrontierUri, Lease, Outcome, Urgency};
+use crate::frontier::{FrontierUri, Lease, Outcome, PrerequisiteRow, Urgency};
 use crate::recorder::{FinishedTry, RecorderError, Subject};
 
 /// The most requests that wait for one address; further ones wait in their queues.
@@ -65,6 +65,11 @@ impl Owner {
         if let Err(forbidden) = decide(address, &self.allowed) {
             let annotation = format!("address:{:?}", forbidden.purpose);
             self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
+            return Ok(());
+        }
+        if self.job.order.http.contact.is_none() && !address.is_loopback() {
+            let annotation = Some("address:NoContact".to_owned());
+            self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, annotation);
             return Ok(());
         }
         if self.makes_way(ticket, &url, address) {
@@ -181,15 +186,46 @@ impl Owner {
 
     /// The robots.txt of a host cannot be had: what waits for it is tried again later. `cause`: how it failed.
     pub(super) fn robots_failed(&mut self, asked: &str, cause: FetchStatus) {
+        if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
+            return self.go_without_robots(asked);
+        }
         let status = FetchStatus::ROBOTS_PREREQUISITE_FAILED;
         // An answer such as 503 is no failure by itself.
         let cause = if cause.is_failure() { cause } else { status };
         for ticket in self.asking.remove(asked).unwrap_or_default() {
-            let flight = self.flights.remove(&ticket);
-            if let Some(FlightSubject::Uri(lease)) = flight.map(|flight| flight.subject) {
-                self.refuse_because(lease, status, None, cause);
+            let Some(flight) = self.flights.remove(&ticket) else {
+                continue;
+            };
+            match flight.subject {
+                FlightSubject::Uri(lease) => self.refuse_because(lease, status, None, cause),
+                FlightSubject::Login { number } => {
+                    self.login_refused(number, &flight.uri, status, None);
+                }
+                // Nothing is asked for before it.
+                FlightSubject::Robots { .. } => {}
             }
         }
+    }
+
+    /// What the order says of the robots.txt that was asked for, wherever redirects have led.
+    pub(super) fn robots_policy_of(&self, asked: &str) -> RobotsPolicy {
+        let order = &self.job.order;
+        let url = Url::parse(asked);
+        url.map_or(order.robots.policy, |url| order.robots_policy_for(&url))
+    }
+
+    /// Lets go on what has waited for a robots.txt that cannot be had, and that the order does not heed.
+    fn go_without_robots(&mut self, asked: &str) {
+        let holds = self.job.order.robots.validity.duration();
+        let answer = PrerequisiteRow::Robots {
+            status: None,
+            file: Vec::new(),
+            until: self.clock.after(holds).as_second(),
+        };
+        let product = &self.job.order.robots.agent;
+        drop(self.hosts.put_robots(asked, product, &answer));
+        let waiting = self.asking.remove(asked);
+        self.released.extend(waiting.unwrap_or_default());
     }
 
     /// Ends a flight without a fetch.

@@ -75,6 +75,50 @@ async fn crawl_with_only_retries_ends_idle() {
     assert_eq!(told, expected);
 }
 
+/// Fails if a host that asks for patience is taken for one that does not answer, and its pages are left behind.
+#[tokio::test]
+async fn host_that_asks_for_patience_is_waited_for() {
+    let asked = Mutex::new(0);
+    let (base, _) = serve_by(Arc::new(move |path| {
+        let mut asked = asked.lock().unwrap();
+        *asked += u32::from(path == "/");
+        let wait = "HTTP/1.1 503 Later\r\nRetry-After: 7200\r\nContent-Length: 0\r\n\r\n";
+        let answer = if *asked == 1 {
+            wait.to_owned()
+        } else {
+            page("here")
+        };
+        (path == "/").then_some(answer)
+    }))
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = settings(directory.path(), std::slice::from_ref(&base), "");
+    let manual = manual();
+    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system());
+    let outcome = run_fast(crawl, &manual).await;
+    assert_eq!(outcome.end, CrawlEnd::Finished);
+    assert!(outcome.duration >= Duration::from_hours(2));
+    assert_eq!(statuses(directory.path(), &base).get("/"), Some(&200));
+}
+
+/// Fails if a crawl on a full disk waits without an end, ends as if it were finished, or cannot be gone on with.
+#[tokio::test]
+async fn crawl_without_room_is_suspended() {
+    let (base, asked) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let manual = manual();
+    let mut full = settings(directory.path(), std::slice::from_ref(&base), "");
+    full.min_free = u64::MAX;
+    let (crawl, mut handle) = Crawl::new(full, manual.clock(), Chance::system());
+    let outcome = run_fast(crawl, &manual).await;
+    assert_eq!(outcome.end, CrawlEnd::Suspended);
+    assert_eq!(handle.notices.try_recv().unwrap(), CrawlNotice::LacksSpace);
+    assert!(asked.lock().unwrap().len() <= 1);
+    let roomy = settings(directory.path(), std::slice::from_ref(&base), "");
+    let (crawl, _handle) = Crawl::new(roomy, manual.clock(), Chance::system());
+    assert_eq!(run_fast(crawl, &manual).await.end, CrawlEnd::Finished);
+}
+
 /// Fails if the limit of time is that of each process, or pauses count.
 #[tokio::test]
 async fn limit_of_time_is_of_the_job() {

@@ -143,3 +143,22 @@ async fn failed_login_is_said_and_passed_by() {
         assert_eq!(statuses(directory.path(), &base)["/"], 403);
     }
 }
+
+/// Fails if pages wait without an end for a login at a place whose robots.txt cannot be had.
+#[tokio::test]
+async fn login_without_robots_is_passed_by() {
+    let (place, told) = serve_requests("127.0.0.1", |_| {
+        "HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n".to_owned()
+    })
+    .await;
+    let (base, _) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let seeds = std::slice::from_ref(&base);
+    let outcome = crawl(settings(directory.path(), seeds, &order(&place))).await;
+    assert_eq!(outcome.end, CrawlEnd::Finished);
+    assert_eq!(statuses(directory.path(), &base)["/"], 200);
+    assert!(requests_for(&told, "/login?x=1").is_empty());
+    let lines = log(directory.path());
+    let login = lines.iter().find(|line| line.uri.ends_with("login?x=1"));
+    assert_eq!(login.unwrap().annotations, ["login:failed"]);
+}

@@ -9,6 +9,7 @@ fn rests(frontier: &mut Frontier, until: Moment) {
     let mut changes = frontier.changes();
     let outcome = Outcome {
         rests_until: until,
+        status: FetchStatus::CONNECT_FAILED,
         ..outcome(true)
     };
     frontier

@@ -74,7 +74,7 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             format!("{seed}: {}; it is not tried again", status.reason())
         }
         CrawlNotice::LacksSpace => format!(
-            "the disk of {} is nearly full: nothing is fetched until there is room again",
+            "the disk of {} is nearly full: nothing is fetched until there is room again; without it the job is suspended, and --resume goes on with it",
             root.display()
         ),
     }
