@@ -338,7 +338,7 @@ impl Owner {
         self.go();
         self.later = None;
         self.is_exhausted = false;
-        let mut held = 0;
+        let mut held = 0; // Between very many of them it is looked at what else has come.
         while self.end.is_none()
             && !self.waits()
             && self.fetching < self.max_fetches
@@ -350,7 +350,6 @@ impl Owner {
                 NextUri::Fetch(lease) => {
                     held += usize::from(!self.begin_flight(*lease)?);
                     if held == MOST_IN_BATCH {
-                        // A pattern under quarantine may have very many: what else has come is looked at between them.
                         self.later = Some(now);
                         break;
                     }

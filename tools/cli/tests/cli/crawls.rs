@@ -415,7 +415,8 @@ fn wrong_crawl_says_what_to_do() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("job.toml"), "{ran:?}");
     // A job has its settings, and would not heed others.
-    crawl(&["--resume", "/no/such/job", "--delay", "0"]).expect(2);
+    let ran = crawl(&["--resume", "/no/such/job", "--delay", "0"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
     archive_durable::replace(&order, b"[scope]\nmax_hops = -1\n").unwrap();

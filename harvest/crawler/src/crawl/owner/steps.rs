@@ -207,7 +207,7 @@ impl Owner {
         }
     }
 
-    /// What the order says of the robots.txt that was asked for, wherever redirects have led.
+    /// The policy of the order for the robots.txt that was asked for, wherever redirects have led.
     pub(super) fn robots_policy_of(&self, asked: &str) -> RobotsPolicy {
         let order = &self.job.order;
         let url = Url::parse(asked);
