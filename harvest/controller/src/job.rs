@@ -309,10 +309,19 @@ where
 fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
     let job = directory.job();
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let robots = match job.order.robots.policy {
+    let word = |policy| match policy {
         RobotsPolicy::Obey => "obey",
         RobotsPolicy::Ignore => "ignore",
     };
+    let mut robots = word(job.order.robots.policy).to_owned();
+    for overlay in &job.order.overlays {
+        if let Some(policy) = overlay.robots {
+            robots.push_str("; ");
+            robots.push_str(word(policy));
+            robots.push_str(" for ");
+            robots.push_str(overlay.surt.as_str());
+        }
+    }
     let info = job.harvest_info().into_iter();
     let may_rewrite = job.order.http.http2 != Http2Use::Never;
     Warcinfo {
@@ -324,7 +333,7 @@ fn warcinfo(directory: &JobDirectory, parts: &JobParts) -> Warcinfo {
         audience: given(&job.harvest.audience),
         is_part_of: Some(job.id.to_string()),
         description: given(&job.harvest.comments),
-        robots: Some(robots.to_owned()),
+        robots: Some(robots),
         user_agent: Some(job.order.user_agent(env!("CARGO_PKG_VERSION"))),
         from: job.order.http.from.clone(),
         http2: may_rewrite.then(|| REWRITTEN_HEADS.to_owned()),

@@ -36,9 +36,6 @@ mod requests;
 mod rows;
 mod stamp;
 
-/// The precedence of a queue unless something else is said.
-const PRECEDENCE: u8 = 1;
-
 /// The version of the tables.
 const VERSION: u32 = 1;
 
@@ -210,7 +207,8 @@ impl Frontier {
         }
         self.waiting = self.waiting.saturating_add(1);
         self.turns.put_off(lease.queue, until);
-        self.turns.has_uri(lease.queue, PRECEDENCE);
+        let precedence = self.precedence(lease.queue);
+        self.turns.has_uri(lease.queue, precedence);
     }
 
     /// Takes the first URI out of a queue that has one; whether the queue has more.

@@ -5,9 +5,11 @@
 
 use crate::status::FetchStatus;
 
-/// The limits of one queue. `None` is no limit.
+/// The limits of one queue, and its rank among others. `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
+    /// Its precedence: a queue waits for those of a smaller one.
+    pub precedence: u8,
     /// The cost that a queue may run up before another one has its turn.
     pub session: u64,
     /// The cost of a failure on top of that of a URI.
@@ -21,9 +23,10 @@ pub struct QueueLimits {
 }
 
 impl Default for QueueLimits {
-    /// Heritrix' sessions of 3,000 with a penalty of 100, and no other limit.
+    /// Heritrix' sessions of 3,000 with a penalty of 100, and no other limit; all of one precedence.
     fn default() -> Self {
         Self {
+            precedence: 1,
             session: 3000,
             error_penalty: 100,
             total: None,

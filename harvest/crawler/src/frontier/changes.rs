@@ -10,7 +10,7 @@ use harvest_policy::turns::QueueNumber;
 use super::rows::{
     PendingRow, PrerequisiteRow, QueueRow, RecordedPlace, RestRow, SeenRow, UndoRow,
 };
-use super::{Candidate, Frontier, FrontierUri, Lane, Lease, Outcome, PRECEDENCE, SeenKey, UriKey};
+use super::{Candidate, Frontier, FrontierUri, Lane, Lease, Outcome, SeenKey, UriKey};
 
 /// The shortest rest of a queue that is kept for the next process.
 const KEPT_REST: Duration = Duration::from_secs(1);
@@ -295,7 +295,8 @@ impl Frontier {
             *count += 1;
             queue.enqueued = queue.enqueued.saturating_add(1);
             self.waiting = self.waiting.saturating_add(1);
-            self.turns.has_uri(queue_number, PRECEDENCE);
+            let precedence = self.precedence(queue_number);
+            self.turns.has_uri(queue_number, precedence);
             self.reconsider(queue_number);
         }
     }

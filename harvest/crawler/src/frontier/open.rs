@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::changes::{CountedLanes, RecentKeys};
 use super::rows::{BudgetRow, PendingRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::stamp::FrontierStamp;
-use super::{Frontier, PLACE, PRECEDENCE, VERSION};
+use super::{Frontier, PLACE, VERSION};
 
 /// The key of the only row of the table `key`.
 const SEEN_KEY: u8 = 0;
@@ -261,8 +261,8 @@ impl Frontier {
                 let waiting: u64 = lanes.values().map(|(count, _)| count).sum();
                 queue.enqueued = queue.enqueued.saturating_add(waiting);
                 queue.lanes = lanes;
-                let is_retired = queue.is_retired;
-                self.turns.has_uri(number, PRECEDENCE);
+                let (is_retired, precedence) = (queue.is_retired, queue.limits.precedence);
+                self.turns.has_uri(number, precedence);
                 if is_retired {
                     self.turns.retire(number);
                 }

@@ -10,7 +10,7 @@ use harvest_policy::turns::{Moment, QueueNumber, QueueState};
 use jiff::Timestamp;
 use url::Url;
 
-use super::{Frontier, PRECEDENCE};
+use super::Frontier;
 
 /// One queue at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +88,12 @@ impl Frontier {
             .all(|queue| queue.waits_for_retry)
     }
 
+    /// The precedence of a queue.
+    pub(super) fn precedence(&self, number: QueueNumber) -> u8 {
+        let queue = self.queue(number);
+        queue.map_or(0, |queue| queue.limits.precedence)
+    }
+
     /// Gives all queues. Reads the first URI of each.
     ///
     /// # Errors
@@ -107,7 +113,7 @@ impl Frontier {
             snapshot.push(QueueSnapshot {
                 name: queue.name.clone(),
                 state,
-                precedence: PRECEDENCE,
+                precedence: queue.limits.precedence,
                 size: queue.lanes.values().map(|(count, _)| count).sum(),
                 enqueued: queue.enqueued,
                 account: queue.account,

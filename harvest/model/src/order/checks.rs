@@ -60,6 +60,7 @@ impl Order {
     fn check_overlays(&self) -> Result<(), InvalidOrder> {
         for (overlay, number) in self.overlays.iter().zip(0..) {
             let queue_keys = [
+                ("precedence", overlay.precedence.is_some()),
                 ("session_budget", overlay.session_budget.is_some()),
                 ("error_penalty", overlay.error_penalty.is_some()),
                 ("total_budget", overlay.total_budget.is_some()),
@@ -124,6 +125,12 @@ impl Order {
                     "a user agent contains the name of robots.agent, `{agent}`, so that hosts know which rules of their \
                      robots.txt are meant (RFC 9309 §2.2.1)"
                 ),
+            ));
+        }
+        if !user_agent.contains("{contact}") && self.http.from.is_none() {
+            return Err(InvalidOrder::at(
+                "http.user_agent",
+                "a user agent has `{contact}` in it, so that hosts are told whom to ask; or set `http.from`",
             ));
         }
         let contact = self.http.contact.as_ref();

@@ -102,6 +102,7 @@ fn plain(message: &str, key: &str) -> String {
     };
     let expected = match expected {
         "usize" | "u64" | "u32" => "a whole number from 0 on",
+        "u8" => "a whole number from 0 to 255",
         "a nonzero u16" => "a whole number from 1 to 65535",
         "a nonzero u32" => "a whole number from 1 to 4294967295",
         "f64" => "a number such as 2.5",

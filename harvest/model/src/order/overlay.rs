@@ -46,6 +46,8 @@ entry! {
         #[serde(with = "text::list", default, skip_serializing_if = "Vec::is_empty")]
         traps: Vec<TrapExpression>,
         /// As in `[queues]`, for the queues whose domain or host is covered.
+        precedence: Option<u8>,
+        /// As in `[queues]`, for the queues whose domain or host is covered.
         session_budget: Option<u64>,
         /// As in `[queues]`, for the queues whose domain or host is covered.
         error_penalty: Option<u64>,
@@ -75,6 +77,7 @@ impl Overlay {
     /// Lays what is set of the limits of queues over another one's.
     pub(super) fn lay_over_queues(&self, below: &QueueSettings) -> QueueSettings {
         QueueSettings {
+            precedence: self.precedence.unwrap_or(below.precedence),
             session_budget: self.session_budget.unwrap_or(below.session_budget),
             error_penalty: self.error_penalty.unwrap_or(below.error_penalty),
             total_budget: self.total_budget.or(below.total_budget),

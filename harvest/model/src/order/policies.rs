@@ -91,6 +91,7 @@ impl Order {
             (None, queues.max_objects)
         };
         QueueLimits {
+            precedence: queues.precedence,
             session: queues.session_budget,
             error_penalty: queues.error_penalty,
             total: [queues.total_budget, budget].into_iter().flatten().min(),

@@ -159,6 +159,8 @@ section! {
         /// come before other pages.
         #[serde(with = "UriOrderText")]
         first: UriOrder = UriOrder::Cost,
+        /// The rank of a queue, from 0 to 255: it waits while queues of a smaller one have URIs that may be fetched.
+        precedence: u8 = 1,
         /// The cost after which a queue makes way for others.
         session_budget: u64 = 3000,
         /// The cost of a failure on top of that.

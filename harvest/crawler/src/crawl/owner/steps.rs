@@ -268,9 +268,18 @@ impl Owner {
         let after = self.processor.retry.after_try(status, tries, None);
         let mut lines = Vec::new();
         let mut rest = Duration::ZERO;
-        if let AfterTry::Finished(status) = after {
-            let mut line = line_without_fetch(&lease.uri, status, self.clock.now());
+        if let AfterTry::Finished(last) = after {
+            let mut line = line_without_fetch(&lease.uri, last, self.clock.now());
+            if tries > 1 {
+                line.annotations.push(format!("{tries}t"));
+            }
             line.annotations.extend(annotation);
+            // The last status says only that there were too many tries.
+            if status == FetchStatus::DNS_FAILED {
+                line.annotations.push("err=Dns".to_owned());
+            } else if status == FetchStatus::ROBOTS_PREREQUISITE_FAILED {
+                line.annotations.push("err=Robots".to_owned());
+            }
             lines.push(line);
         }
         if let AfterTry::RetryAfter(delay) = after {

@@ -351,7 +351,7 @@ async fn dragging_hosts_are_given_up() {
             robots_case(
                 "never answers for robots.txt",
                 vec![Wait],
-                &["/ -8  none", "/robots.txt -4 err=Timeout none"],
+                &["/ -8 err=Robots none", "/robots.txt -4 err=Timeout none"],
             ),
         ],
         "limits.stall = \"2 s\"\nlimits.total = \"4 s\"",

@@ -131,11 +131,11 @@ async fn name_servers_that_lie_have_defined_ends() {
     // For each host: the status of its `dns:` line, 0 without one, then that of its page with annotations.
     let expected = [
         ("good", 1, "200"),
-        ("fails", 0, "-8"),
-        ("refuses", 0, "-8"),
+        ("fails", 0, "-8 err=Dns"),
+        ("refuses", 0, "-8 err=Dns"),
         ("unknown", -1, "-6"),
         ("empty", -1, "-6"),
-        ("noise", 0, "-8"),
+        ("noise", 0, "-8 err=Dns"),
         ("other", -1, "-6"),
         ("alias", 1, "200"),
         ("itself", -1, "-6"),

@@ -1,6 +1,7 @@
 //! Frontiers that keep more than URIs for the next process, and URIs that come back unfetched.
 
 use harvest_policy::account::QueueStanding;
+use harvest_policy::queue_rules::QueueRules;
 
 use super::*;
 
@@ -143,4 +144,49 @@ fn running_time_outlives_its_process() {
     drop(frontier);
     let frontier = open(directory.path(), QueueLimits::default());
     assert_eq!(frontier.running_time(), Duration::from_secs(77));
+}
+
+/// Fails if a queue goes before one of a smaller precedence, or its process changes that.
+#[test]
+fn queues_of_small_precedence_go_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let rules = QueueRules::new(|name| QueueLimits {
+        precedence: if name == "first.dk" { 1 } else { 2 },
+        ..QueueLimits::default()
+    });
+    let settings = FrontierSettings {
+        limits: rules,
+        cost: harvest_policy::cost::CostPolicy::Unit,
+        connections: 1,
+        fresh_key: [7; 32],
+        begin: "2026-11-23T00:00:00Z".parse().unwrap(),
+    };
+    let open = || {
+        Frontier::open(directory.path(), &settings, |_, _| true)
+            .unwrap()
+            .0
+    };
+    let mut frontier = open();
+    let mut changes = frontier.changes();
+    for (queue, text) in [
+        ("late.dk", "http://late.dk/1"),
+        ("first.dk", "http://first.dk/1"),
+        ("first.dk", "http://first.dk/2"),
+    ] {
+        let candidate = candidate(&frontier, queue, text, Urgency::Normal, 1);
+        assert!(frontier.schedule(&mut changes, candidate).unwrap());
+    }
+    frontier.commit(changes).unwrap();
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let lease = lease(&mut frontier).unwrap();
+        order.push(lease.uri.uri.clone());
+        finish(&mut frontier, lease, false);
+        drop(frontier);
+        frontier = open();
+    }
+    assert_eq!(
+        order,
+        ["http://first.dk/1", "http://first.dk/2", "http://late.dk/1"]
+    );
 }

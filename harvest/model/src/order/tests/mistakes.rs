@@ -54,6 +54,18 @@ fn mistakes_say_what_to_write() {
             "politeness.delay_factor",
             "such as 2.5",
         ),
+        (
+            "[queues]\nprecedence = 256",
+            2,
+            "queues.precedence",
+            "from 0 to 255",
+        ),
+        (
+            "[http]\nuser_agent = \"holdfast\"",
+            2,
+            "http.user_agent",
+            "has `{contact}` in it",
+        ),
         // Times and sizes.
         (
             "[limits]\nmax_time = \"3\"",

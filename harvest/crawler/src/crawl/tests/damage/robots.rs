@@ -79,17 +79,26 @@ async fn damaged_robots_txt_has_defined_meaning() {
             robots_case(
                 "fails",
                 answer("503 Service Unavailable", closing),
-                &["/robots.txt 503 content-size:82 whole", "/ -8  none"],
+                &[
+                    "/robots.txt 503 content-size:82 whole",
+                    "/ -8 err=Robots none",
+                ],
             ),
             robots_case(
                 "fails with 500",
                 answer("500 Error", ""),
-                &["/robots.txt 500 content-size:41 whole", "/ -8  none"],
+                &[
+                    "/robots.txt 500 content-size:41 whole",
+                    "/ -8 err=Robots none",
+                ],
             ),
             robots_case(
                 "later",
                 answer("429 Too Many Requests", ""),
-                &["/robots.txt 429 content-size:53 whole", "/ -8  none"],
+                &[
+                    "/robots.txt 429 content-size:53 whole",
+                    "/ -8 err=Robots none",
+                ],
             ),
             robots_case(
                 "forbidden",
@@ -102,14 +111,14 @@ async fn damaged_robots_txt_has_defined_meaning() {
             robots_case(
                 "no answer",
                 vec![Reset],
-                &["/robots.txt -3 err=NoResponse none", "/ -8  none"],
+                &["/robots.txt -3 err=NoResponse none", "/ -8 err=Robots none"],
             ),
             robots_case(
                 "cut head",
                 vec![ok("Content-")],
                 &[
                     "/robots.txt -3 disconnectTrunc,content-size:25 none",
-                    "/ -8  none",
+                    "/ -8 err=Robots none",
                 ],
             ),
             robots_case(
