@@ -32,19 +32,50 @@ pub fn words(text: &[u8]) -> u64 {
     hash(&words)
 }
 
-fn add_words(text: &[u8], words: &mut Vec<u64>) {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
-    let runs = text.split(|byte| !is_part(byte));
-    let runs = runs.filter(|run| !run.is_empty() && !run.iter().any(u8::is_ascii_digit));
-    words.extend(runs.map(word));
+/// The meaning of a byte of text.
+#[derive(Clone, Copy)]
+enum Role {
+    Letter,
+    /// The run that it stands in is no word.
+    Digit,
+    Separator,
 }
 
-/// The number of a word, by FNV-1a: most words are too short for a stronger function to pay.
-fn word(letters: &[u8]) -> u64 {
-    let begin = 0xcbf2_9ce4_8422_2325_u64;
-    letters.iter().fold(begin, |number, letter| {
-        (number ^ u64::from(*letter)).wrapping_mul(0x0100_0000_01b3)
-    })
+/// The role of each byte, so that a text is read in one pass.
+const ROLES: [Role; 256] = {
+    let mut roles = [Role::Letter; 256];
+    let mut byte = 0;
+    while byte < 128_u8 {
+        roles[byte as usize] = match byte {
+            b'0'..=b'9' => Role::Digit,
+            b'a'..=b'z' | b'A'..=b'Z' => Role::Letter,
+            _ => Role::Separator,
+        };
+        byte += 1;
+    }
+    roles
+};
+
+/// Adds the number of each word, by FNV-1a: most words are too short for a stronger function to pay.
+fn add_words(text: &[u8], words: &mut Vec<u64>) {
+    const BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
+    // The separator behind the text ends its last word.
+    let bytes = text.iter().chain(b" ");
+    bytes.fold((BEGIN, false), |(number, has_digit), &byte| {
+        match ROLES[usize::from(byte)] {
+            Role::Letter => {
+                let number = (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+                (number, has_digit)
+            }
+            Role::Digit => (number, true),
+            Role::Separator => {
+                if number != BEGIN && !has_digit {
+                    words.push(number);
+                }
+                (BEGIN, false)
+            }
+        }
+    });
 }
 
 /// The text behind the tag, or behind the script or style sheet, that it begins with.
