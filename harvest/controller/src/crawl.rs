@@ -64,10 +64,20 @@ impl Run<'_> {
             if opened.wait_for(|is_open| *is_open).await.is_ok() {
                 self.close_all(earlier).await?;
             }
+            // A file that cannot be indexed now is indexed when the job goes on; the others do not wait for that.
+            let mut failed = None;
             while let Some(file) = closed.recv().await {
-                self.close(file).await?;
+                let name = file.name.clone();
+                if let Err(error) = self.close(file).await {
+                    let why = format!("{error}; it is stored once the job is resumed");
+                    (self.notify)(Notice::NotStored {
+                        name: &name,
+                        why: &why,
+                    });
+                    failed.get_or_insert(error);
+                }
             }
-            Ok::<_, JobError>(())
+            failed.map_or(Ok(()), Err)
         };
         let crawling = async {
             let followed = log.follow(handle.progress);
