@@ -8,6 +8,7 @@ use archive_model::{ChangeKind, FeedChange, FeedPosition, FileName};
 use archive_repository::restore::from_replicas;
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove};
 use proto_archive::wire::{AtticsRef, AtticsRequest};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::people::{approve, ask, people};
@@ -272,12 +273,12 @@ fn concurrent_stores_are_told_without_holes() {
                 }
             }
         });
-        let mut tasks: Vec<_> = storing.map(|storing| tokio::spawn(storing)).collect();
+        let mut tasks: JoinSet<()> = storing.collect();
         while first.changes.len() < 4 * EACH {
             first.catch_up().await.unwrap();
         }
-        for task in tasks.drain(..) {
-            task.await.unwrap();
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
         }
         let numbers = first.changes.iter().map(|change| change.position.number);
         assert!(numbers.eq(begin.number + 1..=begin.number + 4 * EACH as u64));

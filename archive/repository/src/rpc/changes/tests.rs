@@ -8,6 +8,7 @@ use archive_db::Table;
 use archive_model::{ChangeKind, FeedChange, ReplicaState};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::admin::AdminRow;
@@ -17,7 +18,7 @@ use crate::restore::testing::row;
 struct Following {
     messages: Receiver<Result<ChangesResponse, Status>>,
     hand: ManualClock,
-    telling: tokio::task::JoinHandle<Result<(), Status>>,
+    telling: JoinSet<Result<(), Status>>,
 }
 
 fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
@@ -28,7 +29,8 @@ fn follow(admin: &Admin, after: Option<FeedPosition>) -> Following {
         clock: hand.clock(),
         answers,
     };
-    let telling = tokio::spawn(async move { follower.tell(after).await });
+    let mut telling = JoinSet::new();
+    telling.spawn(async move { follower.tell(after).await });
     Following {
         messages,
         hand,
@@ -283,7 +285,13 @@ async fn lost_row_is_an_error() {
         changes.batch().delete(&table, &lost).unwrap();
         admin.commit(changes).unwrap();
         let mut following = follow(&admin, Some(begin));
-        let ended = following.telling.await.unwrap().unwrap_err();
+        let ended = following
+            .telling
+            .join_next()
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap_err();
         assert_eq!(Kind::of(&ended), Kind::Storage, "{ended}");
         while let Ok(message) = following.messages.try_recv() {
             let step = message.unwrap().step;
@@ -300,5 +308,11 @@ async fn follower_that_goes_ends_its_telling() {
     let mut following = follow(&admin, None);
     following.until_caught_up().await;
     drop(following.messages);
-    following.telling.await.unwrap().unwrap();
+    following
+        .telling
+        .join_next()
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
 }
