@@ -159,12 +159,14 @@ pub enum SiteError {
         to: String,
     },
     /// Two certificates name one host.
-    #[error("{} and {} are both for {host}; keep one of them", paths[0].display(), paths[1].display())]
+    #[error("{} and {} are both for {host}; keep one of them", path.display(), other.display())]
     Twice {
         /// The host.
         host: String,
-        /// The certificates.
-        paths: Box<[PathBuf; 2]>,
+        /// One certificate.
+        path: PathBuf,
+        /// The other one.
+        other: PathBuf,
     },
     /// The TLS library cannot be set up: a bug.
     #[error("tls: {0}")]
@@ -245,12 +247,10 @@ impl BrowserAcceptor {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(Chosen(None)));
-        let offered: &[&[u8]] = if options.http2 {
-            &[HTTP_2, HTTP_1]
-        } else {
-            &[HTTP_1]
-        };
-        config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+        config.alpn_protocols = vec![HTTP_1.to_vec()];
+        if options.http2 {
+            config.alpn_protocols.insert(0, HTTP_2.to_vec());
+        }
         Ok(Self {
             certificates,
             config,

@@ -171,12 +171,10 @@ fn untrusted(said: &str) -> ClientError {
 #[cfg(test)]
 mod tests {
     use archive_model::{ChangeKind, Root};
-    use tonic::Status;
     use wire::ChangesResponse;
     use wire::changes_response::{Changes, Files, Listed};
 
     use super::*;
-    use crate::steps::tests::read;
 
     const START: FeedPosition = at(5);
 
@@ -203,32 +201,38 @@ mod tests {
         }
     }
 
-    type Message = Result<ChangesResponse, Status>;
-
-    const fn message(step: Step) -> Message {
-        Ok(ChangesResponse { step: Some(step) })
+    const fn message(step: Step) -> ChangesResponse {
+        ChangesResponse { step: Some(step) }
     }
 
-    fn files(names: &[&str]) -> Message {
+    /// The steps that come of whole messages, and how it ended.
+    async fn read(
+        feed: Feed,
+        messages: Vec<ChangesResponse>,
+    ) -> (Vec<FeedStep>, Result<(), String>) {
+        crate::steps::tests::read(feed, messages.into_iter().map(Ok).collect()).await
+    }
+
+    fn files(names: &[&str]) -> ChangesResponse {
         let files = names.iter().map(|name| file(name).into()).collect();
         message(Step::Files(Files { files }))
     }
 
-    fn listed(count: u64) -> Message {
+    fn listed(count: u64) -> ChangesResponse {
         message(Step::Listed(Listed {
             count,
             position: Some(START.into()),
         }))
     }
 
-    fn changes(numbers: &[u64]) -> Message {
+    fn changes(numbers: &[u64]) -> ChangesResponse {
         let changes = numbers.iter().map(|number| change(*number).into());
         message(Step::Changes(Changes {
             changes: changes.collect(),
         }))
     }
 
-    fn caught_up(number: u64) -> Message {
+    fn caught_up(number: u64) -> ChangesResponse {
         message(Step::CaughtUp(at(number).into()))
     }
 
@@ -293,7 +297,7 @@ mod tests {
             ),
             (vec![listed(0), changes(&[5])], "change 5 follows change 5"),
             (vec![listed(0), caught_up(6)], "told of changes up to 5-"),
-            (vec![Ok(ChangesResponse { step: None })], "does not know"),
+            (vec![ChangesResponse { step: None }], "does not know"),
             (vec![message(Step::Listed(Listed::default()))], "`position`"),
         ] {
             let (_, end) = read(Feed::after(None), messages).await;

@@ -77,8 +77,11 @@ impl Sites {
                 if let Some((other, _)) = sites.hosts.insert(host.clone(), entry)
                     && let Some(other) = files.get(other)
                 {
-                    let paths = Box::new([other.certificate.clone(), site.certificate.clone()]);
-                    return Err(SiteError::Twice { host, paths });
+                    return Err(SiteError::Twice {
+                        host,
+                        path: other.certificate.clone(),
+                        other: site.certificate.clone(),
+                    });
                 }
             }
             sites.first.get_or_insert(key);
@@ -162,22 +165,20 @@ fn is_good(certificate: &X509Certificate<'_>, now: SystemTime) -> bool {
 
 /// A name as hosts are looked up by.
 fn host(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) => {
-            let name = name.to_ascii_lowercase();
-            // A certificate of all hosts of a domain is not one of the domain itself.
-            let name = name.strip_prefix('*').unwrap_or(&name);
-            let is_whole = !name.contains('*') && !name.is_empty();
-            is_whole.then(|| name.to_owned())
-        }
-        GeneralName::IPAddress(bytes) => {
-            let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
-            let sixteen = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
-            let address = four.or_else(|_not_four| sixteen()).ok();
-            address.map(|address| address.to_string())
-        }
-        _ => None,
+    if let GeneralName::DNSName(name) = name {
+        let name = name.to_ascii_lowercase();
+        // A certificate of all hosts of a domain is not one of the domain itself.
+        let name = name.strip_prefix('*').unwrap_or(&name);
+        let is_whole = !name.contains('*') && !name.is_empty();
+        return is_whole.then(|| name.to_owned());
     }
+    let GeneralName::IPAddress(bytes) = name else {
+        return None;
+    };
+    let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+    let sixteen = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+    let address = four.or_else(|_not_four| sixteen()).ok();
+    address.map(|address| address.to_string())
 }
 
 /// Certificate and key, if they belong together.

@@ -55,13 +55,13 @@ impl Folder {
     fn issue(&self, hosts: &[&str], from: i32, to: i32) -> HostPem {
         let authority = &self.world.authority;
         let signer = KeyPair::from_pem(&authority.key()).expect("a key");
-        let issuer = Issuer::from_ca_cert_pem(authority.certificate(), signer);
+        let by = Issuer::from_ca_cert_pem(authority.certificate(), signer);
         let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let mut params = CertificateParams::new(hosts).expect("hosts");
         params.not_before = date_time_ymd(from, 1, 1);
         params.not_after = date_time_ymd(to, 1, 1);
         let key = KeyPair::generate().expect("a key");
-        let issued = params.signed_by(&key, &issuer.expect("an issuer"));
+        let issued = params.signed_by(&key, &by.expect("an issuer"));
         HostPem {
             certificate: issued.expect("issued").pem(),
             key: key.serialize_pem(),
@@ -182,7 +182,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let (mut said, mut part) = (Vec::new(), [0; 1024]);
     while !said.ends_with(b"\r\n\r\n") {
         match stream.read(&mut part).await {
-            Ok(count) if count > 0 => said.extend_from_slice(&part[..count]),
+            Ok(count) if count > 0 => said.extend(part.iter().take(count)),
             Ok(_) | Err(_) => return,
         }
     }

@@ -207,9 +207,9 @@ async fn slow_follower_keeps_a_few_messages() {
 }
 
 /// Rows of many files, without signing each.
-fn rows<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<AdminRow> {
+fn rows<'a>(of: impl IntoIterator<Item = &'a String>) -> Vec<AdminRow> {
     let template = row("x", 1);
-    let named = names.into_iter().map(|name| {
+    let named = of.into_iter().map(|name| {
         let mut row = template.clone();
         row.record.name = FileName::new(name).unwrap();
         row
@@ -254,7 +254,7 @@ async fn nothing_is_lost_between_listing_and_changes() {
             match change.kind {
                 ChangeKind::Stored => standing.insert(name),
                 ChangeKind::Withdrawn => standing.remove(&name),
-                other => panic!("{other:?}"),
+                ChangeKind::BroughtBack | ChangeKind::NewRoot => panic!("{:?}", change.kind),
             };
         }
     }
