@@ -46,6 +46,7 @@ impl Runner {
             left: self.left(row),
             without: row.life.left_out().cloned().collect(),
             present: row.life.present().cloned().collect(),
+            lane: row.lane(),
         }
     }
 

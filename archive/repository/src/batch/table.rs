@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_db::{DbError, Table, Value};
-use archive_model::{FileName, JobId, JobSpec, Program};
+use archive_db::{DbError, InvalidValue, Table, Value};
+use archive_model::{FileName, JobId, JobLane, JobSpec, Program};
+use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::life::{Context, Ending, Event, Life, Phase, Step};
 use crate::admin::{Admin, AuditLine};
+
+mod version2;
 
 /// One job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +37,17 @@ pub(crate) struct Row {
 }
 
 impl Value for Row {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+        match version {
+            2 => version2::read(body),
+            found => Err(InvalidValue::Version {
+                found,
+                written: Self::VERSION,
+            }),
+        }
+    }
 }
 
 /// How far a job has come: all of it was synced before it was written here.
@@ -64,6 +77,11 @@ impl Row {
         )
     }
 
+    /// Among which jobs it waits and runs: those of the index are told by the role of whoever submitted it.
+    pub(crate) fn lane(&self) -> JobLane {
+        lane_of(&self.who)
+    }
+
     /// Whether it has not ended.
     pub(crate) const fn is_open(&self) -> bool {
         self.life.ending().is_none()
@@ -75,6 +93,14 @@ impl Row {
             Program::BuiltIn(name) => name.clone(),
             Program::Component(root) => format!("component {root}"),
         }
+    }
+}
+
+/// The lane of the jobs that somebody submits, by `role/name`.
+pub(crate) fn lane_of(who: &str) -> JobLane {
+    match who.parse().map(|grant: Grant| grant.role()) {
+        Ok(Role::Index) => JobLane::Index,
+        Ok(_) | Err(_) => JobLane::Research,
     }
 }
 
@@ -210,7 +236,8 @@ impl Jobs {
         }
         let line = row.life.ending().map(|ending| {
             row.ended = Some(now);
-            row.expires = Some(now.checked_add(self.keep).unwrap_or(Timestamp::MAX));
+            let keep = row.spec.keep.unwrap_or(self.keep).min(self.keep);
+            row.expires = Some(now.checked_add(keep).unwrap_or(Timestamp::MAX));
             (who, ended(&row, ending))
         });
         if row != before {
