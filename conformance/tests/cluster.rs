@@ -7,6 +7,7 @@ mod counts;
 mod damage;
 mod doors;
 mod drain;
+mod index_jobs;
 mod ingest;
 mod ledger;
 mod lines;
