@@ -114,8 +114,9 @@ fn too_many_gaps_say_so() {
     );
 }
 
+/// Fails if a run that always breaks at one place goes on without end, or its job does not say where.
 #[test]
-fn a_run_that_breaks_at_one_place_fails_and_names_it() {
+fn run_breaking_at_one_place_fails_job() {
     let mut world = World::running();
     world.say(looked(&["a"], &[]));
     for _ in 0..100 {
