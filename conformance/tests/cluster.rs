@@ -8,6 +8,7 @@ mod damage;
 mod doors;
 mod drain;
 mod feed;
+mod index_jobs;
 mod ingest;
 mod ledger;
 mod lines;

@@ -2,6 +2,7 @@
 
 mod away;
 mod early;
+mod named;
 
 use std::collections::BTreeSet;
 
@@ -68,6 +69,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 struct World {
     life: Life,
     seconds: i64,
+    is_by_name: bool,
 }
 
 impl World {
@@ -75,6 +77,7 @@ impl World {
         Self {
             life: Life::default(),
             seconds: 0,
+            is_by_name: false,
         }
     }
 
@@ -102,6 +105,7 @@ impl World {
             now: Timestamp::from_second(self.seconds).unwrap(),
             patience: PATIENCE,
             after: Some(&after),
+            is_by_name: self.is_by_name,
         };
         self.life.apply(event, context)
     }
@@ -393,40 +397,6 @@ fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_p
         "{}",
         world.life.reason
     );
-}
-
-#[test]
-fn a_run_that_breaks_at_one_place_fails_and_names_it() {
-    let mut world = World::running();
-    world.say(looked(&["a"], &[]));
-    for _ in 0..100 {
-        // With progress between, it may break as often as it likes.
-        assert!(matches!(
-            world.say(Event::Broke("cut".to_owned())),
-            Step::Pause(_)
-        ));
-        world.say(looked(&["a"], &[]));
-        world.say(Event::Progress);
-    }
-    for at in 1..=MOST_ATTEMPTS {
-        let step = world.say(Event::Broke("node a: gone".to_owned()));
-        assert_eq!(step == Step::Close, at == MOST_ATTEMPTS, "{at}");
-        world.say(looked(&["a"], &[]));
-    }
-    world.say(compared(2));
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
-    let reason = &world.life.reason;
-    assert!(
-        reason.contains("after b.warc") && reason.contains("node a: gone"),
-        "{reason}"
-    );
-    let mut busy = World::running();
-    for _ in 0..1000 {
-        assert!(matches!(
-            busy.say(Event::Busy("full".to_owned())),
-            Step::Pause(_)
-        ));
-    }
 }
 
 #[test]
