@@ -1,4 +1,4 @@
-//! A typed table: rows by key, in key order.
+//! A typed table: rows by key, in key order or against it.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -41,18 +41,25 @@ impl<K: Key, V: Value> Table<K, V> {
 
     /// All rows, for listings and comparisons: read ahead and past the cache.
     pub fn scan(&self) -> Result<Rows<'_, K, V>, DbError> {
-        self.rows(
-            Span {
-                start: Vec::new(),
-                end: None,
-            },
-            scan_options(),
-        )
+        self.rows(Span::ALL, Direction::Forwards, scan_options())
     }
 
     /// The rows whose keys are in `range`. A range that ends before it starts has none.
     pub fn range(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
-        self.rows(Span::of(&range), ReadOptions::default())
+        self.rows(
+            Span::of(&range),
+            Direction::Forwards,
+            ReadOptions::default(),
+        )
+    }
+
+    /// The rows of [`Table::range`], the greatest key first.
+    pub fn range_backwards(&self, range: impl RangeBounds<K>) -> Result<Rows<'_, K, V>, DbError> {
+        self.rows(
+            Span::of(&range),
+            Direction::Backwards,
+            ReadOptions::default(),
+        )
     }
 
     /// The rows whose keys begin with the components of `prefix`.
@@ -60,24 +67,28 @@ impl<K: Key, V: Value> Table<K, V> {
     where
         K: StartsWith<P>,
     {
-        self.rows(Span::beginning_with(prefix), ReadOptions::default())
+        self.rows(
+            Span::beginning_with(prefix),
+            Direction::Forwards,
+            ReadOptions::default(),
+        )
+    }
+
+    /// The rows of [`Table::prefix`], the greatest key first.
+    pub fn prefix_backwards<P: Key>(&self, prefix: &P) -> Result<Rows<'_, K, V>, DbError>
+    where
+        K: StartsWith<P>,
+    {
+        self.rows(
+            Span::beginning_with(prefix),
+            Direction::Backwards,
+            ReadOptions::default(),
+        )
     }
 
     /// The row with the greatest key.
     pub fn last(&self) -> Result<Option<(K, V)>, DbError> {
-        match self.inner.last_key(&self.name)? {
-            None => Ok(None),
-            Some(key) => self
-                .rows(
-                    Span {
-                        start: key,
-                        end: None,
-                    },
-                    ReadOptions::default(),
-                )?
-                .next()
-                .transpose(),
-        }
+        self.range_backwards(..)?.next().transpose()
     }
 
     /// How many rows there are, by reading them all.
@@ -97,18 +108,30 @@ impl<K: Key, V: Value> Table<K, V> {
         }
     }
 
-    fn rows(&self, span: Span, mut options: ReadOptions) -> Result<Rows<'_, K, V>, DbError> {
+    fn rows(
+        &self,
+        span: Span,
+        direction: Direction,
+        mut options: ReadOptions,
+    ) -> Result<Rows<'_, K, V>, DbError> {
         if let Some(end) = span.end {
             options.set_iterate_upper_bound(end);
+        }
+        if direction == Direction::Backwards && !span.start.is_empty() {
+            options.set_iterate_lower_bound(span.start.clone());
         }
         let mut raw = self
             .inner
             .db
             .raw_iterator_cf_opt(self.inner.family(&self.name)?, options);
-        raw.seek(span.start);
+        match direction {
+            Direction::Forwards => raw.seek(span.start),
+            Direction::Backwards => raw.seek_to_last(),
+        }
         Ok(Rows {
             table: self,
             raw,
+            direction,
             is_done: false,
         })
     }
@@ -130,7 +153,16 @@ impl<K, V> fmt::Debug for Table<K, V> {
     }
 }
 
-/// Rows in ascending order of their keys, as they were when the iteration began.
+/// Which way rows are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// From the least key.
+    Forwards,
+    /// From the greatest key.
+    Backwards,
+}
+
+/// Rows in the order of their keys, or against it, as they were when the iteration began.
 ///
 /// The iteration is complete only if no item was an error, so nobody may skip errors (`flatten`, `filter_map`). A row
 /// that cannot be decoded is an error in its place and the rows after it follow; damage on disk is the last item.
@@ -138,6 +170,7 @@ impl<K, V> fmt::Debug for Table<K, V> {
 pub struct Rows<'a, K, V> {
     table: &'a Table<K, V>,
     raw: DBRawIterator<'a>,
+    direction: Direction,
     is_done: bool,
 }
 
@@ -159,7 +192,10 @@ impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
         };
         let row = decode(key, value)
             .map_err(|what| self.table.inner.unreadable(&self.table.name, key, what));
-        self.raw.next();
+        match self.direction {
+            Direction::Forwards => self.raw.next(),
+            Direction::Backwards => self.raw.prev(),
+        }
         Some(row)
     }
 }
@@ -183,6 +219,12 @@ struct Span {
 }
 
 impl Span {
+    /// Every key.
+    const ALL: Self = Self {
+        start: Vec::new(),
+        end: None,
+    };
+
     fn of<K: Key>(range: &impl RangeBounds<K>) -> Self {
         // Nothing lies between a key and that key with a zero byte after it.
         let after = |key: &K| {

@@ -69,6 +69,9 @@ fn every_range_is_what_a_sorted_map_would_give() {
                 .cloned()
                 .collect();
             assert_eq!(keys(names.range(range.clone())), expected, "{range:?}");
+            let mut backwards = keys(names.range_backwards(range.clone()));
+            backwards.reverse();
+            assert_eq!(backwards, expected, "{range:?} backwards");
         }
     }
 }
@@ -79,8 +82,12 @@ fn a_prefix_has_its_own_rows_only() {
     for name in ["", "a", "a\0", "ab", "b", "\u{10ffff}"] {
         let expected = [0, 256, u64::MAX].map(|number| key(name, number));
         assert_eq!(keys(names.prefix(&name.to_owned())), expected, "{name:?}");
+        let expected = [u64::MAX, 256, 0].map(|number| key(name, number));
+        let backwards = keys(names.prefix_backwards(&name.to_owned()));
+        assert_eq!(backwards, expected, "{name:?} backwards");
     }
     assert!(keys(names.prefix(&"aa".to_owned())).is_empty());
+    assert!(keys(names.prefix_backwards(&"aa".to_owned())).is_empty());
 }
 
 #[test]
@@ -98,7 +105,13 @@ fn a_prefix_of_the_greatest_bytes_has_an_end_too() {
         batch.put(&table, &key, &()).unwrap();
     }
     batch.commit().unwrap();
-    let count = |prefix: [u8; 2]| table.prefix(&prefix).unwrap().map(Result::unwrap).count();
+    let count = |prefix: [u8; 2]| {
+        let mut backwards: Vec<_> = table.prefix_backwards(&prefix).unwrap().collect();
+        backwards.reverse();
+        let forwards: Vec<_> = table.prefix(&prefix).unwrap().collect();
+        assert_eq!(backwards, forwards, "{prefix:?}");
+        forwards.into_iter().map(Result::unwrap).count()
+    };
     assert_eq!(
         [[0xff, 0xff], [0xff, 0xfe], [0, 0xff], [1, 0], [1, 1]].map(count),
         [2, 1, 1, 1, 0]
@@ -109,6 +122,7 @@ fn a_prefix_of_the_greatest_bytes_has_an_end_too() {
 fn an_iteration_sees_what_was_there_when_it_began() {
     let (database, names) = filled();
     let rows = names.scan().unwrap();
+    let backwards = names.range_backwards(..).unwrap();
     let mut batch = database.batch();
     batch.put(&names, &key("new", 1), &String::new()).unwrap();
     batch.delete(&names, &key("a", 0)).unwrap();
@@ -116,6 +130,9 @@ fn an_iteration_sees_what_was_there_when_it_began() {
     let seen: Vec<_> = rows.map(|row| row.unwrap().0).collect();
     assert_eq!(seen.len(), 18);
     assert!(seen.contains(&key("a", 0)) && !seen.contains(&key("new", 1)));
+    let mut again: Vec<_> = backwards.map(|row| row.unwrap().0).collect();
+    again.reverse();
+    assert_eq!(again, seen, "backwards");
     assert_eq!(names.get(&key("a", 0)), Ok(None));
 }
 
@@ -167,6 +184,11 @@ fn a_row_that_cannot_be_read_is_an_error_in_its_place() {
         20,
         "the rows after it follow"
     );
+    let rows = names.range_backwards(..).unwrap();
+    let mut backwards: Vec<_> = rows.filter_map(Result::err).collect();
+    backwards.reverse();
+    assert_eq!(backwards, errors);
+    assert_eq!(names.range_backwards(..).unwrap().count(), 20);
     let message = names.get(&key("a", 1)).unwrap_err().to_string();
     for part in ["`names`", "/memory", r"a\x00\x00", "unknown version 9"] {
         assert!(message.contains(part), "{message}");
