@@ -174,6 +174,24 @@ pub struct Rows<'a, K, V> {
     is_done: bool,
 }
 
+impl<K: Key, V: Value> Rows<'_, K, V> {
+    /// Goes on at the row of `key`, or at the next one if there is no such row; those before it are not read. Does nothing
+    /// if the iteration has come as far.
+    pub fn skip_to(&mut self, key: &K) {
+        let key = to_bytes(key);
+        let is_ahead = self.raw.key().is_some_and(|next| match self.direction {
+            Direction::Forwards => next < key.as_slice(),
+            Direction::Backwards => next > key.as_slice(),
+        });
+        if is_ahead {
+            match self.direction {
+                Direction::Forwards => self.raw.seek(key),
+                Direction::Backwards => self.raw.seek_for_prev(key),
+            }
+        }
+    }
+}
+
 impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
     type Item = Result<(K, V), DbError>;
 

@@ -76,6 +76,37 @@ fn every_range_is_what_a_sorted_map_would_give() {
     }
 }
 
+/// Fails if a skip leaves out a row that it should not, leaves the range, or goes back.
+#[test]
+fn skip_goes_on_at_the_key_or_behind() {
+    let (_database, names) = filled();
+    let all = keys(names.scan());
+    let range = all[2].clone()..all[15].clone();
+    let inside: Vec<_> = all.iter().filter(|key| range.contains(key)).collect();
+    let absent = [key("", 1), key("aa", 1), key("b", 257), key("z", 0)];
+    for target in all.iter().chain(&absent) {
+        for read in [0, 1, 5, 12, 13] {
+            let mut rows = names.range(range.clone()).unwrap();
+            assert_eq!(rows.by_ref().take(read).count(), read);
+            rows.skip_to(target);
+            let found: Vec<_> = rows.map(|row| row.unwrap().0).collect();
+            let left = inside.iter().skip(read).filter(|key| **key >= target);
+            assert!(found.iter().eq(left.copied()), "{read} {target:?}");
+
+            let mut rows = names.range_backwards(range.clone()).unwrap();
+            assert_eq!(rows.by_ref().take(read).count(), read);
+            rows.skip_to(target);
+            let found: Vec<_> = rows.map(|row| row.unwrap().0).collect();
+            let left = inside.iter().rev().skip(read);
+            let left = left.filter(|key| **key <= target);
+            assert!(
+                found.iter().eq(left.copied()),
+                "{read} {target:?} backwards"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_prefix_has_its_own_rows_only() {
     let (_database, names) = filled();
