@@ -173,8 +173,8 @@ mod tests {
         );
         check(
             &Target::prefix("a.dk/b/"),
-            &["a.dk/b/c", "a.dk/b/?x"],
-            &["a.dk/b", "a.dk/bc"],
+            &["a.dk/b/c", "a.dk/b/c?x"],
+            &["a.dk/b", "a.dk/bc", "a.dk/b/?x"],
         );
         check(
             &Target::prefix("a.dk/b?"),
