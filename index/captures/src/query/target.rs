@@ -178,8 +178,8 @@ mod tests {
         );
         check(
             &Target::prefix("a.dk/b?"),
-            &["a.dk/b?c", "a.dk/b?"],
-            &["a.dk/bc"],
+            &["a.dk/b?c", "a.dk/b?c=1&d"],
+            &["a.dk/b", "a.dk/bc"],
         );
         check(
             &Target::host("http://a.dk/x").unwrap(),

@@ -200,11 +200,11 @@ fn flipped_bit_never_shortens_an_answer() {
     let table = &files(&path, ".sst")[0];
     let length = fs::metadata(table).unwrap().len();
     let mut noticed = 0;
-    for number in 0..12 {
+    for number in 0..8 {
         let image = copy(&path, &format!("image {number}"));
         flip(
             &image.join(table.file_name().unwrap()),
-            length * number / 12 + 50,
+            length * number / 8 + 50,
         );
         let Ok(opened) = Captures::open(&image, &OpenOptions::default()) else {
             noticed += 1;
@@ -228,5 +228,5 @@ fn flipped_bit_never_shortens_an_answer() {
             "verify sees it, too"
         );
     }
-    assert!(noticed > 6, "{noticed}");
+    assert!(noticed > 4, "{noticed}");
 }
