@@ -82,7 +82,7 @@ pub enum OpenError {
         /// Its directory.
         path: PathBuf,
         /// The damage.
-        source: DbError,
+        source: Box<DbError>,
     },
     /// Another build made it, in a form that this one does not know, or it is no index of captures.
     #[error(
@@ -94,22 +94,23 @@ pub enum OpenError {
         /// Its directory.
         path: PathBuf,
         /// Its form, and the one that this build reads.
-        source: DbError,
+        source: Box<DbError>,
     },
     /// The database refuses for another reason: another process has it open, or the disk fails.
     #[error("cannot open the index of captures: {0}")]
-    Database(#[source] DbError),
+    Database(#[source] Box<DbError>),
 }
 
 impl OpenError {
     fn new(path: &Path, source: DbError) -> Self {
         let path = path.to_path_buf();
+        let source = Box::new(source);
         if source.is_damage() {
-            return Self::Damaged { path, source };
-        }
-        match source {
-            DbError::Format { .. } => Self::Format { path, source },
-            other => Self::Database(other),
+            Self::Damaged { path, source }
+        } else if matches!(*source, DbError::Format { .. }) {
+            Self::Format { path, source }
+        } else {
+            Self::Database(source)
         }
     }
 
