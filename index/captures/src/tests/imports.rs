@@ -156,7 +156,7 @@ fn set_is_replaced_by_its_name_only() {
 /// Fails if an import that was cut off is seen, or stays.
 #[test]
 fn cut_off_import_is_invisible() {
-    for count in [3, 16_000] {
+    for count in [3, 30_000] {
         let (memory, captures) = empty();
         import(&captures, "x", &lines(&Format::Cdxj, &of_file("old", 4)));
         let mut cut_off = captures.import("x").unwrap();
