@@ -72,7 +72,7 @@ pub struct Opened {
 /// Why an index was not opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// It cannot be read, and lacks rows if it were.
+    /// Its files contradict each other, or a part of them is gone.
     #[error(
         "the index of captures in {} is damaged: {source}; delete that directory: what is in the archive is indexed again by \
          itself, and imported sets have to be imported again",
@@ -121,7 +121,7 @@ impl OpenError {
 }
 
 impl Captures {
-    /// Opens the index in a directory; makes it if there is none.
+    /// Opens the index in a directory; makes it if it is absent.
     ///
     /// An index whose keys were made by other rules gets new ones from the URLs of its captures. That takes about a minute
     /// for ten million, is begun anew if it was cut off, and reads no archive file.

@@ -34,7 +34,7 @@ pub(crate) struct View {
     pub(crate) generation: u64,
 }
 
-/// What changes have to know.
+/// The numbers, counts and unfinished work that changes look at.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) last_number: u32,

@@ -199,7 +199,7 @@ impl Filter {
                 .nest_limit(64)
                 .build()
         };
-        // An expression that is whole only between our brackets is none.
+        // An expression that is whole only between our brackets is refused.
         let compiled = compile(expression).and_then(|_| compile(&anchored(expression)));
         match compiled {
             Ok(regex) => Ok(Self::new(field, Test::Matches(regex))),
