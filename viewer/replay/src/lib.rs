@@ -6,5 +6,7 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
+//! | [`request`] | what a path asks for, and the addresses that lead back |
 
 pub mod access;
+pub mod request;
