@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
 //! | [`request`] | what a path asks for, and the addresses that lead back |
+//! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 
 pub mod access;
+pub mod memento;
 pub mod request;

@@ -463,9 +463,10 @@ enum LeadingTime {
 /// unless the letters end like a modifier.
 fn leading_time(rest: &str) -> Result<Option<(LeadingTime, &str)>, InvalidRequest> {
     let Some((segment, url)) = rest.split_once('/') else {
-        return match is_digits(rest) {
-            true => Err(InvalidTarget::Empty.into()),
-            false => Ok(None),
+        return if is_digits(rest) {
+            Err(InvalidTarget::Empty.into())
+        } else {
+            Ok(None)
         };
     };
     let end = segment

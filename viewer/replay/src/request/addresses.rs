@@ -3,8 +3,6 @@
 //! Owns what [`Request::parse`](super::Request::parse) reads: an address that is made here is read there as what it was made
 //! from. All of them are visible ASCII, so that they stand in a header as they are.
 
-use std::fmt::Write as _;
-
 use archive_formats::date::Stamp;
 
 use super::{Modifier, TimeMapFormat};
@@ -39,8 +37,8 @@ impl Addresses {
     pub fn time_map(&self, format: TimeMapFormat, page: Option<u32>, url: &str) -> String {
         let mut path = format!("timemap/{}/", format.name());
         if let Some(page) = page {
-            // Writing into a text does not fail.
-            drop(write!(path, "{page}/"));
+            path.push_str(&page.to_string());
+            path.push('/');
         }
         self.with_url(&path, url)
     }

@@ -43,15 +43,9 @@ impl Modifier {
     ];
 
     /// All names.
-    pub const NAMES: [&'static str; 11] = {
-        let mut names = [""; 11];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = Self::ALL[at].name();
-            at += 1;
-        }
-        names
-    };
+    pub const NAMES: [&'static str; 11] = [
+        "id_", "ir_", "mp_", "if_", "js_", "cs_", "im_", "oe_", "fr_", "sw_", "bn_",
+    ];
 
     /// As it stands in a path.
     pub const fn name(self) -> &'static str {

@@ -128,9 +128,10 @@ fn with_scheme(raw: &str) -> Result<String, InvalidTarget> {
         Some((name, rest)) if is_scheme(name) && !is_host_and_port(name, rest) => {
             let name = name.to_ascii_lowercase();
             if !WITH_HOST.contains(&name.as_str()) {
-                return match rest.is_empty() {
-                    true => Err(InvalidTarget::Empty),
-                    false => Ok(raw.to_owned()),
+                return if rest.is_empty() {
+                    Err(InvalidTarget::Empty)
+                } else {
+                    Ok(raw.to_owned())
                 };
             }
             (name, rest)

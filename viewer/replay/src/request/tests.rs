@@ -282,7 +282,7 @@ fn urls_are_mended_and_otherwise_kept() {
             "screenshot:http://a.dk/",
             "screenshot:http://a.dk",
         ),
-        (&long, &long, &UrlKey(&long)),
+        (&long, &long, &key_of(&long)),
     ] {
         let target = target(raw);
         assert_eq!(target.url(), url, "{raw}");
@@ -291,8 +291,7 @@ fn urls_are_mended_and_otherwise_kept() {
 }
 
 /// The key of a URL, for a table of texts.
-#[expect(non_snake_case, reason = "it reads like the type it stands for")]
-fn UrlKey(url: &str) -> String {
+fn key_of(url: &str) -> String {
     archive_formats::surt::UrlKey::of(url).to_string()
 }
 
