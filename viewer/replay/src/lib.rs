@@ -8,7 +8,9 @@
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
 //! | [`request`] | what a path asks for, and the addresses that lead back |
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
+//! | [`resolve`] | which capture is shown, and where its payload lies |
 
 pub mod access;
 pub mod memento;
 pub mod request;
+pub mod resolve;

@@ -5,7 +5,7 @@
 
 use archive_formats::cdx::{Capture, Format};
 use archive_formats::date::Stamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::request::{Addresses, TimeMapFormat, header_safe};
 
@@ -129,7 +129,7 @@ impl<'a> TimeMapWriter<'a> {
                 self.link_capture(before, false, out);
             }
             TimeMapFormat::Json => {
-                out.push_str(&json(capture, self.collection).to_string());
+                out.push_str(&json(capture, self.collection));
                 out.push('\n');
             }
             TimeMapFormat::Cdxj => {
@@ -195,39 +195,34 @@ impl<'a> TimeMapWriter<'a> {
     }
 }
 
-/// A capture as pywb's index says it in JSON: every value is a text.
-fn json(capture: &Capture, collection: &str) -> Value {
-    let mut fields = Map::new();
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            fields.insert(name.to_owned(), Value::String(value));
-        }
-    };
-    add("urlkey", Some(capture.key.clone()));
-    add("timestamp", Some(capture.timestamp.to_string()));
-    add("url", capture.original.clone());
-    add("mime", capture.mime.clone());
-    add("status", capture.status.map(|status| status.to_string()));
-    add("digest", capture.digest.clone());
-    add("redirect", capture.redirect.clone());
-    add("robotflags", capture.robots.clone());
-    add("length", capture.length.map(|length| length.to_string()));
-    add("offset", capture.offset.map(|offset| offset.to_string()));
-    add("filename", capture.file.clone());
-    if let Some(original) = &capture.original_record {
-        add(
-            "orig.length",
-            original.length.map(|length| length.to_string()),
-        );
-        add(
-            "orig.offset",
-            original.offset.map(|offset| offset.to_string()),
-        );
-        add("orig.filename", original.file.clone());
+/// A capture as pywb's index says it in JSON: every value is a text, in pywb's order.
+fn json(capture: &Capture, collection: &str) -> String {
+    let number = |number: Option<u64>| number.map(|number| number.to_string());
+    let original = capture.original_record.clone().unwrap_or_default();
+    let known = [
+        ("urlkey", Some(capture.key.clone())),
+        ("timestamp", Some(capture.timestamp.to_string())),
+        ("url", capture.original.clone()),
+        ("mime", capture.mime.clone()),
+        ("status", number(capture.status.map(u64::from))),
+        ("digest", capture.digest.clone()),
+        ("redirect", capture.redirect.clone()),
+        ("robotflags", capture.robots.clone()),
+        ("length", number(capture.length)),
+        ("offset", number(capture.offset)),
+        ("filename", capture.file.clone()),
+        ("orig.length", number(original.length)),
+        ("orig.offset", number(original.offset)),
+        ("orig.filename", original.file),
+        ("source-coll", Some(collection.to_owned())),
+    ];
+    let known = known.map(|(name, value)| value.map(|value| (name.to_owned(), value)));
+    let mut json = String::from("{");
+    for (name, value) in known.into_iter().flatten().chain(capture.extra.clone()) {
+        let separator = if json.len() == 1 { "" } else { "," };
+        let (name, value) = (Value::String(name), Value::String(value));
+        json.push_str(&format!("{separator}{name}:{value}"));
     }
-    for (name, value) in &capture.extra {
-        add(name, Some(value.clone()));
-    }
-    add("source-coll", Some(collection.to_owned()));
-    Value::Object(fields)
+    json.push('}');
+    json
 }
