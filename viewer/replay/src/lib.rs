@@ -9,8 +9,10 @@
 //! | [`request`] | what a path asks for, and the addresses that lead back |
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 //! | [`resolve`] | which capture is shown, and where its payload lies |
+//! | [`response`] | the head and the bytes of a raw answer, and what its digest is worth |
 
 pub mod access;
 pub mod memento;
 pub mod request;
 pub mod resolve;
+pub mod response;
