@@ -189,7 +189,10 @@ impl OriginalSearch {
                 continue;
             }
             if !self.visited.insert(place(&candidate.capture)) {
-                self.failure = NotFoundReason::Circle;
+                // It is a circle where a revisit names it, and not where it merely has the same digest.
+                if candidate.wanted.date == Some(second(candidate.capture.timestamp)) {
+                    self.failure = NotFoundReason::Circle;
+                }
                 continue;
             }
             self.reads += 1;
