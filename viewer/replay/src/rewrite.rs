@@ -50,7 +50,7 @@ use thiserror::Error;
 use url::Url;
 
 use crate::request::Addresses;
-use links::{Links, Purpose, Rewritten};
+use links::{Links, Purpose};
 use page::Page;
 
 pub use charset::{START_OF_PAGE, page_encoding};

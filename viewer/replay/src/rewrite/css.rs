@@ -37,7 +37,7 @@ struct Sheet<'a> {
     rewrite: &'a dyn Fn(&str, Purpose) -> Rewritten,
 }
 
-impl<'a> Sheet<'a> {
+impl Sheet<'_> {
     /// Copies or rewrites the next token. Returns whether there may be more.
     fn step(&mut self) -> bool {
         let Some(first) = self.rest.chars().next() else {
@@ -186,7 +186,10 @@ impl<'a> Sheet<'a> {
                 '"' | '\\' => self.out.extend(['\\', c]),
                 // It would end the element that the sheet stands in.
                 '<' => self.out.push_str("\\3c "),
-                c if c.is_control() => self.out.push_str(&format!("\\{:x} ", u32::from(c))),
+                c if c.is_control() => {
+                    let escaped = format!("\\{:x} ", u32::from(c));
+                    self.out.push_str(&escaped);
+                }
                 c => self.out.push(c),
             }
         }

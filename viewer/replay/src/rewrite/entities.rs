@@ -59,15 +59,12 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     let mut rest = raw;
     while let Some((before, behind)) = rest.split_once('&') {
         value.push_str(before);
-        match reference(behind) {
-            Some((c, behind)) => {
-                value.push(c);
-                rest = behind;
-            }
-            None => {
-                value.push('&');
-                rest = behind;
-            }
+        if let Some((c, behind)) = reference(behind) {
+            value.push(c);
+            rest = behind;
+        } else {
+            value.push('&');
+            rest = behind;
         }
     }
     value.push_str(rest);
@@ -90,16 +87,14 @@ fn reference(text: &str) -> Option<(char, &str)> {
         .take_while(u8::is_ascii_alphanumeric)
         .count();
     let (name, behind) = text.split_at(end);
-    match behind.strip_prefix(';') {
-        Some(behind) => named(name).map(|c| (c, behind)),
-        None => {
-            // Old pages leave the semicolon out; in a query `&copy=1` is no reference.
-            let is_query = behind.starts_with('=');
-            let is_old = LATIN_1.contains(&name) || matches!(name, "amp" | "lt" | "gt" | "quot");
-            named(name)
-                .filter(|_| is_old && !is_query)
-                .map(|c| (c, behind))
-        }
+    if let Some(behind) = behind.strip_prefix(';') {
+        named(name).map(|c| (c, behind))
+    } else {
+        // Old pages leave the semicolon out; in a query `&copy=1` is no reference.
+        let is_query = behind.starts_with('=');
+        let is_old = LATIN_1.contains(&name) || matches!(name, "amp" | "lt" | "gt" | "quot");
+        let character = named(name).filter(|_| is_old && !is_query);
+        character.map(|c| (c, behind))
     }
 }
 

@@ -110,10 +110,7 @@ impl Links {
     }
 
     fn resolve(&self, reference: &str) -> Option<Url> {
-        let encode = |text: &str| -> Cow<'_, [u8]> {
-            let (bytes, _, _) = self.encoding.encode(text);
-            Cow::Owned(bytes.into_owned())
-        };
+        let encode = encoder(self.encoding);
         let options = Url::options().base_url(Some(&self.base));
         if self.encoding == UTF_8 {
             options.parse(reference).ok()
@@ -135,6 +132,11 @@ impl Links {
         }
         Rewritten::Address(address)
     }
+}
+
+/// Escapes queries in the charset of the page, as browsers do.
+fn encoder(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
+    move |text| Cow::Owned(encoding.encode(text).0.into_owned())
 }
 
 fn is_of_the_web(url: &Url) -> bool {
