@@ -36,6 +36,8 @@ pub(super) struct OriginalSearch {
     waiting: Option<Waiting>,
     /// The places of all records that were read or are the revisit itself.
     visited: HashSet<Place>,
+    /// Those of them that are revisits.
+    revisits: HashSet<Place>,
     reads: usize,
     refusal: Option<Decision>,
     is_unavailable: bool,
@@ -102,6 +104,7 @@ impl OriginalSearch {
             candidates: VecDeque::new(),
             waiting: None,
             visited: HashSet::from([place(shown)]),
+            revisits: HashSet::new(),
             reads: 0,
             refusal: None,
             is_unavailable: false,
@@ -120,6 +123,7 @@ impl OriginalSearch {
         revisit: RevisitFacts,
         links: usize,
     ) {
+        self.revisits.insert(place(capture));
         let wanted = Wanted {
             links,
             profile: revisit.profile,
@@ -190,7 +194,8 @@ impl OriginalSearch {
             }
             if !self.visited.insert(place(&candidate.capture)) {
                 // It is a circle where a revisit names it, and not where it merely has the same digest.
-                if candidate.wanted.date == Some(second(candidate.capture.timestamp)) {
+                let is_named = candidate.wanted.date == Some(second(candidate.capture.timestamp));
+                if is_named && self.revisits.contains(&place(&candidate.capture)) {
                     self.failure = NotFoundReason::Circle;
                 }
                 continue;

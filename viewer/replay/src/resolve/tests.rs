@@ -27,6 +27,20 @@ fn stamp(digits: &str) -> Stamp {
     Stamp::from_query(digits, Fill::First).unwrap()
 }
 
+fn shown_of(outcome: &Outcome) -> ShownCapture {
+    let Outcome::Shown(shown) = outcome else {
+        panic!("{outcome:?}");
+    };
+    (**shown).clone()
+}
+
+fn refusal_of(outcome: &Outcome) -> String {
+    let Outcome::Refused(decision) = outcome else {
+        panic!("{outcome:?}");
+    };
+    decision.to_string()
+}
+
 impl TestArchive {
     fn with_rules(rules: &'static str) -> Self {
         let file = RuleFile {
@@ -53,7 +67,8 @@ impl TestArchive {
     ) -> &mut Capture {
         let mut header = format!("WARC/1.1\r\nWARC-Type: {kind}\r\n");
         for (name, value) in fields {
-            header += &format!("{name}: {value}\r\n");
+            let line = format!("{name}: {value}\r\n");
+            header.push_str(&line);
         }
         let header = Header::parse(format!("{header}\r\n").as_bytes());
         let head = (!head.is_empty())
@@ -179,13 +194,9 @@ impl TestArchive {
 
     /// The offsets of what is shown: of the capture, and of its original.
     fn shown(&self, url: &str, time: &str) -> (u64, Option<u64>) {
-        match self.resolve(url, time) {
-            Outcome::Shown(shown) => (
-                shown.capture.offset.unwrap(),
-                shown.original.map(|c| c.offset.unwrap()),
-            ),
-            other => panic!("{other:?}"),
-        }
+        let shown = shown_of(&self.resolve(url, time));
+        let original = shown.original.map(|c| c.offset.unwrap());
+        (shown.capture.offset.unwrap(), original)
     }
 }
 
@@ -217,10 +228,7 @@ fn self_redirects_are_passed_over() {
     assert_eq!(archive.shown("http://a.dk/", "2030"), (3, None));
     assert_eq!(archive.shown("http://b.dk/", "2020"), (4, None));
     archive.captures.remove(3);
-    match archive.resolve("http://a.dk/", "2030") {
-        Outcome::Shown(shown) => assert!(shown.is_self_redirect),
-        other => panic!("{other:?}"),
-    }
+    assert!(shown_of(&archive.resolve("http://a.dk/", "2030")).is_self_redirect);
 }
 
 /// Fails if a part of a resource or an answer without one is preferred to a whole one.
@@ -261,10 +269,10 @@ fn access_is_asked_before_choice() {
         archive.response("http://a.dk/", time, DIGEST);
     }
     assert_eq!(archive.shown("http://a.dk/", "2000"), (1, None));
-    match archive.resolve("http://a.dk/", "2030") {
-        Outcome::Refused(decision) => assert_eq!(decision.to_string(), "block by rules:2"),
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(
+        refusal_of(&archive.resolve("http://a.dk/", "2030")),
+        "block by rules:2"
+    );
     archive.captures.truncate(1);
     let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
     assert_eq!(archive.resolve("http://a.dk/", "2009"), nothing);
@@ -292,10 +300,7 @@ fn revisits_are_resolved_by_reference() {
     );
     assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(0)));
     assert_eq!(archive.shown("http://c.dk/", "2020"), (3, Some(2)));
-    let head = |url: &str| match archive.resolve(url, "2020") {
-        Outcome::Shown(shown) => shown.head,
-        other => panic!("{other:?}"),
-    };
+    let head = |url: &str| shown_of(&archive.resolve(url, "2020")).head;
     assert_eq!(head("http://a.dk/"), HeadSource::Capture);
     assert_eq!(head("http://c.dk/"), HeadSource::Original);
     assert!(!archive.steps.borrow().contains(&"digest".to_owned()));
@@ -452,10 +457,10 @@ fn refused_original_is_not_shown() {
         SAME,
         Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
     );
-    match archive.resolve("http://a.dk/", "2020") {
-        Outcome::Refused(decision) => assert_eq!(decision.to_string(), "block by rules:1"),
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(
+        refusal_of(&archive.resolve("http://a.dk/", "2020")),
+        "block by rules:1"
+    );
     assert!(!archive.steps.borrow().contains(&"read 0".to_owned()));
     archive.response("http://d.dk/", "2015", DIGEST);
     assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(2)));

@@ -15,7 +15,7 @@ use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
 
 use super::links::{Links, Purpose, Rewritten};
 use super::roles::{Relation, Role, relation, role};
-use super::{PageMode, PageOptions, css, entities, references};
+use super::{LEAST_MEMORY, PageMode, PageOptions, css, entities, references};
 use crate::request::Modifier;
 
 /// The rewriter of a page, whose output goes where it can be taken.
@@ -47,6 +47,8 @@ pub(super) struct Page {
 enum RawText {
     Style,
     NoScript,
+    /// It is longer than memory, and left out up to its end.
+    Oversized,
 }
 
 /// Makes the rewriter of a page. `None` if the parser refuses its own selectors, which it does not.
@@ -104,7 +106,7 @@ impl Page {
         Self {
             links,
             mode: options.mode,
-            memory: options.memory,
+            memory: options.memory.max(LEAST_MEMORY),
             depth: 0,
             has_base: is_fragment,
             has_begun: is_fragment,
@@ -289,15 +291,14 @@ impl Page {
         let Some(raw) = self.raw else {
             return;
         };
-        let fits = self.text.len().saturating_add(chunk.as_str().len()) <= self.memory;
-        if fits {
-            self.text.push_str(chunk.as_str());
-        } else {
+        if self.text.len().saturating_add(chunk.as_str().len()) > self.memory {
             // Nothing of it is shown: half a style sheet might say something else.
             self.text.clear();
-            self.raw = None;
+            self.raw = Some(RawText::Oversized);
+        } else if raw != RawText::Oversized {
+            self.text.push_str(chunk.as_str());
         }
-        if !chunk.last_in_text_node() || !fits {
+        if !chunk.last_in_text_node() || self.raw == Some(RawText::Oversized) {
             chunk.remove();
             return;
         }
@@ -308,6 +309,7 @@ impl Page {
                 css::rewrite(&text, &rewrite)
             }
             RawText::NoScript => self.inner_page(&text).unwrap_or_default(),
+            RawText::Oversized => String::new(),
         };
         self.raw = None;
         chunk.replace(&rewritten, ContentType::Html);

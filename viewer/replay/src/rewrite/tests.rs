@@ -40,7 +40,7 @@ fn in_pieces(page: &[u8], options: PageOptions, length: usize) -> Vec<u8> {
     out
 }
 
-fn page(text: &str, mode: PageMode) -> String {
+fn page(text: &str, mode: &PageMode) -> String {
     let whole = in_pieces(text.as_bytes(), options(mode.clone()), usize::MAX);
     for length in [1, 7] {
         let pieces = in_pieces(text.as_bytes(), options(mode.clone()), length);
@@ -53,7 +53,7 @@ fn page(text: &str, mode: PageMode) -> String {
 fn check(mode: &PageMode, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let expected = expected.replace('@', PREFIX);
-        assert_eq!(page(text, mode.clone()), expected, "{text}");
+        assert_eq!(page(text, mode), expected, "{text}");
     }
 }
 
@@ -76,7 +76,7 @@ fn references_lead_to_captures() {
             ),
             (
                 "<A HREF=//b.dk/ TARGET=_top>",
-                "<A href=\"@/http://b.dk/\" TARGET=_top>",
+                "<A HREF=\"@/http://b.dk/\" TARGET=_top>",
             ),
             (
                 "<area href=https://b.dk:8443/>",
@@ -215,7 +215,7 @@ fn connections_are_taken_away() {
         ],
     );
     for (text, expected) in cases {
-        let rewritten = page(&format!("<head></head>{text}"), guided());
+        let rewritten = page(&format!("<head></head>{text}"), &guided());
         assert_eq!(
             rewritten,
             format!("<head><script src=/first.js></script></head>{expected}"),
@@ -310,7 +310,7 @@ fn pages_within_pages_are_rewritten() {
     };
     for depth in 0..6 {
         assert!(
-            !page(&deep(depth), no_script()).contains("script"),
+            !page(&deep(depth), &no_script()).contains("script"),
             "{depth}"
         );
     }
@@ -378,7 +378,7 @@ fn guided_pages_change_where_they_navigate() {
             .replace('!', "\u{1}")
             .replace("<\u{1}doctype", "<!doctype");
         let expected = expected.replace('\u{1}', first).replace('@', PREFIX);
-        assert_eq!(page(text, guided()), expected, "{text}");
+        assert_eq!(page(text, &guided()), expected, "{text}");
     }
 }
 
@@ -390,16 +390,16 @@ fn banner_stands_there_once() {
     };
     let banner = "<p>\u{e6}</p>";
     assert_eq!(
-        page("<body>a<body>b", mode.clone()),
+        page("<body>a<body>b", &mode),
         format!("<body>{banner}a<body>b")
     );
-    assert_eq!(page("a", mode.clone()), format!("a{banner}"));
-    assert_eq!(page("", mode.clone()), banner);
+    assert_eq!(page("a", &mode), format!("a{banner}"));
+    assert_eq!(page("", &mode), banner);
     let mut old = options(mode);
     old.encoding = EUC_JP;
     let out = in_pieces(b"<body>", old, usize::MAX);
     let (text, _, _) = EUC_JP.decode(&out);
-    assert_eq!(text, format!("<body>{banner}"));
+    assert_eq!(text, "<body><p>&#230;</p>");
 }
 
 /// Fails if the letters of a page in an old charset change, or its queries are escaped in another one.
@@ -602,7 +602,7 @@ fn no_page_is_too_odd() {
             let text = format!("{}{middle}{}", &seed[..at], &seed[at..]);
             for mode in [no_script(), guided()] {
                 let _whole = in_pieces(text.as_bytes(), options(mode.clone()), 11);
-                let _start = in_pieces(seed[..at].as_bytes(), options(mode), usize::MAX);
+                let _start = in_pieces(&seed.as_bytes()[..at], options(mode), usize::MAX);
             }
         }
     }

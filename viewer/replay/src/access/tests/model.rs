@@ -56,13 +56,16 @@ impl PlainRule {
     fn line(&self) -> String {
         let mut json = format!("{{\"access\": \"{}\"", self.access);
         if let Some(user) = self.user {
-            json += &format!(", \"user\": \"{user}\"");
+            let field = format!(", \"user\": \"{user}\"");
+            json.push_str(&field);
         }
         if let Some(before) = self.before {
-            json += &format!(", \"before\": \"{before}\"");
+            let field = format!(", \"before\": \"{before}\"");
+            json.push_str(&field);
         }
         if let Some(after) = self.after {
-            json += &format!(", \"after\": {after}");
+            let field = format!(", \"after\": {after}");
+            json.push_str(&field);
         }
         let exact = if self.is_exact { "###" } else { "" };
         format!("{}{exact} - {json}}}", self.key)
@@ -142,7 +145,7 @@ fn search_agrees_with_naive_model() {
             let key = numbers.key(8);
             let year = 1999 + u32::try_from(numbers.below(23)).unwrap();
             let groups: &[&str] =
-                *numbers.pick(&[&[][..], &["staff"], &["guest"], &["guest", "staff"]]);
+                numbers.pick(&[&[][..], &["staff"], &["guest"], &["guest", "staff"]]);
             let visitor = Visitor::of_groups(groups.iter().map(|group| group.parse().unwrap()));
             let time = stamp(&year.to_string()).time();
             let expected = naive(&rules, groups, &key, year);
