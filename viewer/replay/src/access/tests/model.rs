@@ -144,8 +144,8 @@ fn search_agrees_with_naive_model() {
         for _ in 0..60 {
             let key = numbers.key(8);
             let year = 1999 + u32::try_from(numbers.below(23)).unwrap();
-            let groups: &[&str] =
-                numbers.pick(&[&[][..], &["staff"], &["guest"], &["guest", "staff"]]);
+            let sets: [&[&str]; 4] = [&[], &["staff"], &["guest"], &["guest", "staff"]];
+            let groups = *numbers.pick(&sets);
             let visitor = Visitor::of_groups(groups.iter().map(|group| group.parse().unwrap()));
             let time = stamp(&year.to_string()).time();
             let expected = naive(&rules, groups, &key, year);
