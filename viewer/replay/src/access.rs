@@ -8,7 +8,7 @@
 //!
 //! 1. The rule with the longest key decides, an exact one (`key###`) before any prefix. Rules for other users, and rules whose
 //!    dates do not hold for the capture, do not count.
-//! 2. Among rules with one key, those for a group of the visitor go before those for everyone, and those with dates before
+//! 2. Among rules with one key, those for a group of the visitor go before those for all visitors, and those with dates before
 //!    those without. Of several that are left the strictest decides, so that the order of lines and files has no meaning;
 //!    but groups add up: where two groups of a visitor have rules, the more permissive one decides.
 //! 3. Without a rule, the default of the collection decides.

@@ -1,4 +1,4 @@
-//! What a request asks for: pywb's path space, with the Internet Archive's and OutbackCDX's look-ups in it.
+//! Requests and what they ask for: pywb's path space, with the Internet Archive's and OutbackCDX's look-ups in it.
 //!
 //! Owns the paths, and how the URL in one is read: raw, from path and query together, as it was sent. Does not know which
 //! collections there are, and does not read the queries of look-ups.
@@ -68,7 +68,7 @@ pub enum Request {
     Lookup {
         /// The collection; `None` for the path of the Internet Archive, which names none.
         collection: Option<String>,
-        /// Whose parameters and answers are meant.
+        /// The dialect of its parameters and answers.
         dialect: LookupDialect,
         /// The query as it was sent, without the question mark.
         query: String,

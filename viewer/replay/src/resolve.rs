@@ -1,7 +1,7 @@
 //! Which capture is shown, and where its payload lies.
 //!
 //! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state machine
-//! that asks for one look-up after the other: a shell does them, and brings the answers. Access is asked for every capture whose
+//! that asks for one look-up after the other: a shell does them, and brings the answers. Access is asked about each capture whose
 //! content might be shown. Does not say how a capture is shown.
 //!
 //! Chosen is the nearest capture that the visitor may know of. Captures that lead to themselves (`http` to `https`, with or
@@ -108,7 +108,7 @@ pub struct ShownCapture {
     pub capture: Capture,
     /// The capture whose record has the payload, if that is another one.
     pub original: Option<Capture>,
-    /// Whose HTTP head is shown.
+    /// The record whose HTTP head is shown.
     pub head: HeadSource,
     /// Whether the capture redirects to its own URL and nothing else is there.
     pub is_self_redirect: bool,

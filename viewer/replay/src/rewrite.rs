@@ -73,7 +73,7 @@ pub enum PageMode {
     },
 }
 
-/// What a page is rewritten with.
+/// The settings of a page's rewriting.
 #[derive(Clone, Debug)]
 pub struct PageOptions {
     /// The addresses of the collection; paths keep pages free of the host's name.

@@ -1,7 +1,7 @@
 //! Rule files: pywb's `.aclj`, a line for each rule.
 //!
 //! Owns the syntax: `KEY - {"access": "block", …}`, with a key as [`UrlKey`] makes it, or the
-//! beginning of one; `###` behind it makes it exact, and `*,` stands for every URL. Lines may stand in any order, empty ones are
+//! beginning of one; `###` behind it makes it exact, and `*,` stands for all URLs. Lines may stand in any order, empty ones are
 //! skipped. Everything else is refused with its place, because a rule that is not understood would leave something open.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const MOST_FAULTS: usize = 100;
 /// The marker of a key that stands for itself alone.
 const EXACT: &str = "###";
 
-/// The key that stands for every URL.
+/// The key that stands for all URLs.
 const EVERY_URL: &str = "*,";
 
 /// A file of rules: its name, for messages and logs, and its bytes.

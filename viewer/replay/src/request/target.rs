@@ -119,7 +119,7 @@ fn unescape_ascii(raw: &str) -> String {
     url
 }
 
-/// The URL with its scheme: `http` where there is none, and two slashes where a proxy or browser has taken one away.
+/// The URL with its scheme: `http` where it has no scheme, and two slashes where a proxy or browser has taken one away.
 fn with_scheme(raw: &str) -> Result<String, InvalidTarget> {
     let (scheme, rest) = match raw.split_once(':') {
         Some((name, rest)) if is_scheme(name) && !is_host_and_port(name, rest) => {

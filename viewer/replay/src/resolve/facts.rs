@@ -1,4 +1,4 @@
-//! What is known of a record once its heads are read.
+//! Facts of a record that are known once its heads are read.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub struct RecordFacts {
     pub location: Option<String>,
     /// The digest of its payload.
     pub digest: Option<String>,
-    /// What it says of another record, if it is a revisit.
+    /// Its reference to another record, if it is a revisit.
     pub revisit: Option<RevisitFacts>,
 }
 

@@ -51,8 +51,8 @@ type Place = (Option<String>, Option<u64>, String, Stamp);
 #[derive(Clone, Debug)]
 struct Lookup {
     way: Way,
-    /// What an original has to match.
-    wanted: Wanted,
+    /// The conditions that an original has to meet.
+    wanted: OriginalQuery,
 }
 
 #[derive(Clone, Debug)]
@@ -65,9 +65,9 @@ enum Way {
     Digest(String),
 }
 
-/// What is known of an original before it is found.
+/// The facts of an original that are known before it is found.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct OriginalQuery {
     /// The number of links from the shown capture to it.
     links: usize,
     profile: RevisitProfile,
@@ -81,12 +81,12 @@ struct Wanted {
 #[derive(Clone, Debug)]
 struct Candidate {
     capture: Capture,
-    wanted: Wanted,
+    wanted: OriginalQuery,
 }
 
 #[derive(Clone, Debug)]
 enum Waiting {
-    Captures(Wanted),
+    Captures(OriginalQuery),
     Record(Box<Candidate>),
 }
 
@@ -124,7 +124,7 @@ impl OriginalSearch {
         links: usize,
     ) {
         self.revisits.insert(place(capture));
-        let wanted = Wanted {
+        let wanted = OriginalQuery {
             links,
             profile: revisit.profile,
             date: revisit.date,
@@ -222,7 +222,7 @@ impl OriginalSearch {
     }
 
     /// Takes captures of a look-up that may be the original: the ones with a payload of their own first.
-    fn take_captures(&mut self, captures: Vec<Capture>, wanted: &Wanted) {
+    fn take_captures(&mut self, captures: Vec<Capture>, wanted: &OriginalQuery) {
         let mut fitting: Vec<Capture> = captures
             .into_iter()
             .filter(|capture| wanted.fits(capture))
@@ -271,7 +271,7 @@ impl OriginalSearch {
     }
 }
 
-impl Wanted {
+impl OriginalQuery {
     /// Whether a capture may be the original.
     fn fits(&self, capture: &Capture) -> bool {
         let has_date = self
@@ -305,7 +305,7 @@ impl Wanted {
 }
 
 /// The original whose place is in the index already, as CDX of 14 fields has it.
-fn direct(capture: &Capture, key: &UrlKey, url: &str, wanted: &Wanted) -> Option<Candidate> {
+fn direct(capture: &Capture, key: &UrlKey, url: &str, wanted: &OriginalQuery) -> Option<Candidate> {
     let record = capture.original_record.clone()?;
     let (file, offset) = (record.file?, record.offset?);
     let mut original = Capture::new(key.as_str(), wanted.date.unwrap_or(capture.timestamp));

@@ -13,7 +13,7 @@ use super::StoredMessage;
 /// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadAudit {
-    /// What the digest is worth; `None` if the record has none.
+    /// The worth of the digest; `None` if the record has none.
     pub verdict: Option<Verdict>,
     /// Why the entity ends before its end, if it does.
     pub damage: Option<BodyError>,

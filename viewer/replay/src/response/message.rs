@@ -12,7 +12,7 @@ use archive_formats::warc::{Header, Kind};
 /// [`decoded`](Self::decoded) read on.
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
-    /// The head, also one that only says that there is none: it has the bytes that were read to see that.
+    /// The head, also of a block without a status line: it has the bytes that were read to see that.
     head: Option<Head>,
     media: Option<Vec<u8>>,
 }

@@ -35,8 +35,8 @@ impl Extent {
     }
 }
 
-/// What a `Range` asks for.
-enum Wanted {
+/// The bytes that a `Range` asks for.
+enum WantedBytes {
     Everything,
     Part { first: u64, last: u64 },
     Unsatisfiable,
@@ -58,13 +58,13 @@ impl Reply {
         let (first, count) = match (length, ranges) {
             (Some(length), [range]) if method == Method::Get && self.status == 200 => {
                 match wanted(range, length) {
-                    Wanted::Everything => (0, Some(length)),
-                    Wanted::Part { first, last } => {
+                    WantedBytes::Everything => (0, Some(length)),
+                    WantedBytes::Part { first, last } => {
                         self.status = 206;
                         self.add("Content-Range", format!("bytes {first}-{last}/{length}"));
                         (first, Some(last - first + 1))
                     }
-                    Wanted::Unsatisfiable => {
+                    WantedBytes::Unsatisfiable => {
                         self.status = 416;
                         self.add("Content-Range", format!("bytes */{length}"));
                         (0, Some(0))
@@ -90,21 +90,21 @@ impl Reply {
     }
 }
 
-fn wanted(range: &[u8], length: u64) -> Wanted {
+fn wanted(range: &[u8], length: u64) -> WantedBytes {
     let parsed = parse(range);
     match parsed {
-        Some((Some(first), _)) if first >= length => Wanted::Unsatisfiable,
-        Some((Some(first), last)) => Wanted::Part {
+        Some((Some(first), _)) if first >= length => WantedBytes::Unsatisfiable,
+        Some((Some(first), last)) => WantedBytes::Part {
             first,
             last: last.unwrap_or(u64::MAX).min(length - 1),
         },
-        Some((None, Some(0))) => Wanted::Unsatisfiable,
-        Some((None, Some(_))) if length == 0 => Wanted::Unsatisfiable,
-        Some((None, Some(suffix))) => Wanted::Part {
+        Some((None, Some(0))) => WantedBytes::Unsatisfiable,
+        Some((None, Some(_))) if length == 0 => WantedBytes::Unsatisfiable,
+        Some((None, Some(suffix))) => WantedBytes::Part {
             first: length.saturating_sub(suffix),
             last: length - 1,
         },
-        None | Some((None, None)) => Wanted::Everything,
+        None | Some((None, None)) => WantedBytes::Everything,
     }
 }
 

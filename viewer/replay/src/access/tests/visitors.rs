@@ -76,7 +76,7 @@ fn trusted_proxy_speaks_for_client() {
     );
 }
 
-/// Fails if a network has wrong ends, or a text that is none is taken for one.
+/// Fails if a network has wrong ends, or another text is taken for one.
 #[test]
 fn networks_have_right_ends() {
     for (network, inside, outside) in [
