@@ -6,5 +6,7 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
+//! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
 
 pub mod access;
+pub mod cdx_server;

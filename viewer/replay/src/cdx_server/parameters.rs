@@ -26,7 +26,9 @@ impl Parameters {
             return Err(RequestError::TooLong(length));
         }
         let mut pairs = Vec::new();
-        let parts = query.split(|b| *b == b'&').chain(form.split(|b| *b == b'&'));
+        let parts = query
+            .split(|b| *b == b'&')
+            .chain(form.split(|b| *b == b'&'));
         for part in parts.filter(|part| !part.is_empty()) {
             if pairs.len() >= MAX_PARAMETERS {
                 return Err(RequestError::TooManyParameters);
@@ -54,7 +56,10 @@ impl Parameters {
 
     /// The first value as text; `None` where it is absent or empty.
     pub(super) fn text(&self, name: &'static str) -> Result<Option<&str>, RequestError> {
-        let value = self.first(name).map(|value| text(name, value)).transpose()?;
+        let value = self
+            .first(name)
+            .map(|value| text(name, value))
+            .transpose()?;
         Ok(value.filter(|value| !value.is_empty()))
     }
 
@@ -84,14 +89,16 @@ impl Parameters {
         let digits = value.strip_prefix('-').unwrap_or(value);
         let valid = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let number = value.parse().ok().filter(|_| valid);
-        number.map(Some).ok_or_else(|| {
-            RequestError::value(name, value, "a whole number of at most 18 digits")
-        })
+        number
+            .map(Some)
+            .ok_or_else(|| RequestError::value(name, value, "a whole number of at most 18 digits"))
     }
 }
 
 fn text<'a>(name: &'static str, value: &'a [u8]) -> Result<&'a str, RequestError> {
-    str::from_utf8(value).ok().ok_or(RequestError::NotText(name))
+    str::from_utf8(value)
+        .ok()
+        .ok_or(RequestError::NotText(name))
 }
 
 /// Undoes the encoding of a form, once.
