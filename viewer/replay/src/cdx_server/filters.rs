@@ -40,7 +40,7 @@ pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError>
         None if dialect == Dialect::Wayback && !rest.is_empty() => (CaptureField::Line, rest),
         None => return Err(malformed()),
     };
-    let test = match notation {
+    let condition = match notation {
         Notation::Contains => FilterTest::Contains(expression.to_owned()),
         Notation::Exact => FilterTest::Exact(expression.to_owned()),
         Notation::Matches(anchoring) => {
@@ -54,7 +54,7 @@ pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError>
     Ok(Filter {
         field,
         negate,
-        test,
+        test: condition,
     })
 }
 

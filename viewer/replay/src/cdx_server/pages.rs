@@ -1,6 +1,6 @@
 //! Pages of an answer, without a secondary index.
 //!
-//! Servers with ZipNum files count pages in blocks of 3,000 lines of a second, small index. Captures in a log-structured
+//! Servers with `ZipNum` files count pages in blocks of 3,000 lines of a second, small index. Captures in a log-structured
 //! table have no such blocks, so they are made: a block is 3,000 captures that the question accepts, and its end is a
 //! [`Cursor`]. [`PageMarks`] holds these ends for one question; a shell keeps some of them in a cache, by
 //! [`CdxRequest::page_key`](super::CdxRequest::page_key) and by who asks.

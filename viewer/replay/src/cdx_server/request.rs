@@ -85,7 +85,7 @@ impl CdxRequest {
     pub fn index_query(&self) -> CaptureQuery {
         let mut query = CaptureQuery::new(self.query.keys.clone());
         query.span = self.query.span;
-        query.cursor = self.query.cursor.clone();
+        query.cursor.clone_from(&self.query.cursor);
         // Captures that a filter leaves out are counted where the rows are made.
         if !self.counts_skipped() {
             query.filters.clone_from(&self.query.filters);

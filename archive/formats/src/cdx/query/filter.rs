@@ -152,13 +152,13 @@ fn compile(expression: &str) -> Result<Regex, InvalidPattern> {
         .dfa_size_limit(COMPILED)
         .nest_limit(NESTING)
         .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => InvalidPattern::Large,
-            other => {
-                // The last line says why; the ones before it draw where.
-                let text = other.to_string();
-                let why = text.lines().last().unwrap_or_default();
-                InvalidPattern::Syntax(why.trim_start_matches("error: ").to_owned())
+        .map_err(|error| {
+            if matches!(error, regex::Error::CompiledTooBig(_)) {
+                return InvalidPattern::Large;
             }
+            // The last line says why; the ones before it draw where.
+            let text = error.to_string();
+            let why = text.lines().last().unwrap_or_default();
+            InvalidPattern::Syntax(why.trim_start_matches("error: ").to_owned())
         })
 }
