@@ -10,9 +10,13 @@
 //! | [`request`] | what a path asks for, and the addresses that lead back |
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 //! | [`resolve`] | which capture is shown, and where its payload lies |
+//! | [`response`] | the head and the bytes of a raw answer, and what its digest is worth |
+//! | [`rewrite`] | pages and style sheets whose references stay in the archive |
 
 pub mod access;
 pub mod cdx_server;
 pub mod memento;
 pub mod request;
 pub mod resolve;
+pub mod response;
+pub mod rewrite;

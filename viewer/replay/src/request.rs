@@ -31,19 +31,22 @@
 //! ```
 
 mod addresses;
+mod invalid;
 mod modifier;
 mod target;
+mod time;
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
-use archive_formats::date::{Fill, InvalidDate, Stamp};
-use thiserror::Error;
+use archive_formats::date::InvalidDate;
 use url::form_urlencoded;
 
 pub use addresses::{Addresses, header_safe};
+pub use invalid::InvalidRequest;
 pub use modifier::Modifier;
 pub use target::{InvalidTarget, LONGEST_URL, Target, TargetMatch};
+pub use time::{RequestedSpan, RequestedTime};
 
 /// Names that no collection can have: they begin other paths.
 pub const RESERVED_NAMES: [&str; 3] = ["cdx", "replay", "static"];
@@ -182,125 +185,6 @@ impl TimeMapFormat {
         [Self::Link, Self::Json, Self::Cdxj]
             .into_iter()
             .find(|format| format.name() == name)
-    }
-}
-
-/// A time as a path names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestedTime {
-    digits: Box<str>,
-    stamp: Stamp,
-}
-
-impl RequestedTime {
-    /// Reads 1 to 14 digits, or 17.
-    ///
-    /// # Errors
-    /// Fails if they are no date of the calendar.
-    pub fn parse(digits: &str) -> Result<Self, InvalidDate> {
-        Ok(Self {
-            digits: digits.into(),
-            stamp: Stamp::from_query(digits, Fill::Last)?,
-        })
-    }
-
-    /// The digits.
-    pub fn digits(&self) -> &str {
-        &self.digits
-    }
-
-    /// The end of what the digits name: `2020` asks for the capture that is nearest to the end of that year, as in pywb.
-    pub fn stamp(&self) -> Stamp {
-        self.stamp
-    }
-
-    /// Whether the digits name a second, so that they can be the time of a capture.
-    pub fn is_complete(&self) -> bool {
-        self.digits.len() >= 14
-    }
-}
-
-/// The span of time that a calendar shows: all of it, or the time that begins with some digits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestedSpan(Option<(Box<str>, Stamp, Stamp)>);
-
-impl RequestedSpan {
-    fn parse(digits: &str) -> Result<Self, InvalidDate> {
-        if digits.is_empty() {
-            return Ok(Self(None));
-        }
-        let first = Stamp::from_query(digits, Fill::First)?;
-        let last = Stamp::from_query(digits, Fill::Last)?;
-        Ok(Self(Some((digits.into(), first, last))))
-    }
-
-    /// The digits; empty for all time.
-    pub fn digits(&self) -> &str {
-        self.0.as_ref().map_or("", |(digits, _, _)| digits)
-    }
-
-    /// The first and the last second; `None` for all time.
-    pub fn bounds(&self) -> Option<(Stamp, Stamp)> {
-        self.0.as_ref().map(|(_, first, last)| (*first, *last))
-    }
-}
-
-/// A request that cannot be understood. The words are for the client.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum InvalidRequest {
-    /// The path has another shape than all that are known.
-    #[error("there is nothing at this path; captures are at /<collection>/<time>/<url>")]
-    NoSuchPath,
-    /// A name that no collection has.
-    #[error("`{}` is no name of a collection", .0.escape_debug())]
-    Collection(String),
-    /// A time that does not exist.
-    #[error("`{}` is no time: {reason}; write 1 to 14 digits, as in 20201231235959", .digits.escape_debug())]
-    Time {
-        /// The digits.
-        digits: String,
-        /// Why.
-        reason: InvalidDate,
-    },
-    /// Letters behind a time that are no modifier.
-    #[error("`{}` is no modifier; known are {}", .0.escape_debug(), Modifier::NAMES.join(", "))]
-    Modifier(String),
-    /// A form of TimeMaps that is not known.
-    #[error("`{}` is no form of a TimeMap; known are link, json and cdxj", .0.escape_debug())]
-    TimeMapFormat(String),
-    /// A page that is not a number from 1 on.
-    #[error("`{}` is no page; pages are counted from 1", .0.escape_debug())]
-    Page(String),
-    /// The URL.
-    #[error("the URL of the request: {0}")]
-    Target(#[from] InvalidTarget),
-    /// A parameter that is missing, empty, or there twice with different values.
-    #[error("the request needs one parameter `{0}`")]
-    Parameter(&'static str),
-    /// A parameter that has to be a number.
-    #[error("parameter `{name}` is `{}`, and has to be a number", .value.escape_debug())]
-    Number {
-        /// Its name.
-        name: &'static str,
-        /// Its value.
-        value: String,
-    },
-}
-
-impl InvalidRequest {
-    /// The status of the answer.
-    pub const fn status(&self) -> u16 {
-        match self {
-            Self::NoSuchPath | Self::Collection(_) => 404,
-            Self::Target(InvalidTarget::TooLong) => 414,
-            Self::Time { .. }
-            | Self::Modifier(_)
-            | Self::TimeMapFormat(_)
-            | Self::Page(_)
-            | Self::Target(_)
-            | Self::Parameter(_)
-            | Self::Number { .. } => 400,
-        }
     }
 }
 

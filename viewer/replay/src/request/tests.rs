@@ -167,22 +167,25 @@ fn all_modifiers_are_read() {
 /// Fails if the span of a calendar is cut or filled wrongly, or patterns are not told from URLs.
 #[test]
 fn calendars_have_spans_and_patterns() {
-    let calendar = |path: &str| match read(path) {
-        Request::Calendar {
+    let calendar = |path: &str| {
+        let Request::Calendar {
             span,
             target,
             matching,
             ..
-        } => {
-            let bounds = span.bounds().map(|(first, last)| format!("{first}-{last}"));
-            (
-                span.digits().to_owned(),
-                bounds.unwrap_or_default(),
-                target.url().to_owned(),
-                matching,
-            )
-        }
-        other => panic!("{other:?}"),
+        } = read(path)
+        else {
+            panic!("{path} is no calendar");
+        };
+        let bounds = span.bounds();
+        let bounds = bounds.map(|(first, last)| format!("{first}-{last}"));
+        let url = target.url().to_owned();
+        (
+            span.digits().to_owned(),
+            bounds.unwrap_or_default(),
+            url,
+            matching,
+        )
     };
     let url = "http://example.org/a".to_owned();
     assert_eq!(
@@ -258,7 +261,7 @@ fn urls_are_mended_and_otherwise_kept() {
         (
             "http%3A%2F%2Fexample.org%2Fa%2520b%3Fc%3D%C3%A6%0d%0a",
             "http://example.org/a%20b?c=%C3%A6%0d%0a",
-            "org,example)/a%20b?c=%c3%a6",
+            "org,example)/a%20b?c=%c3%a6%0d%0a",
         ),
         (
             "http://blåbær.dk/æ",
@@ -383,24 +386,33 @@ fn addresses_read_back() {
                 "{address}"
             );
             let path = address.strip_prefix("http://127.0.0.1:8091").unwrap();
-            let target = match read(path) {
-                Request::Memento {
-                    target,
-                    modifier: Some(Modifier::Image),
-                    time,
-                    ..
-                } if time.stamp() == at => target,
-                Request::TimeGate {
-                    target,
-                    modifier: None,
-                    ..
-                } => target,
-                Request::TimeMap {
-                    target,
-                    page: Some(page),
-                    ..
-                } if page.get() == 3 => target,
-                other => panic!("{address}: {other:?}"),
+            let request = read(path);
+            let target = if let Request::Memento {
+                target,
+                modifier: Some(Modifier::Image),
+                time,
+                ..
+            } = &request
+            {
+                assert_eq!(time.stamp(), at);
+                target
+            } else if let Request::TimeGate {
+                target,
+                modifier: None,
+                ..
+            } = &request
+            {
+                target
+            } else if let Request::TimeMap {
+                target,
+                page: Some(page),
+                ..
+            } = &request
+            {
+                assert_eq!(page.get(), 3);
+                target
+            } else {
+                panic!("{address}: {request:?}");
             };
             let expected = archive_formats::surt::UrlKey::of(url.split('#').next().unwrap());
             if !url.contains('#') {

@@ -1,193 +1,17 @@
 //! Tests of resolution, against a small archive that answers the steps.
 
-use std::cell::RefCell;
-
-use archive_formats::date::Fill;
-use archive_formats::http::Head;
 use archive_formats::warc::{Header, Kind};
 
 use super::*;
-use crate::access::{Policy, RuleFile, RuleSet, Subject, Visitor};
+
+mod archive;
+
+use archive::{TestArchive, refusal_of, shown_of};
 
 const SAME: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.0/revisit/server-not-modified";
 const DIGEST: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
 const OTHER_DIGEST: &str = "sha1:B2LTWWPUOYAH7UIPQ7ZUPQ4VMBSVC36A";
-
-/// Captures, and the records behind them.
-#[derive(Default)]
-struct TestArchive {
-    captures: Vec<Capture>,
-    records: Vec<(Header, Option<Head>)>,
-    policy: Policy,
-    steps: RefCell<Vec<String>>,
-}
-
-fn stamp(digits: &str) -> Stamp {
-    Stamp::from_query(digits, Fill::First).unwrap()
-}
-
-impl TestArchive {
-    fn with_rules(rules: &'static str) -> Self {
-        let file = RuleFile {
-            name: "rules",
-            text: rules.as_bytes(),
-        };
-        Self {
-            policy: Policy {
-                rules: RuleSet::parse([file]).unwrap(),
-                ..Policy::default()
-            },
-            ..Self::default()
-        }
-    }
-
-    /// Adds a record, with the fields of its WARC header and the HTTP head of its block.
-    fn add(
-        &mut self,
-        url: &str,
-        time: &str,
-        kind: Kind,
-        fields: &[(&str, &str)],
-        head: &str,
-    ) -> &mut Capture {
-        let mut header = format!("WARC/1.1\r\nWARC-Type: {kind}\r\n");
-        for (name, value) in fields {
-            header += &format!("{name}: {value}\r\n");
-        }
-        let header = Header::parse(format!("{header}\r\n").as_bytes());
-        let head = (!head.is_empty())
-            .then(|| Head::read(&mut format!("{head}\r\n\r\n").as_bytes(), 1000).unwrap());
-        let mut capture = Capture::new(UrlKey::of(url).as_str(), stamp(time));
-        capture.original = Some(url.to_owned());
-        capture.status = head.as_ref().and_then(Head::status);
-        capture.digest = header.text_of("WARC-Payload-Digest").map(String::from);
-        capture.mime = (kind == Kind::Revisit).then(|| "warc/revisit".to_owned());
-        capture.file = Some("x.warc.gz".to_owned());
-        capture.offset = Some(self.records.len() as u64);
-        self.records.push((header, head));
-        self.captures.push(capture);
-        self.captures.last_mut().unwrap()
-    }
-
-    fn response(&mut self, url: &str, time: &str, digest: &str) -> &mut Capture {
-        self.add(
-            url,
-            time,
-            Kind::Response,
-            &[("WARC-Payload-Digest", digest)],
-            "HTTP/1.1 200 OK",
-        )
-    }
-
-    fn redirect(&mut self, url: &str, time: &str, location: &str) -> &mut Capture {
-        let head = format!("HTTP/1.1 301 Moved\r\nLocation: {location}");
-        let capture = self.add(url, time, Kind::Response, &[], &head);
-        capture.redirect = Some(location.to_owned());
-        capture
-    }
-
-    fn revisit(
-        &mut self,
-        url: &str,
-        time: &str,
-        profile: &str,
-        refers_to: Option<(&str, &str)>,
-    ) -> &mut Capture {
-        let mut fields = vec![("WARC-Profile", profile)];
-        if let Some((uri, date)) = refers_to {
-            fields.extend([
-                ("WARC-Refers-To-Target-URI", uri),
-                ("WARC-Refers-To-Date", date),
-            ]);
-        }
-        let is_same = profile == SAME;
-        if is_same {
-            fields.push(("WARC-Payload-Digest", DIGEST));
-        }
-        let head = if is_same {
-            "HTTP/1.1 200 OK"
-        } else {
-            "HTTP/1.1 304 Not Modified"
-        };
-        self.add(url, time, Kind::Revisit, &fields, head)
-    }
-
-    fn nearest(&self, key: &str, time: Stamp) -> Vec<Capture> {
-        let mut found: Vec<Capture> = self
-            .captures
-            .iter()
-            .filter(|c| c.key == key)
-            .cloned()
-            .collect();
-        found.sort_by_key(|c| c.timestamp.time().duration_since(time.time()).abs());
-        found
-    }
-
-    fn access(&self, capture: &Capture) -> Decision {
-        let subject = Subject::Capture {
-            key: &capture.key,
-            time: capture.timestamp,
-        };
-        self.policy
-            .decide(&Visitor::anonymous(), subject, stamp("2026").time())
-    }
-
-    fn answer(&self, step: &Step) -> Answer {
-        match step {
-            Step::Read(capture) => {
-                let at = usize::try_from(capture.offset.unwrap_or(u64::MAX)).unwrap();
-                self.steps.borrow_mut().push(format!("read {at}"));
-                match self.records.get(at) {
-                    None if at == 404 => Answer::Missing,
-                    None => Answer::Unavailable,
-                    Some((header, head)) => {
-                        let kind = Kind::from_bytes(&header.get("WARC-Type").unwrap());
-                        Answer::Record(RecordFacts::read(kind, header, head.as_ref()))
-                    }
-                }
-            }
-            Step::FindByUrl { key, time, .. } => {
-                self.steps.borrow_mut().push(format!("url {key}"));
-                Answer::Captures(self.nearest(key.as_str(), *time))
-            }
-            Step::FindByDigest { digest } => {
-                self.steps.borrow_mut().push("digest".to_owned());
-                let same = |c: &&Capture| c.digest.as_ref() == Some(digest);
-                Answer::Captures(self.captures.iter().filter(same).cloned().collect())
-            }
-            Step::Finished(outcome) => panic!("nothing answers {outcome:?}"),
-        }
-    }
-
-    fn resolve(&self, url: &str, time: &str) -> Outcome {
-        let access = |capture: &Capture| self.access(capture);
-        let mut resolver = Resolver::new();
-        let captures = self.nearest(UrlKey::of(url).as_str(), stamp(time));
-        let mut step = resolver.answer(Answer::Captures(captures), &access);
-        for _ in 0..100 {
-            if let Step::Finished(outcome) = step {
-                // The end stays the end.
-                let again = resolver.answer(Answer::Missing, &access);
-                assert_eq!(again, Step::Finished(outcome.clone()));
-                return outcome;
-            }
-            step = resolver.answer(self.answer(&step), &access);
-        }
-        panic!("no end after {:?}", self.steps.borrow());
-    }
-
-    /// The offsets of what is shown: of the capture, and of its original.
-    fn shown(&self, url: &str, time: &str) -> (u64, Option<u64>) {
-        match self.resolve(url, time) {
-            Outcome::Shown(shown) => (
-                shown.capture.offset.unwrap(),
-                shown.original.map(|c| c.offset.unwrap()),
-            ),
-            other => panic!("{other:?}"),
-        }
-    }
-}
 
 /// Fails if another capture than the nearest one is shown, or something is shown where nothing is.
 #[test]
@@ -217,10 +41,7 @@ fn self_redirects_are_passed_over() {
     assert_eq!(archive.shown("http://a.dk/", "2030"), (3, None));
     assert_eq!(archive.shown("http://b.dk/", "2020"), (4, None));
     archive.captures.remove(3);
-    match archive.resolve("http://a.dk/", "2030") {
-        Outcome::Shown(shown) => assert!(shown.is_self_redirect),
-        other => panic!("{other:?}"),
-    }
+    assert!(shown_of(&archive.resolve("http://a.dk/", "2030")).is_self_redirect);
 }
 
 /// Fails if a part of a resource or an answer without one is preferred to a whole one.
@@ -261,10 +82,10 @@ fn access_is_asked_before_choice() {
         archive.response("http://a.dk/", time, DIGEST);
     }
     assert_eq!(archive.shown("http://a.dk/", "2000"), (1, None));
-    match archive.resolve("http://a.dk/", "2030") {
-        Outcome::Refused(decision) => assert_eq!(decision.to_string(), "block by rules:2"),
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(
+        refusal_of(&archive.resolve("http://a.dk/", "2030")),
+        "block by rules:2"
+    );
     archive.captures.truncate(1);
     let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
     assert_eq!(archive.resolve("http://a.dk/", "2009"), nothing);
@@ -292,10 +113,7 @@ fn revisits_are_resolved_by_reference() {
     );
     assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(0)));
     assert_eq!(archive.shown("http://c.dk/", "2020"), (3, Some(2)));
-    let head = |url: &str| match archive.resolve(url, "2020") {
-        Outcome::Shown(shown) => shown.head,
-        other => panic!("{other:?}"),
-    };
+    let head = |url: &str| shown_of(&archive.resolve(url, "2020")).head;
     assert_eq!(head("http://a.dk/"), HeadSource::Capture);
     assert_eq!(head("http://c.dk/"), HeadSource::Original);
     assert!(!archive.steps.borrow().contains(&"digest".to_owned()));
@@ -452,10 +270,10 @@ fn refused_original_is_not_shown() {
         SAME,
         Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
     );
-    match archive.resolve("http://a.dk/", "2020") {
-        Outcome::Refused(decision) => assert_eq!(decision.to_string(), "block by rules:1"),
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(
+        refusal_of(&archive.resolve("http://a.dk/", "2020")),
+        "block by rules:1"
+    );
     assert!(!archive.steps.borrow().contains(&"read 0".to_owned()));
     archive.response("http://d.dk/", "2015", DIGEST);
     assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(2)));

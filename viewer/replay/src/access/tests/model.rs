@@ -49,20 +49,23 @@ impl PlainRule {
             user: *numbers.pick(&[None, None, Some("staff"), Some("guest")]),
             before: year(numbers),
             after: year(numbers),
-            access: numbers.pick(&ACCESS),
+            access: *numbers.pick(&ACCESS),
         }
     }
 
     fn line(&self) -> String {
         let mut json = format!("{{\"access\": \"{}\"", self.access);
         if let Some(user) = self.user {
-            json += &format!(", \"user\": \"{user}\"");
+            let field = format!(", \"user\": \"{user}\"");
+            json.push_str(&field);
         }
         if let Some(before) = self.before {
-            json += &format!(", \"before\": \"{before}\"");
+            let field = format!(", \"before\": \"{before}\"");
+            json.push_str(&field);
         }
         if let Some(after) = self.after {
-            json += &format!(", \"after\": {after}");
+            let field = format!(", \"after\": {after}");
+            json.push_str(&field);
         }
         let exact = if self.is_exact { "###" } else { "" };
         format!("{}{exact} - {json}}}", self.key)
@@ -141,8 +144,8 @@ fn search_agrees_with_naive_model() {
         for _ in 0..60 {
             let key = numbers.key(8);
             let year = 1999 + u32::try_from(numbers.below(23)).unwrap();
-            let groups: &[&str] =
-                numbers.pick(&[&[][..], &["staff"], &["guest"], &["guest", "staff"]]);
+            let sets: [&[&str]; 4] = [&[], &["staff"], &["guest"], &["guest", "staff"]];
+            let groups = *numbers.pick(&sets);
             let visitor = Visitor::of_groups(groups.iter().map(|group| group.parse().unwrap()));
             let time = stamp(&year.to_string()).time();
             let expected = naive(&rules, groups, &key, year);
