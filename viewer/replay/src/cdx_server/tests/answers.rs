@@ -129,17 +129,13 @@ fn resume_keys_walk_all_captures() {
             loop {
                 let query = format!("{url}&limit={limit}&showResumeKey=true{resume}");
                 let answer = serve(Dialect::Wayback, &query);
-                match answer.split_once("\n\n") {
-                    Some((rows, key)) => {
-                        joined.push_str(rows);
-                        joined.push('\n');
-                        resume = format!("&resumeKey={}", key.trim());
-                    }
-                    None => {
-                        joined.push_str(&answer);
-                        break;
-                    }
-                }
+                let Some((rows, key)) = answer.split_once("\n\n") else {
+                    joined.push_str(&answer);
+                    break;
+                };
+                joined.push_str(rows);
+                joined.push('\n');
+                resume = format!("&resumeKey={}", key.trim());
             }
             assert_eq!(joined, whole, "{parameters} {limit}");
         }

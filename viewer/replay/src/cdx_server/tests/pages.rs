@@ -153,7 +153,9 @@ fn pages_survive_changes_of_the_index() {
 fn page_without_its_end_still_ends() {
     let all = many(12);
     let mut marks = PageMarks::new(&SIZES);
-    all.iter().for_each(|capture| marks.push(capture));
+    for capture in &all {
+        marks.push(capture);
+    }
     marks.finish();
     let PagePlace::Known {
         until: Some(end), ..

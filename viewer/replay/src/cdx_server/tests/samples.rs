@@ -66,7 +66,8 @@ fn samples_are_found_in_all_dialects() {
         let Some(url) = &capture.original else {
             continue;
         };
-        let url: String = url.bytes().map(|b| format!("%{b:02X}")).collect();
+        let escapes: Vec<String> = url.bytes().map(|b| format!("%{b:02X}")).collect();
+        let url = escapes.concat();
         for dialect in [Dialect::Pywb, Dialect::Wayback, Dialect::OutbackCdx] {
             let query = format!("url={url}&matchType=exact&output=text&fl=offset");
             let answer = serve_over(&all, dialect, &query).unwrap();

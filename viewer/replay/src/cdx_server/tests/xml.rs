@@ -71,8 +71,8 @@ fn pages_of_results_are_cut_out() {
     }
     let (first, _) = dates("q=url:example.org&count=1&start_page=-3");
     assert_eq!(first, ["20140101000000"]);
-    let (dated, total) = dates("q=url:example.org+startdate:2015+enddate:2015");
-    assert_eq!((dated.len(), total.as_str()), (1, "1"));
+    let (one_year, total) = dates("q=url:example.org+startdate:2015+enddate:2015");
+    assert_eq!((one_year.len(), total.as_str()), (1, "1"));
 }
 
 /// Fails if nothing found, or an unknown type, looks like an empty list.
