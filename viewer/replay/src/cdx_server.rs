@@ -52,7 +52,7 @@ pub use request::{AnswerForm, CdxRequest};
 pub use request_error::{Refusal, RequestError};
 pub use xml_query::{XmlQuery, XmlQueryKind};
 
-/// Whose clients a request comes from.
+/// The server for which the client was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// pywb's CDXJ server API.

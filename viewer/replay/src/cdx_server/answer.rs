@@ -12,7 +12,7 @@ use super::redirects::is_self_redirect;
 use super::rows::RowWriter;
 use super::{CdxRequest, Extra, PagePlace};
 
-/// What an answer says beside the captures.
+/// The parts of an answer that do not come from captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerContext {
     /// The address in front of the timestamp of a Memento, with its slash: `https://archive.example/web/`.

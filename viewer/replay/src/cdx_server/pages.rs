@@ -48,7 +48,7 @@ pub const DEFAULT_PAGE_SIZES: PageSizes = PageSizes {
     largest: 50,
 };
 
-/// What a request says about pages.
+/// The part of an answer that is asked for: all of it, a page, or the number of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageRequest {
     /// All of the answer, without pages.
@@ -110,7 +110,7 @@ impl PageRequest {
 /// How far one request walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkLimit {
-    /// So many captures.
+    /// The number of captures.
     pub captures: u64,
 }
 
@@ -132,7 +132,7 @@ pub enum PagePlace {
         after: Option<Cursor>,
         /// It ends with this capture.
         until: Option<Cursor>,
-        /// It ends after so many captures; with neither this nor `until`, it ends with the answer.
+        /// It ends after this number of captures; with neither this nor `until`, it ends with the answer.
         captures: Option<u64>,
         /// The walk stands at its beginning: its captures, and the end of the answer if it comes, are to be noted in the
         /// marks while the page is read.
@@ -143,7 +143,7 @@ pub enum PagePlace {
         /// How many pages there are.
         pages: u64,
     },
-    /// Further on than the walk has come: walk up to so many captures more, then ask again.
+    /// Further on than the walk has come: walk this number of captures more, then ask again.
     NotWalked {
         /// How many captures.
         captures: u64,
@@ -292,7 +292,7 @@ impl PageMarks {
             .saturating_add(u64::from(self.behind > 0))
     }
 
-    /// The end of the first so many blocks, if it is known and something follows it.
+    /// The end of this number of blocks, if it is known and something follows it.
     fn mark(&self, blocks: u64) -> Option<Cursor> {
         let at = usize::try_from(blocks.checked_sub(1)?).ok()?;
         if self.is_whole && blocks >= self.blocks() {

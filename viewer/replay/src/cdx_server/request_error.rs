@@ -42,7 +42,7 @@ pub enum RequestError {
     Date {
         /// The parameter.
         parameter: &'static str,
-        /// What is wrong with it.
+        /// The reason why it is no date.
         why: InvalidDate,
     },
     /// A field that captures do not have.
@@ -61,7 +61,7 @@ pub enum RequestError {
     Pattern {
         /// The field.
         field: String,
-        /// What is wrong with its expression.
+        /// The reason why its expression cannot be used.
         why: InvalidPattern,
     },
     /// A URL that cannot select what was asked for.

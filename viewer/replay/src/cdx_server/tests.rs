@@ -50,7 +50,7 @@ fn parse(dialect: Dialect, query: &str) -> Result<CdxRequest, RequestError> {
     CdxRequest::parse(dialect, query.as_bytes(), None, &DEFAULT_PAGE_SIZES)
 }
 
-/// What an index answers to a question.
+/// Answers a question as an index does.
 fn answer_of_index(captures: &[Capture], query: &CaptureQuery) -> Vec<Capture> {
     assert!(query.collapse.is_empty() && query.limit.is_none());
     let mut found: Vec<Capture> = captures

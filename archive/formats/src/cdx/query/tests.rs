@@ -226,7 +226,7 @@ fn sequence(seed: u64, length: usize) -> Vec<Capture> {
     captures
 }
 
-/// What thinning has to give out, by building all runs first.
+/// Thins by building all runs first.
 fn model(
     captures: &[Capture],
     collapse: &[Collapse],
