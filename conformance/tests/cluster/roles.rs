@@ -22,6 +22,8 @@ const TABLE: &[(&str, &[Role])] = &[
         &[Reader, Researcher, Officer, Index, Viewer],
     ),
     ("Access/Receipt", &[Harvester, Reader, Researcher, Officer]),
+    // Whoever keeps something beside the archive follows it; people list.
+    ("Access/Changes", &[Index]),
     ("Access/Status", &[Reader, Researcher, Officer, Operator]),
     // A node speaks for itself; everything else is asked by the repository, listings also by the foreman.
     ("Replica/Heartbeat", &[Node]),

@@ -22,6 +22,7 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Access/List",
             &[Role::Reader, Role::Index, Role::Viewer],
         )
+        .allow("/holdfast.archive.v1.Access/Changes", &[Role::Index])
         .allow(
             "/holdfast.archive.v1.Access/Status",
             &[Role::Reader, Role::Operator],
