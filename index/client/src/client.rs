@@ -15,7 +15,7 @@ use bytes::Bytes;
 use proto_index::sets::{Imported, SetName};
 use proto_index::status::IndexStatus;
 use proto_index::wire::captures_client::CapturesClient;
-use proto_index::wire::import_request::{Open, Step};
+use proto_index::wire::import_request::{End, Input, Open, Step};
 use proto_index::{capture, query, wire};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -112,17 +112,19 @@ impl IndexClient {
         Ok(answer.captures)
     }
 
-    /// Imports the bytes of an index file into a set. They may be cut anywhere.
+    /// Imports index files as a set, in the place of what the set had.
     ///
     /// # Errors
     ///
-    /// Fails when the bytes cannot be read, or the index does not take them. Lines that were taken before stay; the same
-    /// file can be imported again.
-    pub async fn import(
+    /// Fails when an input cannot be read, or the index does not take it. The set is then as it was before.
+    pub async fn import<D>(
         &self,
         set: &SetName,
-        data: impl Stream<Item = io::Result<Bytes>> + Send,
-    ) -> Result<Imported, IndexError> {
+        inputs: impl Stream<Item = (String, D)> + Send,
+    ) -> Result<Imported, IndexError>
+    where
+        D: Stream<Item = io::Result<Bytes>> + Send,
+    {
         let (sender, receiver) = mpsc::channel(4);
         let mut client = self.client.clone();
         let call = client.import(ReceiverStream::new(receiver));
@@ -132,7 +134,7 @@ impl IndexClient {
                 Ok(answer) => Ok(Imported::try_from(answer.into_inner())?),
                 Err(status) => Err(IndexError::from_status(&status)),
             },
-            failed = send_all(sender, set, data, self.limits.stall) => match failed {
+            failed = send_all(sender, set, inputs, self.limits.stall) => match failed {
                 Err(error) => Err(error),
                 Ok(never) => match never {},
             },
@@ -287,26 +289,35 @@ where
     }
 }
 
-/// Sends the set and the bytes, then waits: the call ends when its answer comes.
-async fn send_all(
+/// Sends the set and its inputs, then waits: the call ends when its answer comes.
+async fn send_all<D>(
     sender: mpsc::Sender<wire::ImportRequest>,
     set: String,
-    data: impl Stream<Item = io::Result<Bytes>> + Send,
+    inputs: impl Stream<Item = (String, D)> + Send,
     stall: Duration,
-) -> Result<Infallible, IndexError> {
-    let mut data = std::pin::pin!(data);
+) -> Result<Infallible, IndexError>
+where
+    D: Stream<Item = io::Result<Bytes>> + Send,
+{
+    let mut inputs = std::pin::pin!(inputs);
     let mut taken = send(&sender, Step::Open(Open { set }), stall).await?;
-    while taken && let Some(piece) = data.next().await {
-        let mut piece = piece.map_err(|error| {
-            IndexError::new(
-                Kind::Mismatch,
-                format!("the rest of the file cannot be read: {error}; import it again"),
-            )
-        })?;
-        while taken && !piece.is_empty() {
-            let chunk = piece.split_to(CHUNK.min(piece.len()));
-            taken = send(&sender, Step::Data(chunk), stall).await?;
+    while taken && let Some((name, data)) = inputs.next().await {
+        let mut data = std::pin::pin!(data);
+        let input = Input { name: name.clone() };
+        taken = send(&sender, Step::Input(input), stall).await?;
+        while taken && let Some(piece) = data.next().await {
+            let mut piece = piece.map_err(|error| {
+                let said = format!("{name}: cannot be read: {error}; nothing was imported");
+                IndexError::new(Kind::Mismatch, said)
+            })?;
+            while taken && !piece.is_empty() {
+                let chunk = piece.split_to(CHUNK.min(piece.len()));
+                taken = send(&sender, Step::Data(chunk), stall).await?;
+            }
         }
+    }
+    if taken {
+        send(&sender, Step::End(End {}), stall).await?;
     }
     drop(sender);
     // After the last byte the index has this long to say what became of all.

