@@ -89,7 +89,7 @@ impl Database {
         let mut rocksdb = options.to_rocksdb(env);
         // Each table that is made in a database that is open costs a sync of its own.
         rocksdb.create_missing_column_families(is_new);
-        let mut inner = Inner::open(path, &rocksdb, is_new.then_some(options.tables.as_slice()))?;
+        let mut inner = Inner::open(path, options, &rocksdb, is_new)?;
         inner.syncs_later = options.syncs_later;
         if let Some(wanted) = options
             .identity
@@ -113,8 +113,8 @@ impl Database {
             Some(version::read(&inner, options)?)
         };
         // Nothing is written before the version is known to be ours.
-        inner.create_missing(&options.tables, &rocksdb)?;
-        inner.create_missing(&[version::META], &rocksdb)?;
+        inner.create_missing(&options.tables, options, &rocksdb)?;
+        inner.create_missing(&[version::META], options, &rocksdb)?;
         let database = Self {
             inner: Arc::new(inner),
             found,
@@ -216,21 +216,24 @@ impl Inner {
     /// Opens it with the tables that it has; a new one, with the tables that it is to have.
     fn open(
         path: &Path,
-        options: &rocksdb::Options,
-        new_tables: Option<&[&str]>,
+        options: &Options,
+        rocksdb: &rocksdb::Options,
+        is_new: bool,
     ) -> Result<Self, DbError> {
         let failed = |error: rocksdb::Error| DbError::from_rocksdb(path, &error);
-        let tables: Vec<String> = if let Some(tables) = new_tables {
+        let tables: Vec<String> = if is_new {
             // The table that tells the version comes last: a creation that was cut off before it is gone on with.
-            let names = ["default"].into_iter().chain(tables.iter().copied());
+            let names = ["default"]
+                .into_iter()
+                .chain(options.tables.iter().copied());
             names.chain([version::META]).map(str::to_owned).collect()
         } else {
-            DB::list_cf(options, path).map_err(failed)?
+            DB::list_cf(rocksdb, path).map_err(failed)?
         };
         let descriptors = tables
             .iter()
-            .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
-        let db = DB::open_cf_descriptors(options, path, descriptors).map_err(failed)?;
+            .map(|name| ColumnFamilyDescriptor::new(name, options.to_table(name, rocksdb)));
+        let db = DB::open_cf_descriptors(rocksdb, path, descriptors).map_err(failed)?;
         let identity = db.get_db_identity().map_err(failed)?;
         Ok(Self {
             db,
@@ -245,12 +248,13 @@ impl Inner {
     fn create_missing(
         &mut self,
         tables: &[&str],
-        options: &rocksdb::Options,
+        options: &Options,
+        rocksdb: &rocksdb::Options,
     ) -> Result<(), DbError> {
         for table in tables {
             if !self.has_table(table) {
                 self.db
-                    .create_cf(table, options)
+                    .create_cf(table, &options.to_table(table, rocksdb))
                     .map_err(|error| self.failed(&error))?;
                 self.tables.push((*table).to_owned());
             }
