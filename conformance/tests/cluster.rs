@@ -7,6 +7,7 @@ mod counts;
 mod damage;
 mod doors;
 mod drain;
+mod feed;
 mod ingest;
 mod ledger;
 mod lines;

@@ -297,8 +297,11 @@ impl Cluster {
     }
 
     pub(crate) fn reader(&self) -> Reader {
-        let channel = self.channel("reader/anna");
-        Reader::new(channel, Arc::clone(&self.trust), limits())
+        self.reader_as("reader/anna")
+    }
+
+    pub(crate) fn reader_as(&self, grant: &str) -> Reader {
+        Reader::new(self.channel(grant), Arc::clone(&self.trust), limits())
     }
 
     pub(crate) fn trust(&self) -> &TrustFile {
