@@ -7,7 +7,11 @@ mod counts;
 mod damage;
 mod doors;
 mod drain;
+<<<<<<< HEAD
 mod feed;
+=======
+mod index_jobs;
+>>>>>>> batch
 mod ingest;
 mod ledger;
 mod lines;

@@ -23,7 +23,7 @@ impl Spelling {
 }
 
 /// The usual spellings. A spelling is its place in this list, from 1: the list only grows at its end.
-const USUAL: [Spelling; 8] = [
+static USUAL: [Spelling; 8] = [
     Spelling::new("sha1:", BASE32, 20),
     Spelling::new("", BASE32, 20),
     Spelling::new("sha256:", HEXLOWER, 32),
