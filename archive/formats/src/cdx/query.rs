@@ -22,7 +22,7 @@ pub use field::CaptureField;
 pub use filter::{Anchoring, Filter, FilterTest, InvalidPattern, MAX_PATTERN, Pattern};
 pub use key_match::{KeyMatch, KeyRange, MatchKind, NoHost, UnknownMatchKind};
 pub use span::TimeSpan;
-pub use thin::{Collapse, CollapsedRun, Keep, Thinned};
+pub use thin::{Collapse, CollapsedRun, Keep, Thinned, Thinner};
 
 use std::cmp::Ordering;
 
@@ -156,17 +156,17 @@ impl CaptureQuery {
             && self.filters.iter().all(|filter| filter.accepts(capture))
     }
 
+    /// Collapses and limits captures that are accepted already and come in their order, one by one.
+    pub fn thinner(&self) -> Thinner {
+        Thinner::new(self.collapse.clone(), self.keep, self.limit)
+    }
+
     /// Collapses and limits captures that are accepted already, and in their order.
     pub fn thin<I, E>(&self, captures: I) -> Thinned<I::IntoIter>
     where
         I: IntoIterator<Item = Result<Capture, E>>,
     {
-        Thinned::new(
-            captures.into_iter(),
-            self.collapse.clone(),
-            self.keep,
-            self.limit,
-        )
+        Thinned::new(captures.into_iter(), self.thinner())
     }
 }
 

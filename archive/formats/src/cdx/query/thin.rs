@@ -1,10 +1,11 @@
 //! Thins out captures: neighbours that are alike become one, and a limit ends the answer.
 //!
-//! A pure adapter over any sequence of captures, in constant memory except for [`Limit::Last`], which holds as many as it
-//! asks for. An error of the sequence comes through and ends it: what follows an error is never taken for an end.
+//! [`Thinner`] takes captures one by one, for those who receive them in batches; [`Thinned`] is the same over an iterator.
+//! Memory is constant except for [`Limit::Last`], which holds as many as it asks for. An error of the iterator comes through
+//! and ends it, so that it is never taken for the end of the captures.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 
 use super::{CaptureField, Cursor, Filter, Limit};
 use crate::cdx::Capture;
@@ -34,30 +35,28 @@ pub enum Keep {
 pub struct CollapsedRun {
     /// The capture that stands for the run.
     pub capture: Capture,
-    /// How many captures were left out for it. Counted only by [`Thinned::whole_runs`].
+    /// How many captures were left out for it. Counted only by [`Thinner::whole_runs`].
     pub skipped: u64,
     /// The time of the last capture that was left out for it.
     pub last_skipped: Option<Stamp>,
 }
 
-/// Collapsed and limited captures.
+/// Collapses and limits captures that come in the order of the answer.
 #[derive(Debug)]
-pub struct Thinned<I> {
-    captures: I,
+pub struct Thinner {
     filters: Vec<Filter>,
     collapse: Vec<Collapse>,
     keep: Keep,
     limit: Option<Limit>,
     whole_runs: bool,
-    /// The run that goes on; in the mode that gives out a run at its beginning, only its values.
+    /// The run that goes on, where it is given out at its end.
     open: Option<OpenRun>,
-    /// Values of the run that goes on, where its capture was given out already.
+    /// The values of the run that goes on, where it was given out at its beginning.
     values: Option<Vec<String>>,
-    /// The last ones, where these are asked for.
-    last: Option<VecDeque<CollapsedRun>>,
+    /// The last runs, where these are asked for.
+    last: VecDeque<CollapsedRun>,
     count: u64,
     resume: Option<Cursor>,
-    ended: bool,
 }
 
 /// A run of which the end is not known yet.
@@ -96,11 +95,10 @@ impl Collapse {
     }
 }
 
-impl<I> Thinned<I> {
-    /// Thins out captures that are in the order of the answer.
-    pub fn new(captures: I, collapse: Vec<Collapse>, keep: Keep, limit: Option<Limit>) -> Self {
+impl Thinner {
+    /// Begins an answer.
+    pub fn new(collapse: Vec<Collapse>, keep: Keep, limit: Option<Limit>) -> Self {
         Self {
-            captures,
             filters: Vec::new(),
             whole_runs: keep == Keep::Last && !collapse.is_empty(),
             collapse,
@@ -108,10 +106,9 @@ impl<I> Thinned<I> {
             limit,
             open: None,
             values: None,
-            last: None,
+            last: VecDeque::new(),
             count: 0,
             resume: None,
-            ended: false,
         }
     }
 
@@ -129,139 +126,107 @@ impl<I> Thinned<I> {
         self
     }
 
+    /// Whether the limit is reached: further captures change nothing.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.limit, Some(Limit::First(limit)) if self.count >= limit)
+    }
+
     /// The place at which a further answer begins, once [`Limit::First`] has ended this one though more captures follow. Known
-    /// only with [`Thinned::whole_runs`].
+    /// only with [`Thinner::whole_runs`].
     pub fn resume(&self) -> Option<&Cursor> {
         self.resume.as_ref()
     }
 
-    fn is_alike(&self, values: &[String], capture: &Capture) -> bool {
-        !self.collapse.is_empty()
-            && self
-                .collapse
-                .iter()
-                .zip(values)
-                .all(|(collapse, value)| collapse.value(capture) == value.as_str())
-    }
-
-    fn values(&self, capture: &Capture) -> Vec<String> {
-        let values = self.collapse.iter();
-        values.map(|c| c.value(capture).into_owned()).collect()
-    }
-}
-
-impl<I, E> Thinned<I>
-where
-    I: Iterator<Item = Result<Capture, E>>,
-{
-    /// The next run of the sequence, without regard to the limit.
-    fn next_run(&mut self) -> Option<Result<CollapsedRun, E>> {
-        loop {
-            let capture = match self.captures.next() {
-                Some(Ok(capture)) => capture,
-                Some(Err(error)) => {
-                    self.ended = true;
-                    self.open = None;
-                    return Some(Err(error));
-                }
-                None => {
-                    let (run, place) = self.open.take()?.close(self.keep, false);
-                    debug_assert!(place.is_none(), "nothing follows the last run");
-                    return Some(Ok(run));
-                }
-            };
-            if !self.filters.iter().all(|filter| filter.accepts(&capture)) {
-                if let Some(open) = &mut self.open {
-                    open.skipped += 1;
-                    open.last_skipped = Some(capture.timestamp);
-                    open.behind = Some(Cursor::of(&capture));
-                }
-                continue;
+    /// Takes the next capture; gives out a run whose capture is known now.
+    pub fn push(&mut self, capture: Capture) -> Option<CollapsedRun> {
+        if self.is_complete() {
+            return None;
+        }
+        if !self.filters.iter().all(|filter| filter.accepts(&capture)) {
+            if let Some(open) = &mut self.open {
+                open.skipped += 1;
+                open.last_skipped = Some(capture.timestamp);
+                open.behind = Some(Cursor::of(&capture));
             }
-            if let Some(run) = self.take(capture) {
-                return Some(Ok(run));
+            return None;
+        }
+        let run = if self.whole_runs {
+            self.extend_or_close(capture)
+        } else {
+            self.begin_or_skip(capture)
+        }?;
+        self.give_out(run)
+    }
+
+    /// Ends the answer: gives out what was held back.
+    pub fn finish(&mut self) -> vec_deque::IntoIter<CollapsedRun> {
+        if let Some(open) = self.open.take()
+            && !self.is_complete()
+        {
+            let (run, _) = open.close(self.keep, false);
+            if let Some(run) = self.give_out(run) {
+                self.last.push_back(run);
             }
         }
+        std::mem::take(&mut self.last).into_iter()
     }
 
-    /// Takes a capture: it belongs to the run that goes on, or begins one.
-    fn take(&mut self, capture: Capture) -> Option<CollapsedRun> {
-        if !self.whole_runs {
-            if let Some(values) = &self.values
-                && self.is_alike(values, &capture)
-            {
-                return None;
-            }
-            self.values = Some(self.values(&capture));
-            return Some(CollapsedRun {
-                capture,
-                skipped: 0,
-                last_skipped: None,
-            });
-        }
-        if let Some(mut open) = self.open.take() {
-            if self.is_alike(&open.values, &capture) {
-                open.add(capture, self.keep);
-                self.open = Some(open);
-                return None;
-            }
-            let ends_here =
-                matches!(self.limit, Some(Limit::First(limit)) if self.count + 1 >= limit);
-            let (run, place) = open.close(self.keep, ends_here);
-            self.resume = place;
-            self.open = Some(OpenRun::new(self.values(&capture), capture));
+    fn give_out(&mut self, run: CollapsedRun) -> Option<CollapsedRun> {
+        let Some(Limit::Last(limit)) = self.limit else {
+            self.count += 1;
             return Some(run);
+        };
+        self.last.push_back(run);
+        if u64::try_from(self.last.len()).unwrap_or(u64::MAX) > limit {
+            self.last.pop_front();
         }
-        self.open = Some(OpenRun::new(self.values(&capture), capture));
         None
     }
 
-    /// Reads all, and holds the last ones.
-    fn read_last(&mut self, limit: u64) -> Result<VecDeque<CollapsedRun>, E> {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut last = VecDeque::new();
-        while let Some(run) = self.next_run() {
-            let run = run?;
-            if limit == 0 {
-                continue;
-            }
-            if last.len() >= limit {
-                last.pop_front();
-            }
-            last.push_back(run);
-        }
-        Ok(last)
-    }
-}
-
-impl<I, E> Iterator for Thinned<I>
-where
-    I: Iterator<Item = Result<Capture, E>>,
-{
-    type Item = Result<CollapsedRun, E>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
+    /// A capture begins a run, which is given out at once, or belongs to the one before.
+    fn begin_or_skip(&mut self, capture: Capture) -> Option<CollapsedRun> {
+        if let Some(values) = &self.values
+            && self.is_alike(values, &capture)
+        {
             return None;
         }
-        let next = match self.limit {
-            Some(Limit::First(limit)) if self.count >= limit => None,
-            Some(Limit::First(_)) | None => self.next_run(),
-            Some(Limit::Last(limit)) => {
-                if self.last.is_none() {
-                    match self.read_last(limit) {
-                        Ok(last) => self.last = Some(last),
-                        Err(error) => return Some(Err(error)),
-                    }
-                }
-                self.last.as_mut().and_then(VecDeque::pop_front).map(Ok)
-            }
-        };
-        match &next {
-            Some(Ok(_)) => self.count += 1,
-            Some(Err(_)) | None => self.ended = true,
+        if !self.collapse.is_empty() {
+            self.values = Some(self.values_of(&capture));
         }
-        next
+        Some(CollapsedRun {
+            capture,
+            skipped: 0,
+            last_skipped: None,
+        })
+    }
+
+    /// A capture belongs to the run that goes on, or ends it and begins the next.
+    fn extend_or_close(&mut self, capture: Capture) -> Option<CollapsedRun> {
+        let Some(mut open) = self.open.take() else {
+            self.open = Some(OpenRun::new(self.values_of(&capture), capture));
+            return None;
+        };
+        if self.is_alike(&open.values, &capture) {
+            open.add(capture, self.keep);
+            self.open = Some(open);
+            return None;
+        }
+        let is_last = matches!(self.limit, Some(Limit::First(limit)) if self.count + 1 >= limit);
+        let (run, place) = open.close(self.keep, is_last);
+        self.resume = place;
+        self.open = Some(OpenRun::new(self.values_of(&capture), capture));
+        Some(run)
+    }
+
+    fn is_alike(&self, values: &[String], capture: &Capture) -> bool {
+        let mut pairs = self.collapse.iter().zip(values);
+        !self.collapse.is_empty()
+            && pairs.all(|(collapse, value)| collapse.value(capture) == value.as_str())
+    }
+
+    fn values_of(&self, capture: &Capture) -> Vec<String> {
+        let values = self.collapse.iter();
+        values.map(|c| c.value(capture).into_owned()).collect()
     }
 }
 
@@ -289,9 +254,9 @@ impl OpenRun {
 
     /// The run, and the place of its last capture if it is asked for.
     fn close(self, keep: Keep, with_place: bool) -> (CollapsedRun, Option<Cursor>) {
-        let place = with_place.then(|| {
-            let last = self.last.as_ref().unwrap_or(&self.first);
-            self.behind.unwrap_or_else(|| Cursor::of(last))
+        let place = with_place.then(|| match self.behind {
+            Some(place) => place,
+            None => Cursor::of(self.last.as_ref().unwrap_or(&self.first)),
         });
         let capture = match (keep, self.last) {
             (Keep::Last, Some(last)) => last,
@@ -303,5 +268,54 @@ impl OpenRun {
             last_skipped: self.last_skipped,
         };
         (run, place)
+    }
+}
+
+/// Collapsed and limited captures of an iterator.
+#[derive(Debug)]
+pub struct Thinned<I> {
+    captures: I,
+    thinner: Thinner,
+    rest: Option<vec_deque::IntoIter<CollapsedRun>>,
+}
+
+impl<I> Thinned<I> {
+    /// Thins out captures that are in the order of the answer.
+    pub fn new(captures: I, thinner: Thinner) -> Self {
+        Self {
+            captures,
+            thinner,
+            rest: None,
+        }
+    }
+
+    /// As [`Thinner::resume`].
+    pub fn resume(&self) -> Option<&Cursor> {
+        self.thinner.resume()
+    }
+}
+
+impl<I, E> Iterator for Thinned<I>
+where
+    I: Iterator<Item = Result<Capture, E>>,
+{
+    type Item = Result<CollapsedRun, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.rest.is_none() && !self.thinner.is_complete() {
+            match self.captures.next() {
+                Some(Ok(capture)) => {
+                    if let Some(run) = self.thinner.push(capture) {
+                        return Some(Ok(run));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.rest = Some(VecDeque::new().into_iter());
+                    return Some(Err(error));
+                }
+                None => self.rest = Some(self.thinner.finish()),
+            }
+        }
+        self.rest.as_mut().and_then(Iterator::next).map(Ok)
     }
 }

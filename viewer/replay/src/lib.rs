@@ -1,0 +1,18 @@
+//! Replay decided: who sees what, what a request asks for, which capture is shown, and what it looks like on the wire.
+//!
+//! Owns the decisions of a viewer, and nothing that waits: no socket, no disk, no clock, no runtime. A shell looks captures up
+//! and reads records; what it found goes in here, and what it does next comes out.
+//!
+//! | Module | Decides |
+//! |---|---|
+//! | [`access`] | whether this visitor may see this capture, or a whole file |
+//! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
+//! | [`request`] | what a path asks for, and the addresses that lead back |
+//! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
+//! | [`resolve`] | which capture is shown, and where its payload lies |
+
+pub mod access;
+pub mod cdx_server;
+pub mod memento;
+pub mod request;
+pub mod resolve;
