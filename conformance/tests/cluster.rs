@@ -7,11 +7,8 @@ mod counts;
 mod damage;
 mod doors;
 mod drain;
-<<<<<<< HEAD
 mod feed;
-=======
 mod index_jobs;
->>>>>>> batch
 mod ingest;
 mod ledger;
 mod lines;

@@ -299,7 +299,7 @@ impl Extraction {
     fn write(mut self, mut lines: mpsc::Receiver<LineStep>) -> Result<(), BatchError> {
         let follower = Arc::clone(&self.follower);
         let captures = follower.captures();
-        let mut writers: BTreeMap<String, FileWriter<'_>> = BTreeMap::new();
+        let mut writers: BTreeMap<String, FileWriter> = BTreeMap::new();
         for name in &self.names {
             if follower.counts_for(self.number, name) {
                 writers.insert(name.to_string(), captures.file(name.as_str())?);
@@ -346,7 +346,7 @@ impl Extraction {
     fn settle(
         &self,
         name: &FileName,
-        writer: FileWriter<'_>,
+        writer: FileWriter,
         count: u64,
     ) -> Result<(), BatchError> {
         let entry = self.follower.captures().file_entry(name.as_str())?;

@@ -67,11 +67,11 @@ impl FeedReading {
 
 /// The outcome of an attempt to read a file.
 #[derive(Debug)]
-pub(crate) enum FileOutcome<'a> {
+pub(crate) enum FileOutcome {
     /// Its captures were written.
-    Extracted(FileWriter<'a>),
+    Extracted(FileWriter),
     /// It has failed, and why; the captures that could be read, if there are any.
-    Failed(String, Option<FileWriter<'a>>),
+    Failed(String, Option<FileWriter>),
 }
 
 impl Follower {
@@ -331,7 +331,7 @@ impl Follower {
         &self,
         batch: BatchNumber,
         name: &FileName,
-        outcome: FileOutcome<'_>,
+        outcome: FileOutcome,
     ) -> Result<Verdict, DbError> {
         let mut state = self.lock();
         let (attempt, writer) = match outcome {

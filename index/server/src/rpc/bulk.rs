@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use archive_formats::cdx::{Format, Legend};
+use archive_formats::cdx::Format;
 use archive_rpc::answers::{Answers, send_blocking};
 use archive_rpc::{Idle, InvalidMessage, Kind};
 use bytes::{Buf, Bytes, BytesMut};
@@ -207,14 +207,12 @@ pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, Invali
         legend => {
             let legend = legend.trim();
             let header = format!(" CDX {}", legend.strip_prefix("CDX ").unwrap_or(legend));
-            let invalid = |why: String| {
-                let known = "give cdxj, cdx9, cdx11, cdx14 or letters such as `N b a m s k r M S V g`";
-                InvalidMessage::invalid("format", format!("{why}; {known}"))
-            };
-            match Legend::of_header(&header) {
-                Some(Ok(legend)) => Format::Cdx(legend),
-                Some(Err(error)) => return Err(invalid(error.to_string())),
-                None => return Err(invalid("is not a form of lines".to_owned())),
+            match Format::sniff(&header) {
+                Ok(format) if !legend.is_empty() => format,
+                Ok(_) | Err(_) => {
+                    let known = "is not a form of lines; give cdxj, cdx9, cdx11, cdx14 or letters such as `N b a m s k r M S V g`";
+                    return Err(InvalidMessage::invalid("format", known));
+                }
             }
         }
     };
