@@ -95,7 +95,9 @@ impl IndexClient {
     pub async fn retry(&self, names: &[FileName]) -> Result<u64, IndexError> {
         let mut client = self.client.clone();
         let names = names.iter().map(ToString::to_string).collect();
-        let answer = self.answer(client.retry(wire::RetryRequest { names })).await?;
+        let answer = self
+            .answer(client.retry(wire::RetryRequest { names }))
+            .await?;
         Ok(answer.files)
     }
 
@@ -356,7 +358,9 @@ mod tests {
 
     fn message(urls: &[&str], end: Option<u64>) -> Result<wire::QueryResponse, Status> {
         let time = || "20260102030405".parse().unwrap();
-        let captures = urls.iter().map(|url| capture::write(Capture::new(*url, time())));
+        let captures = urls
+            .iter()
+            .map(|url| capture::write(Capture::new(*url, time())));
         Ok(wire::QueryResponse {
             captures: captures.collect(),
             end: end.map(|count| wire::query_response::End { count }),
@@ -367,8 +371,7 @@ mod tests {
     #[tokio::test]
     async fn answers_are_whole_or_errors() {
         let check = async |messages: Vec<_>, expected: &[&str], error: Option<Kind>| {
-            let mut captures =
-                CaptureStream::new(ReadCaptures::new(tokio_stream::iter(messages)));
+            let mut captures = CaptureStream::new(ReadCaptures::new(tokio_stream::iter(messages)));
             let mut keys = Vec::new();
             let ended = loop {
                 match captures.next().await {
@@ -377,15 +380,31 @@ mod tests {
                     Err(error) => break Some(error.kind),
                 }
             };
-            assert_eq!((keys.as_slice(), ended), (&expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..], error));
+            assert_eq!(
+                (keys.as_slice(), ended),
+                (
+                    &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+                    error
+                )
+            );
             assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
         };
         check(vec![message(&[], Some(0))], &[], None).await;
-        check(vec![message(&["a", "b"], None), message(&["c"], Some(3))], &["a", "b", "c"], None).await;
+        check(
+            vec![message(&["a", "b"], None), message(&["c"], Some(3))],
+            &["a", "b", "c"],
+            None,
+        )
+        .await;
         check(vec![message(&["a"], None)], &["a"], Some(Kind::Unavailable)).await;
         check(vec![message(&["a"], Some(2))], &[], Some(Kind::Unavailable)).await;
         let broken = Err(Kind::Storage.status("the disk"));
-        check(vec![message(&["a"], None), broken], &["a"], Some(Kind::Storage)).await;
+        check(
+            vec![message(&["a"], None), broken],
+            &["a"],
+            Some(Kind::Storage),
+        )
+        .await;
         check(vec![message(&[""], Some(1))], &[], Some(Kind::Damaged)).await;
     }
 }

@@ -64,7 +64,10 @@ impl Board {
     pub(crate) fn waits(&self, problem: String) {
         let mut notes = self.lock();
         if notes.feed_problem.as_ref() != Some(&problem) {
-            tracing::warn!(problem, "the archive is not followed now; it is tried again");
+            tracing::warn!(
+                problem,
+                "the archive is not followed now; it is tried again"
+            );
         }
         notes.feed_problem = Some(problem);
         if notes.state != FollowState::Starting {

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_client::batch::Left;
 use archive_client::batch::{self, JobFailure, JobState, JobStatus, Lines, Submission};
 use archive_client::{Batch, ClientError, ClientLimits};
-use archive_client::batch::Left;
 use archive_daemon::Chance;
 use archive_db::DbError;
 use archive_formats::cdx::{Capture, Format, OriginalRecord};
@@ -146,11 +146,7 @@ impl Extractor {
         Ok(status)
     }
 
-    async fn reports(
-        &self,
-        status: JobStatus,
-        names: &[FileName],
-    ) -> Result<EndedJob, BatchError> {
+    async fn reports(&self, status: JobStatus, names: &[FileName]) -> Result<EndedJob, BatchError> {
         let none = FileReport::default;
         let mut reports: BTreeMap<FileName, FileReport> =
             names.iter().map(|name| (name.clone(), none())).collect();
@@ -183,8 +179,14 @@ impl Extractor {
             | JobState::Closing
             | JobState::Failed
             | JobState::Cancelled => {
-                let why = status.reason.unwrap_or_else(|| "no reason is known".to_owned());
-                Some(format!("job {} is {}: {why}", status.id, status.state.word()))
+                let why = status
+                    .reason
+                    .unwrap_or_else(|| "no reason is known".to_owned());
+                Some(format!(
+                    "job {} is {}: {why}",
+                    status.id,
+                    status.state.word()
+                ))
             }
         };
         Ok(EndedJob {
@@ -343,12 +345,7 @@ impl Extraction {
         Ok(())
     }
 
-    fn settle(
-        &self,
-        name: &FileName,
-        writer: FileWriter,
-        count: u64,
-    ) -> Result<(), BatchError> {
+    fn settle(&self, name: &FileName, writer: FileWriter, count: u64) -> Result<(), BatchError> {
         let entry = self.follower.captures().file_entry(name.as_str())?;
         let content = entry.as_ref().and_then(content_of);
         let expected = content.map(|content| content.root);
@@ -394,7 +391,9 @@ impl Extraction {
 /// Reads a line of a result.
 pub(crate) fn read_line(line: &[u8]) -> Result<Capture, ClientError> {
     let untrusted = |why: String| {
-        ClientError::Untrusted(format!("a line of the result of a job cannot be read: {why}"))
+        ClientError::Untrusted(format!(
+            "a line of the result of a job cannot be read: {why}"
+        ))
     };
     let text = str::from_utf8(line).map_err(|error| untrusted(error.to_string()))?;
     Format::Cdxj

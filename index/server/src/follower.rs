@@ -172,11 +172,7 @@ impl Follower {
     }
 
     /// Compares the listed files with those that the index knows; with a position, the listing is complete.
-    fn compare(
-        &self,
-        reading: &mut FeedReading,
-        end: Option<FeedPosition>,
-    ) -> Result<(), DbError> {
+    fn compare(&self, reading: &mut FeedReading, end: Option<FeedPosition>) -> Result<(), DbError> {
         let epoch = reading.epoch;
         let Some(comparing) = &mut reading.listing else {
             return Ok(());
@@ -197,9 +193,7 @@ impl Follower {
             if is_beyond && end.is_none() {
                 break;
             }
-            while let Some(new) =
-                listed.next_if(|file| file.name.as_str() < entry.name.as_str())
-            {
+            while let Some(new) = listed.next_if(|file| file.name.as_str() < entry.name.as_str()) {
                 let content = FileContent::from(&new);
                 update.push(new.name, on_listing(None, Some(content)), content);
             }
@@ -512,7 +506,11 @@ impl FileChanges {
 
     /// The file as it will be, if a change is about it.
     fn known(&self, name: &str) -> Option<Option<KnownFile>> {
-        let last = self.all.iter().rev().find(|change| change.name.as_str() == name)?;
+        let last = self
+            .all
+            .iter()
+            .rev()
+            .find(|change| change.name.as_str() == name)?;
         let shown = |is_withdrawn| {
             Some(KnownFile {
                 content: Some(last.content),

@@ -212,7 +212,10 @@ fn open(data: &Path, memory: u64) -> Result<(Captures, Option<String>), StartErr
     let error = match Captures::open(data, &options) {
         Ok(opened) => {
             if let Some(rekeyed) = opened.rekeyed {
-                tracing::warn!(?rekeyed, "the keys of all captures were made anew by the rules of this build");
+                tracing::warn!(
+                    ?rekeyed,
+                    "the keys of all captures were made anew by the rules of this build"
+                );
             }
             return Ok((opened.captures, None));
         }

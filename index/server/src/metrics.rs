@@ -61,7 +61,10 @@ impl Instruments {
             )?,
             compared_equal: compared("equal")?,
             compared_different: compared("different")?,
-            queries: plain("index_queries_total", "Queries that were answered to their end")?,
+            queries: plain(
+                "index_queries_total",
+                "Queries that were answered to their end",
+            )?,
         })
     }
 

@@ -116,7 +116,8 @@ impl Captures for Door {
         let query = query::read(request.into_inner())?;
         let place = Arc::clone(&self.queries).try_acquire_owned();
         let place = place.map_err(|_taken| {
-            Kind::Busy.status("as many queries are being answered as this index may have; ask again")
+            Kind::Busy
+                .status("as many queries are being answered as this index may have; ask again")
         })?;
         let (answers, stream) = mpsc::channel(MESSAGES);
         let (follower, instruments) = (Arc::clone(&self.follower), self.instruments.clone());
@@ -147,7 +148,8 @@ impl Captures for Door {
     async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryResponse> {
         let names = names("names", &request.into_inner().names)?;
         let follower = Arc::clone(&self.follower);
-        let retried = Self::blocking(move || follower.retry(&names).map_err(|error| storage(&error)));
+        let retried =
+            Self::blocking(move || follower.retry(&names).map_err(|error| storage(&error)));
         match retried.await? {
             Ok(files) => {
                 self.wake.notify_one();
@@ -168,7 +170,10 @@ impl Captures for Door {
         let captures =
             Self::blocking(move || follower.forget_files().map_err(|error| storage(&error)));
         let captures = captures.await?;
-        tracing::warn!(captures, "the captures of all files were deleted and are extracted again");
+        tracing::warn!(
+            captures,
+            "the captures of all files were deleted and are extracted again"
+        );
         self.forgotten.notify_one();
         self.wake.notify_one();
         self.instruments.show(&self.follower.counts());

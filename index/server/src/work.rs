@@ -204,10 +204,17 @@ fn differences(
     }
     let (mut places, mut wrong) = (BTreeMap::new(), 0_u64);
     for capture in found {
-        let place = (capture.offset, capture.key.clone(), capture.timestamp.to_string());
+        let place = (
+            capture.offset,
+            capture.key.clone(),
+            capture.timestamp.to_string(),
+        );
         places.insert(place, ());
         let stored = captures.stored(name, capture)?;
-        if stored.as_ref().is_none_or(|stored| !is_same(stored, capture)) {
+        if stored
+            .as_ref()
+            .is_none_or(|stored| !is_same(stored, capture))
+        {
             wrong += 1;
         }
     }

@@ -22,8 +22,17 @@ fn capture(url: &str, time: &str, file: &str, offset: u64) -> Capture {
 
 /// Captures of several URLs and times, some of one second in two files, in the order of the index.
 fn all() -> Vec<Capture> {
-    let urls = ["http://a.example/", "http://a.example/b", "http://b.example/x?y=1"];
-    let times = ["20200101000000", "20200101000001", "20210203040506", "20991231235959"];
+    let urls = [
+        "http://a.example/",
+        "http://a.example/b",
+        "http://b.example/x?y=1",
+    ];
+    let times = [
+        "20200101000000",
+        "20200101000001",
+        "20210203040506",
+        "20991231235959",
+    ];
     let mut all = Vec::new();
     for url in urls {
         for time in times {
@@ -87,7 +96,12 @@ fn queries() -> Vec<CaptureQuery> {
     };
     let mut queries = Vec::new();
     for keys in keys() {
-        for span in [("", ""), ("2021", ""), ("", "20200101000000"), ("2022", "2021")] {
+        for span in [
+            ("", ""),
+            ("2021", ""),
+            ("", "20200101000000"),
+            ("2022", "2021"),
+        ] {
             for order in [Order::Ascending, Order::Descending] {
                 for thin in 0..4 {
                     queries.push(CaptureQuery {
@@ -137,9 +151,8 @@ fn resumed_answers_go_on_behind_their_cursor() {
     let all = all();
     let index = index(&all);
     let plain = queries().into_iter();
-    let plain = plain.filter(|query| {
-        query.collapse.is_empty() && !matches!(query.order, Order::Closest(_))
-    });
+    let plain = plain
+        .filter(|query| query.collapse.is_empty() && !matches!(query.order, Order::Closest(_)));
     for query in plain {
         let whole = answer_of(&index, &query);
         for (at, capture) in whole.iter().enumerate() {
