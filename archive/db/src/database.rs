@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     path: PathBuf,
     identity: String,
     syncs_later: bool,
+    is_on_disk: bool,
     /// All of them, those that this build does not name included.
     tables: Vec<String>,
     /// The first write that failed so that no other can succeed.
@@ -91,6 +92,7 @@ impl Database {
         rocksdb.create_missing_column_families(is_new);
         let mut inner = Inner::open(path, options, &rocksdb, is_new)?;
         inner.syncs_later = options.syncs_later;
+        inner.is_on_disk = env.is_none();
         if let Some(wanted) = options
             .identity
             .as_ref()
@@ -157,7 +159,7 @@ impl Database {
     ///
     /// [`DbError::Io`] if the log cannot be synced: what it has since the last sync may be lost at a power cut.
     pub fn sync(&self) -> Result<(), DbError> {
-        let synced = self.inner.db.flush_wal(true);
+        let synced = self.inner.db.flush_wal(self.inner.is_on_disk);
         synced.map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
     }
 
@@ -240,6 +242,7 @@ impl Inner {
             identity: String::from_utf8_lossy(&identity).into_owned(),
             path: path.to_path_buf(),
             syncs_later: false,
+            is_on_disk: true,
             tables,
             broken: OnceLock::new(),
         })

@@ -204,6 +204,8 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use rocksdb::{BottommostLevelCompaction, CompactOptions};
+
     use super::*;
     use crate::Memory;
 
@@ -222,9 +224,11 @@ mod tests {
             load.finish().unwrap();
             let inner = &database.inner;
             let family = inner.family(name).unwrap();
-            inner
-                .db
-                .compact_range_cf(family, None::<&[u8]>, None::<&[u8]>);
+            // Else what was flushed becomes the last level as it is.
+            let mut force = CompactOptions::default();
+            force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+            let all = None::<&[u8]>;
+            inner.db.compact_range_cf_opt(family, all, all, &force);
             assert_eq!(table.count(), Ok(20_000));
             let size = inner
                 .db

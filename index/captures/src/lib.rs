@@ -68,3 +68,6 @@ pub use query::{
 pub use rekey::Rekeyed;
 pub use sweep::Swept;
 pub use writer::FileWriter;
+
+#[cfg(test)]
+mod tests;

@@ -34,8 +34,8 @@ impl fmt::Write for Digits {
 impl Moment {
     /// Before every capture.
     pub(crate) const FIRST: Self = Self(0);
-    /// Behind every capture.
-    pub(crate) const LAST: Self = Self((1 << (8 * BYTES)) - 1);
+    /// Behind every capture: the bits of a date end before, and the next moment fits into a key, too.
+    pub(crate) const LAST: Self = Self(1 << 52);
 
     /// The moment of a timestamp.
     pub(crate) fn of(stamp: Stamp) -> Self {
@@ -145,6 +145,8 @@ mod tests {
             assert!(Moment::FIRST < moment && moment < Moment::LAST);
         }
         assert_eq!(Moment::LAST.stamp(), None);
+        let behind = Moment::LAST.next();
+        assert_eq!(Moment::from_bytes(behind.to_bytes()), behind);
     }
 
     /// Fails if the last millisecond of a second is left out of what ends with that second.

@@ -54,8 +54,6 @@ pub(crate) struct Tables {
     pub(crate) import_files: Table<(u32, String), u64>,
     /// How far the archive was followed.
     pub(crate) follow: Table<u8, FollowRow>,
-    /// The rules of the keys, and the table that has them.
-    pub(crate) about: Table<u8, AboutRow>,
 }
 
 impl Tables {
@@ -70,7 +68,6 @@ impl Tables {
             imports: database.table(IMPORTS)?,
             import_files: database.table(IMPORT_FILES)?,
             follow: database.table(FOLLOW)?,
-            about: database.table(ABOUT)?,
         })
     }
 }

@@ -180,13 +180,13 @@ mod tests {
         );
         check(
             &Target::prefix("a.dk/b/"),
-            &["a.dk/b/c", "a.dk/b/?x"],
-            &["a.dk/b", "a.dk/bc"],
+            &["a.dk/b/c", "a.dk/b/c?x"],
+            &["a.dk/b", "a.dk/bc", "a.dk/b/?x"],
         );
         check(
             &Target::prefix("a.dk/b?"),
-            &["a.dk/b?c", "a.dk/b?"],
-            &["a.dk/bc"],
+            &["a.dk/b?c", "a.dk/b?c=1&d"],
+            &["a.dk/b", "a.dk/bc"],
         );
         check(
             &Target::host("http://a.dk/x").unwrap(),
