@@ -17,7 +17,7 @@ use crate::steps::Steps;
 /// Every change since the feed began.
 pub(super) struct Feed {
     changes: Vec<FeedChange>,
-    /// Which feed it is: the one before was lost with the admin data.
+    /// Names this feed: the one before was lost with the admin data.
     lineage: u64,
     /// Wakes those who follow it; says which feed there is, and its last number.
     end: watch::Sender<FeedPosition>,
@@ -72,7 +72,7 @@ impl State {
         self.feed.add(kind, kept.in_feed());
     }
 
-    /// What a reader is told first, and the position that changes follow.
+    /// The steps that a reader is told first, and the position that changes follow.
     fn begin_feed(&self, after: Option<&FeedPosition>) -> (VecDeque<FeedStep>, FeedPosition) {
         let end = self.feed.end();
         let is_known =
@@ -165,7 +165,7 @@ impl FakeArchive {
         state.feed.end.send_replace(end);
     }
 
-    /// What is said of a store of a file that people have removed.
+    /// The answer to a store of a file that people have removed.
     pub(super) fn removed(name: &FileName) -> ClientError {
         let error = ArchiveError::Refused(format!(
             "{name} was removed from the archive; its name stays taken, so store it under another"
@@ -188,7 +188,7 @@ impl FakeArchive {
     }
 }
 
-/// Somebody who follows the feed.
+/// A reader of the feed.
 struct Follower {
     archive: FakeArchive,
     /// The listing, as far as it has not come.
@@ -201,7 +201,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next step, and who goes on; none: an error was the last one.
+    /// Waits for the next step. Returns `None` after an error.
     async fn step(mut self) -> Option<(Result<FeedStep, ClientError>, Self)> {
         if self.is_over {
             return None;

@@ -1,7 +1,7 @@
 //! The feed: every change of which files the archive has, numbered without holes, in the batch of the decision.
 //!
-//! Its rows are kept permanently: one for each decision, some 120 bytes beside a file's own row of a kilobyte or more. Admin data
-//! from before there was a feed have none; followers begin with a listing then.
+//! Its rows are kept permanently: one for each decision, some 120 bytes beside a file's own row of a kilobyte or more.
+//! Admin data from before there was a feed have no rows; followers begin with a listing then.
 //!
 //! A number alone does not name a change: where admin data are restored, or put back from a backup, other changes get the
 //! same numbers. So each position has a lineage, a hash over the database's identity and every change up to there.
@@ -59,7 +59,7 @@ pub(super) struct Feed {
     told: watch::Sender<FeedPosition>,
 }
 
-/// What files were to their followers before changes, and are behind them.
+/// The state of each file that changes, before and after.
 pub(super) type Transitions = BTreeMap<FileName, (FeedState, FeedState)>;
 
 impl Feed {
@@ -178,9 +178,8 @@ fn next_lineage(before: u64, kind: ChangeKind, file: &FeedFile) -> u64 {
 
 /// The first 8 bytes of a hash.
 fn short(hash: Sha256) -> u64 {
-    let hash: [u8; 32] = hash.finalize().into();
-    let [a, b, c, d, e, f, g, h, ..] = hash;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let bytes = hash.finalize().into_iter().take(8);
+    bytes.fold(0, |sum, byte| sum << 8 | u64::from(byte))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const BEAT: Duration = Duration::from_secs(10);
 /// How many follow the feed at once.
 pub(super) const MOST_FOLLOWERS: usize = 16;
 
-/// What is to be told.
+/// A request to follow the feed.
 pub(super) struct Job {
     after: Option<FeedPosition>,
 }
@@ -41,7 +41,7 @@ impl Job {
         Self { after }
     }
 
-    /// Tells it, until the follower goes away or the repository stops.
+    /// Sends the feed until the follower goes away or the repository stops.
     pub(super) async fn run(
         self,
         door: &Door,
@@ -68,7 +68,7 @@ impl Job {
     }
 }
 
-/// Somebody who follows the feed, and where it is read.
+/// A reader of the feed, and the admin data that it is read from.
 struct Follower {
     admin: Admin,
     clock: Clock,
@@ -76,7 +76,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Tells what is to be told after a position, until nobody listens any more.
+    /// Sends the feed after a position, until nobody listens any more.
     async fn tell(&self, after: Option<FeedPosition>) -> Result<(), Status> {
         // Taken before any file is looked at: what is decided from here on comes as a change.
         let mut told = self.admin.follow_feed();
@@ -128,7 +128,7 @@ const fn response(step: Step) -> ChangesResponse {
     ChangesResponse { step: Some(step) }
 }
 
-/// Where the work sends to.
+/// The outlet of work that blocks.
 type To = Outlet<Result<ChangesResponse, Status>>;
 
 /// Every file that stands, on its way to a follower.

@@ -1,6 +1,6 @@
-//! What those who follow the archive are told of a file: whether it stands, and what has changed.
+//! The state of a file as followers of the feed know it, and the change between two states.
 //!
-//! A function of two records, before and after a decision. Not promised: that replicas can be read now; a file that is
+//! Changes are a function of two records, before and after a decision. Not promised: that replicas can be read now; a file that is
 //! damaged or silent everywhere stands all the same.
 
 use archive_model::{ChangeKind, FeedFile, ReplicaKind};
@@ -45,7 +45,7 @@ impl FeedState {
         })
     }
 
-    /// What followers who know `before` have to be told; none: nothing.
+    /// Derives the change that followers are told of. Returns `None` where nothing has changed for them.
     pub fn change(before: Self, after: Self) -> Option<(ChangeKind, FeedFile)> {
         match (before, after) {
             (Self::Unknown, Self::Standing(file)) => Some((ChangeKind::Stored, file)),

@@ -1,4 +1,4 @@
-//! What may be relied on of the feed.
+//! The promises of the feed.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ pub async fn a_feed_without_a_position_lists_every_file(doors: Doors<'_>) -> Res
     Ok(())
 }
 
-/// Whoever has caught up is told of a file as soon as its depositor is, and once.
+/// A reader that has caught up is told of a file as soon as its depositor is, and once.
 pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
     let mut following = Following::begin(doors, None).await?;
     following.catch_up().await?;
@@ -143,7 +143,7 @@ pub async fn a_stored_file_is_told_live(doors: Doors<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whoever comes back with a position is told what came after it, all of it and nothing else, whichever it is.
+/// A reader that comes back with a position is told every change after it, and nothing else.
 pub async fn a_feed_goes_on_after_its_position(doors: Doors<'_>) -> Result<()> {
     let mut following = Following::begin(doors, None).await?;
     let begin = following.catch_up().await?;
