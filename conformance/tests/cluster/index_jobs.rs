@@ -18,7 +18,7 @@ fn cdx(id: &str, names: &[&FileName]) -> Submission {
         arguments: vec![("post-append".to_owned(), "true".to_owned())],
         names: Some(NameList::new(names).unwrap()),
         replica: Some("one".parse().unwrap()),
-        keep: Some(Duration::from_secs(600)),
+        keep: Some(Duration::from_mins(10)),
         ..Submission::built_in(JobId::new(id).unwrap(), "extract-cdx")
     }
 }

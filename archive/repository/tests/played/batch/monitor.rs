@@ -70,8 +70,6 @@ pub(crate) struct Script {
     pub(crate) running: usize,
     /// Those of the index.
     pub(crate) of_index: BTreeSet<String>,
-    /// It is of a release that knows no names of files, and reads all.
-    pub(crate) ignores_names: bool,
 }
 
 #[derive(Clone, Default)]
@@ -95,7 +93,7 @@ impl Monitor {
         let mut steps = Vec::new();
         let mut files = 0;
         for (name, output) in &script.files {
-            let is_named = names.is_empty() || script.ignores_names || names.contains(name);
+            let is_named = names.is_empty() || names.contains(name);
             if name.as_str() <= after || !is_named {
                 continue;
             }
