@@ -22,7 +22,6 @@ use index_captures::{Captures, Counts, FileEntry, FileWriter, Progress};
 
 use crate::decide::FileContent;
 use crate::queue::{Attempt, BatchNumber, FileBatch, Queue, QueueLimits, Verdict, WaitingFile};
-pub(crate) use reading::FeedReading;
 
 /// How many waiting files the queue holds; the others wait in the database.
 const WINDOW: usize = 20_000;
