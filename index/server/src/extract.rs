@@ -312,7 +312,14 @@ impl Extraction {
             match lines.blocking_recv() {
                 Some(LineStep::Lines(some)) => {
                     for line in some {
-                        let capture = read_line(&line)?;
+                        let capture = match read_line(&line) {
+                            Ok(capture) => capture,
+                            // No file of the batch can be trusted to be whole: each is tried again alone.
+                            Err(error) => {
+                                self.job.problem.get_or_insert(error.to_string());
+                                continue;
+                            }
+                        };
                         let Some(file) = capture.file.as_deref() else {
                             continue;
                         };
