@@ -185,7 +185,7 @@ fn write_groups<P: Parts>(
             .as_ref()
             .is_some_and(|group| group.key == capture.key && group.timestamp == capture.timestamp);
         if let Some(group) = group.as_mut().filter(|_| is_same) {
-            group.push(line, || sorter(export, temporary))?;
+            group.push(&line, || sorter(export, temporary))?;
             continue;
         }
         let next = Group {
@@ -214,16 +214,16 @@ struct Group {
 }
 
 impl Group {
-    fn push(&mut self, line: String, sorter: impl FnOnce() -> Sorter) -> Result<(), SortError> {
-        let sorter = match &mut self.others {
-            Some(sorter) => sorter,
-            None => {
-                let mut sorter = sorter();
-                sorter.push(self.first.as_bytes())?;
-                self.others.insert(sorter)
-            }
-        };
-        sorter.push(line.as_bytes())
+    fn push(&mut self, line: &str, sorter: impl FnOnce() -> Sorter) -> Result<(), SortError> {
+        if self.others.is_none() {
+            let mut sorter = sorter();
+            sorter.push(self.first.as_bytes())?;
+            self.others = Some(sorter);
+        }
+        match &mut self.others {
+            Some(sorter) => sorter.push(line.as_bytes()),
+            None => Ok(()),
+        }
     }
 
     fn write<P: Parts>(self, output: &mut Output<'_, P>) -> Result<(), ExportError> {

@@ -52,7 +52,7 @@ pub struct FileEntry {
     /// How many captures the index has of it, those of a withdrawn file included. A pending file may have captures of an
     /// earlier reading, which are shown until they are replaced.
     pub captures: u64,
-    /// Text of whoever follows the archive, such as the root of the bytes that were read.
+    /// Text of the part that follows the archive, such as the root of the bytes that were read.
     pub note: Option<String>,
 }
 

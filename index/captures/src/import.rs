@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
+use std::sync::mpsc::{self, SyncSender};
+use std::{panic, thread};
 
 use archive_db::{Batch, DbError};
 use archive_formats::cdx::{BadLine, Capture, ReadError, Reader};
@@ -20,6 +22,9 @@ pub const MAX_LINE: usize = 1 << 20;
 
 /// The most damaged lines that a report names.
 pub const MAX_NAMED: usize = 100;
+
+/// Captures are handed over when they take this many bytes.
+const CHUNK: usize = 256 << 10;
 
 /// How many names of files an import keeps at hand.
 const ROOM: usize = 1 << 16;
@@ -153,19 +158,34 @@ impl Importer {
     ///
     /// [`ImportError`] if the input or the database fails.
     pub fn read(&mut self, input: &str, lines: impl BufRead) -> Result<(), ImportError> {
-        for line in Reader::new(lines, MAX_LINE) {
-            match line {
-                Ok(capture) => self.push(&capture)?,
-                Err(ReadError::Line(line)) => self.note(input, line),
-                Err(ReadError::Io(source)) => {
-                    return Err(ImportError::Input {
-                        input: input.to_owned(),
-                        source,
-                    });
+        let mut damaged = Vec::new();
+        let mut damaged_count = 0;
+        // Lines are read while those before them are written.
+        let read = thread::scope(|scope| {
+            let (sender, receiver) = mpsc::sync_channel::<Vec<Capture>>(2);
+            let writer = scope.spawn(|| {
+                let mut captures = receiver.into_iter().flatten();
+                captures.try_for_each(|capture| self.push(&capture))
+            });
+            let read = send(lines, &sender, |line| {
+                damaged_count += 1;
+                if damaged.len() < MAX_NAMED {
+                    damaged.push(line);
                 }
-            }
+            });
+            drop(sender);
+            let written = writer.join();
+            written.unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+            Ok::<_, DbError>(read)
+        })?;
+        for line in damaged {
+            self.note(input, line);
         }
-        Ok(())
+        self.report.damaged += damaged_count;
+        read.map_err(|source| ImportError::Input {
+            input: input.to_owned(),
+            source,
+        })
     }
 
     /// Adds one capture. Its key is made again from its URL.
@@ -241,8 +261,8 @@ impl Importer {
         Ok(std::mem::take(&mut self.report))
     }
 
+    /// Names a damaged line, if there is room.
     fn note(&mut self, input: &str, line: BadLine) {
-        self.report.damaged += 1;
         if self.report.damaged_lines.len() < MAX_NAMED {
             self.report.damaged_lines.push(DamagedLine {
                 input: input.to_owned(),
@@ -258,23 +278,65 @@ impl Importer {
         }
         let shared = &self.captures.shared;
         let key = (self.import, file.to_owned());
-        let number = match shared.tables.import_files.get(&key)? {
-            Some(number) => file_number(number),
-            None => {
-                let number = shared.ledger().next_number();
-                let row = NumberRow {
-                    set: Some(self.set.clone()),
-                    name: file.to_owned(),
-                };
-                self.batch.put(&shared.tables.numbers, &number, &row)?;
-                let files = &shared.tables.import_files;
-                self.batch.put(files, &key, &u64::from(number))?;
-                number
-            }
+        let number = if let Some(number) = shared.tables.import_files.get(&key)? {
+            file_number(number)
+        } else {
+            let number = shared.ledger().next_number();
+            let row = NumberRow {
+                set: Some(self.set.clone()),
+                name: file.to_owned(),
+            };
+            self.batch.put(&shared.tables.numbers, &number, &row)?;
+            let files = &shared.tables.import_files;
+            self.batch.put(files, &key, &u64::from(number))?;
+            number
         };
         self.numbers.insert(file.to_owned(), number);
         Ok(number)
     }
+}
+
+/// Reads lines and sends their captures in chunks. Ends early if nobody receives them: the writer failed.
+fn send(
+    lines: impl BufRead,
+    sender: &SyncSender<Vec<Capture>>,
+    mut note: impl FnMut(BadLine),
+) -> io::Result<()> {
+    let mut chunk = Vec::new();
+    let mut bytes = 0;
+    for line in Reader::new(lines, MAX_LINE) {
+        let capture = match line {
+            Ok(capture) => capture,
+            Err(ReadError::Line(line)) => {
+                note(line);
+                continue;
+            }
+            Err(ReadError::Io(source)) => return Err(source),
+        };
+        bytes += size(&capture);
+        chunk.push(capture);
+        if bytes >= CHUNK {
+            bytes = 0;
+            if sender.send(std::mem::take(&mut chunk)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    // If nobody receives it, the writer failed and says so.
+    let _received = sender.send(chunk).is_ok();
+    Ok(())
+}
+
+/// About how much memory a capture takes.
+fn size(capture: &Capture) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let extra = capture.extra.iter();
+    let extra: usize = extra.map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<Capture>()
+        + capture.key.len()
+        + text(&capture.original)
+        + text(&capture.redirect)
+        + extra
 }
 
 impl Drop for Importer {

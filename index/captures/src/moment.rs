@@ -92,8 +92,8 @@ impl Moment {
     }
 
     pub(crate) fn from_bytes(bytes: [u8; BYTES]) -> Self {
-        let [a, b, c, d, e, f, g] = bytes;
-        Self(u64::from_be_bytes([0, a, b, c, d, e, f, g]))
+        let number = bytes.into_iter();
+        Self(number.fold(0, |number, byte| number << 8 | u64::from(byte)))
     }
 }
 

@@ -72,7 +72,7 @@ pub struct Opened {
 /// Why an index was not opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// It cannot be read, and lacks rows if it were.
+    /// Its files contradict each other, or a part of them is gone.
     #[error(
         "the index of captures in {} is damaged: {source}; delete that directory: what is in the archive is indexed again by \
          itself, and imported sets have to be imported again",
@@ -82,7 +82,7 @@ pub enum OpenError {
         /// Its directory.
         path: PathBuf,
         /// The damage.
-        source: DbError,
+        source: Box<DbError>,
     },
     /// Another build made it, in a form that this one does not know, or it is no index of captures.
     #[error(
@@ -94,22 +94,23 @@ pub enum OpenError {
         /// Its directory.
         path: PathBuf,
         /// Its form, and the one that this build reads.
-        source: DbError,
+        source: Box<DbError>,
     },
     /// The database refuses for another reason: another process has it open, or the disk fails.
     #[error("cannot open the index of captures: {0}")]
-    Database(#[source] DbError),
+    Database(#[source] Box<DbError>),
 }
 
 impl OpenError {
     fn new(path: &Path, source: DbError) -> Self {
         let path = path.to_path_buf();
+        let source = Box::new(source);
         if source.is_damage() {
-            return Self::Damaged { path, source };
-        }
-        match source {
-            DbError::Format { .. } => Self::Format { path, source },
-            other => Self::Database(other),
+            Self::Damaged { path, source }
+        } else if matches!(*source, DbError::Format { .. }) {
+            Self::Format { path, source }
+        } else {
+            Self::Database(source)
         }
     }
 
@@ -120,7 +121,7 @@ impl OpenError {
 }
 
 impl Captures {
-    /// Opens the index in a directory; makes it if there is none.
+    /// Opens the index in a directory; makes it if it is absent.
     ///
     /// An index whose keys were made by other rules gets new ones from the URLs of its captures. That takes about a minute
     /// for ten million, is begun anew if it was cut off, and reads no archive file.

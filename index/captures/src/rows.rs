@@ -42,7 +42,7 @@ pub(crate) struct Tables {
     pub(crate) files: Table<String, FileRow>,
     /// The files that are pending (0) or parked (1), and not withdrawn.
     pub(crate) queue: Table<(u8, String), ()>,
-    /// What the numbers of files mean.
+    /// The meanings of the numbers of files.
     pub(crate) numbers: Table<u32, NumberRow>,
     /// The numbers of files whose captures do not count and can be swept.
     pub(crate) dead: Table<u32, ()>,

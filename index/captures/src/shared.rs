@@ -34,7 +34,7 @@ pub(crate) struct View {
     pub(crate) generation: u64,
 }
 
-/// What changes have to know.
+/// The numbers, counts and unfinished work that changes look at.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) last_number: u32,
@@ -122,11 +122,11 @@ impl Shared {
         let mut ledger = self.ledger();
         let mut files: BTreeMap<String, Changed> = BTreeMap::new();
         for (name, change) in changes {
-            let changed = match files.remove(&name) {
-                Some(changed) => changed,
+            let file = match files.remove(&name) {
+                Some(file) => file,
                 None => Changed::new(self.tables.files.get(&name)?),
             };
-            files.insert(name, changed.apply(change));
+            files.insert(name, file.apply(change));
         }
         let mut counts = ledger.counts;
         for (name, changed) in &files {

@@ -56,15 +56,13 @@ impl Captures {
             is_complete: false,
         };
         let generation = shared.with_view(|view| view.generation);
-        let mut sweep = match ledger.sweep.take() {
-            Some(sweep) => sweep,
-            None => match shared.begin_sweep(&ledger, generation)? {
-                Some(sweep) => sweep,
-                None => {
-                    swept.is_complete = true;
-                    return Ok(swept);
-                }
-            },
+        let begun = match ledger.sweep.take() {
+            Some(sweep) => Some(sweep),
+            None => shared.begin_sweep(&ledger, generation)?,
+        };
+        let Some(mut sweep) = begun else {
+            swept.is_complete = true;
+            return Ok(swept);
         };
         if ledger.oldest_generation(generation) < sweep.generation {
             ledger.sweep = Some(sweep);

@@ -28,7 +28,7 @@ impl Random {
         (self.0 >> 11) % end
     }
 
-    /// One of so many places.
+    /// A place in a list of this length.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap()
     }

@@ -27,7 +27,7 @@ pub struct FileWriter {
     /// Whether a batch was written, and the number is among the dead ones.
     is_begun: bool,
     count: u64,
-    note: Option<Option<String>>,
+    note: Option<FileChange>,
 }
 
 impl Captures {
@@ -90,7 +90,7 @@ impl FileWriter {
 
     /// Keeps text with the file once the writer is completed.
     pub fn note(&mut self, note: Option<String>) {
-        self.note = Some(note);
+        self.note = Some(FileChange::Note(note));
     }
 
     /// Shows the captures in the place of those that the file had, and says that it is indexed, or that it has nothing to
@@ -108,8 +108,7 @@ impl FileWriter {
             std::mem::swap(&mut batch, &mut self.batch);
         }
         let captures = FileChange::Captures(self.number, self.count);
-        let note = self.note.take().map(FileChange::Note);
-        let changes = [Some(captures), note].into_iter().flatten();
+        let changes = [Some(captures), self.note.take()].into_iter().flatten();
         let changes = changes.map(|change| (self.name.clone(), change)).collect();
         shared.change(batch, changes, follow)?;
         Ok(self.count)

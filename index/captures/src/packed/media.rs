@@ -71,12 +71,11 @@ const USUAL: [&str; 62] = [
 
 /// Writes a media type.
 pub(super) fn put(out: &mut Vec<u8>, media: &str) {
-    match (1..).zip(USUAL).find(|(_, usual)| *usual == media) {
-        Some((number, _)) => out.push(number),
-        None => {
-            out.push(0);
-            put_text(out, media);
-        }
+    if let Some((number, _)) = (1..).zip(USUAL).find(|(_, usual)| *usual == media) {
+        out.push(number);
+    } else {
+        out.push(0);
+        put_text(out, media);
     }
 }
 

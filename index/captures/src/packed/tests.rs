@@ -57,17 +57,18 @@ fn full() -> Capture {
     }
 }
 
+fn drop<T>(field: &mut Option<T>, is_out: bool) {
+    if is_out {
+        *field = None;
+    }
+}
+
 /// Fails if a field is lost or changed, in any combination of fields.
 #[test]
 fn every_combination_of_fields_comes_back() {
     for bits in 0..1_u32 << 14 {
         let mut capture = full();
         let is_out = |bit: u32| bits >> bit & 1 == 0;
-        fn drop<T>(field: &mut Option<T>, is_out: bool) {
-            if is_out {
-                *field = None;
-            }
-        }
         drop(&mut capture.original, is_out(0));
         drop(&mut capture.mime, is_out(1));
         drop(&mut capture.status, is_out(2));

@@ -48,7 +48,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The field of a name, in the spellings of the Internet Archive, of pywb and CDXJ, and of OutbackCDX.
+    /// The field of a name, in the spellings of the Internet Archive, of pywb and CDXJ, and of `OutbackCDX`.
     pub fn from_name(name: &str) -> Self {
         match name {
             "urlkey" => Self::Key,
@@ -140,7 +140,7 @@ impl Filter {
         Self::new(field, Test::Equals(text.into()))
     }
 
-    /// Holds if an expression matches all of the field, as the Internet Archive and OutbackCDX have it.
+    /// Holds if an expression matches all of the field, as the Internet Archive and `OutbackCDX` have it.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl Filter {
                 .nest_limit(64)
                 .build()
         };
-        // An expression that is whole only between our brackets is none.
+        // An expression that is whole only between our brackets is refused.
         let compiled = compile(expression).and_then(|_| compile(&anchored(expression)));
         match compiled {
             Ok(regex) => Ok(Self::new(field, Test::Matches(regex))),

@@ -236,10 +236,10 @@ fn read_cursor<'c>(
     query: &Query,
     direction: Direction,
 ) -> Result<&'c Place, QueryError> {
-    let place = match (direction, &cursor.places) {
-        (Direction::Forwards, [Some(place), None])
-        | (Direction::Backwards, [None, Some(place)]) => place,
-        _ => return Err(QueryError::ForeignCursor),
+    let ((Direction::Forwards, [Some(place), None]) | (Direction::Backwards, [None, Some(place)])) =
+        (direction, &cursor.places)
+    else {
+        return Err(QueryError::ForeignCursor);
     };
     let mut ranges = query.target.ranges().iter();
     if ranges.any(|range| range.has(&place.key)) {

@@ -31,7 +31,7 @@ fn names(names: impl Iterator<Item = Result<String, crate::DbError>>) -> Vec<Str
 }
 
 /// Enough captures for several batches.
-const MANY: u64 = 16_000;
+const MANY: u64 = 30_000;
 
 /// Fails if a writer that was cut off at any point is seen, or what it wrote stays after a sweep.
 #[test]

@@ -146,13 +146,14 @@ fn flip(file: &Path, position: u64) {
     file.write_all(&[byte[0] ^ 0x10]).unwrap();
 }
 
+type Deed = fn(&Path);
+
 /// Fails if a damaged index is opened with fewer captures, or does not say what to do.
 #[test]
 fn damaged_index_is_refused_with_words() {
     let directory = tempfile::tempdir().unwrap();
     let path = on_disk(directory.path());
     let options = OpenOptions::default();
-    type Deed = fn(&Path);
     let deeds: [(&str, Deed); 3] = [
         (".sst", |file| fs::remove_file(file).unwrap()),
         (".sst", |file| {

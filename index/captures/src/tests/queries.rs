@@ -276,15 +276,15 @@ fn closest_captures_come_first() {
                     expected.extend(if is_later { l.next() } else { e.next() });
                 }
                 assert_eq!(answer(&captures, &query), expected, "{at}");
-                assert!(expected.is_sorted_by_key(|c| distance(c)));
+                assert!(expected.is_sorted_by_key(distance));
                 for limit in 1..4 {
                     let mut query = query.clone();
                     query.limit = Some(Limit::First(limit));
                     assert_eq!(paged(&captures, &query), expected, "{at}");
                     query.limit = Some(Limit::Last(limit));
                     let count = usize::try_from(limit).unwrap();
-                    let last = &expected[expected.len().saturating_sub(count)..];
-                    assert_eq!(answer(&captures, &query), last, "{at}");
+                    let tail = &expected[expected.len().saturating_sub(count)..];
+                    assert_eq!(answer(&captures, &query), tail, "{at}");
                 }
             }
         }
