@@ -142,7 +142,7 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Batch/BatchFind",
             &[Role::Researcher, Role::Operator, Role::Index],
         )
-        // Whose job it is, is decided for each job.
+        // A job of another caller is refused by the repository, job by job.
         .allow(
             "/holdfast.archive.v1.Batch/BatchCancel",
             &[Role::Researcher, Role::Operator, Role::Index],

@@ -1,7 +1,7 @@
 //! A job from its submission to its end, and what it left line by line: for programs that run jobs, such as the index.
 //!
-//! Owns how often the archive is asked how far a job is. Does not decide what a job that is not whole is worth: whoever
-//! runs it reads its state, and the failures that it left.
+//! Owns how often the archive is asked how far a job is. Does not decide what a job that is not whole is worth: the
+//! caller reads its state, and the failures that it left.
 
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ impl JobFailure {
     /// It is not such a line.
     pub fn read(line: &[u8]) -> Result<Self, ClientError> {
         serde_json::from_slice(line).map_err(|error| {
-            ClientError::Untrusted(format!("a line of the list of errors is none: {error}"))
+            ClientError::Untrusted(format!("cannot read a line of the list of errors: {error}"))
         })
     }
 

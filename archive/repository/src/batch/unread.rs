@@ -3,7 +3,7 @@
 //!
 //! A file counts when the admin data say, after the run, that it is in the replica, and said before the job began that it
 //! is in the archive. What was stored since, and was not read, is not missed. A file that a job names counts whatever the
-//! admin data say: whoever named it is told. Memory holds one line of each.
+//! admin data say, because it was asked for. Memory holds one line of each.
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod away;
 mod early;
+mod named;
 
 use std::collections::BTreeSet;
 
@@ -269,21 +270,6 @@ fn an_undisturbed_job_is_done() {
     assert_eq!((world.life.reason.as_str(), world.life.restarts), ("", 0));
 }
 
-/// Fails if a silent node makes a job partial that has read every file it names, or a name that nobody has read does not.
-#[test]
-fn job_by_names_is_done_when_each_was_read() {
-    for (unread, ending) in [(0, Ending::Done), (1, Ending::Partial)] {
-        let mut world = World::running();
-        world.is_by_name = true;
-        world.say(looked(&["a"], &["b"]));
-        world.say(Event::Finished(vec![gap("b")]));
-        world.say(compared(unread));
-        world.say(Event::Reduced);
-        assert_eq!(world.life.ending(), Some(ending));
-        assert_eq!(world.life.gaps.len(), 1, "it is still told");
-    }
-}
-
 #[test]
 fn pauses_grow_and_progress_makes_them_short_again() {
     let mut world = World::running();
@@ -411,40 +397,6 @@ fn a_silent_monitor_is_waited_for_until_the_time_is_over_and_costs_no_node_its_p
         "{}",
         world.life.reason
     );
-}
-
-#[test]
-fn a_run_that_breaks_at_one_place_fails_and_names_it() {
-    let mut world = World::running();
-    world.say(looked(&["a"], &[]));
-    for _ in 0..100 {
-        // With progress between, it may break as often as it likes.
-        assert!(matches!(
-            world.say(Event::Broke("cut".to_owned())),
-            Step::Pause(_)
-        ));
-        world.say(looked(&["a"], &[]));
-        world.say(Event::Progress);
-    }
-    for at in 1..=MOST_ATTEMPTS {
-        let step = world.say(Event::Broke("node a: gone".to_owned()));
-        assert_eq!(step == Step::Close, at == MOST_ATTEMPTS, "{at}");
-        world.say(looked(&["a"], &[]));
-    }
-    world.say(compared(2));
-    assert_eq!(world.life.ending(), Some(Ending::Failed));
-    let reason = &world.life.reason;
-    assert!(
-        reason.contains("after b.warc") && reason.contains("node a: gone"),
-        "{reason}"
-    );
-    let mut busy = World::running();
-    for _ in 0..1000 {
-        assert!(matches!(
-            busy.say(Event::Busy("full".to_owned())),
-            Step::Pause(_)
-        ));
-    }
 }
 
 #[test]

@@ -113,3 +113,38 @@ fn too_many_gaps_say_so() {
         gaps[999]
     );
 }
+
+/// Fails if a run that always breaks at one place goes on without end, or its job does not say where.
+#[test]
+fn run_breaking_at_one_place_fails_job() {
+    let mut world = World::running();
+    world.say(looked(&["a"], &[]));
+    for _ in 0..100 {
+        // With progress between, it may break as often as it likes.
+        assert!(matches!(
+            world.say(Event::Broke("cut".to_owned())),
+            Step::Pause(_)
+        ));
+        world.say(looked(&["a"], &[]));
+        world.say(Event::Progress);
+    }
+    for at in 1..=MOST_ATTEMPTS {
+        let step = world.say(Event::Broke("node a: gone".to_owned()));
+        assert_eq!(step == Step::Close, at == MOST_ATTEMPTS, "{at}");
+        world.say(looked(&["a"], &[]));
+    }
+    world.say(compared(2));
+    assert_eq!(world.life.ending(), Some(Ending::Failed));
+    let reason = &world.life.reason;
+    assert!(
+        reason.contains("after b.warc") && reason.contains("node a: gone"),
+        "{reason}"
+    );
+    let mut busy = World::running();
+    for _ in 0..1000 {
+        assert!(matches!(
+            busy.say(Event::Busy("full".to_owned())),
+            Step::Pause(_)
+        ));
+    }
+}
