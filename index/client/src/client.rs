@@ -46,8 +46,8 @@ pub struct IndexLimits {
 impl Default for IndexLimits {
     fn default() -> Self {
         Self {
-            answer: Duration::from_secs(60),
-            stall: Duration::from_secs(300),
+            answer: Duration::from_mins(1),
+            stall: Duration::from_mins(5),
         }
     }
 }

@@ -61,8 +61,8 @@ fn index_query(query: &CaptureQuery) -> Query {
     {
         // Nothing before the second of the cursor is read.
         match query.order {
-            Order::Ascending => index.from = later(index.from, second(cursor.timestamp)),
-            Order::Descending => index.to = earlier(index.to, second(cursor.timestamp)),
+            Order::Ascending => index.from = Some(later(index.from, second(cursor.timestamp))),
+            Order::Descending => index.to = Some(earlier(index.to, second(cursor.timestamp))),
             Order::Closest(_) => {}
         }
     }
@@ -79,17 +79,17 @@ fn second(stamp: Stamp) -> Stamp {
     Stamp::from_time(stamp.time())
 }
 
-fn later(one: Option<Stamp>, other: Stamp) -> Option<Stamp> {
+fn later(one: Option<Stamp>, other: Stamp) -> Stamp {
     match one {
-        Some(one) if one.time() > other.time() => Some(one),
-        Some(_) | None => Some(other),
+        Some(one) if one.time() > other.time() => one,
+        Some(_) | None => other,
     }
 }
 
-fn earlier(one: Option<Stamp>, other: Stamp) -> Option<Stamp> {
+fn earlier(one: Option<Stamp>, other: Stamp) -> Stamp {
     match one {
-        Some(one) if one.time() < other.time() => Some(one),
-        Some(_) | None => Some(other),
+        Some(one) if one.time() < other.time() => one,
+        Some(_) | None => other,
     }
 }
 

@@ -84,19 +84,22 @@ pub(crate) fn is_metadata(name: &str) -> bool {
 
 /// Whether a file is an archive file by its name: one that turns out not to be is a failure.
 pub(crate) fn is_archive_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let bare = [".gz", ".zst", ".open"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(&name);
-    bare.ends_with(".warc") || bare.ends_with(".arc")
+    matches!(kind_of_name(name).as_deref(), Some("warc" | "arc"))
 }
 
 /// Whether a file is an ARC file by its name.
 pub(crate) fn is_arc_name(name: &str) -> bool {
+    kind_of_name(name).as_deref() == Some("arc")
+}
+
+/// The last word of a name, but for that of a compression.
+fn kind_of_name(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
-    let bare = name.strip_suffix(".gz").unwrap_or(&name);
-    bare.ends_with(".arc")
+    let mut words = name.rsplit('.');
+    let last = words.next()?;
+    let is_compressed = matches!(last, "gz" | "zst" | "open");
+    let kind = if is_compressed { words.next()? } else { last };
+    words.next().map(|_before| kind.to_owned())
 }
 
 impl From<&FeedFile> for FileContent {

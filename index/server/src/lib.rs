@@ -223,8 +223,9 @@ fn open(data: &Path, memory: u64) -> Result<(Captures, Option<String>), StartErr
         Err(error @ OpenError::Database(_)) => return Err(error.into()),
     };
     let reason = match &error {
-        OpenError::Damaged { source, .. } | OpenError::Format { source, .. } => source.to_string(),
-        OpenError::Database(source) => source.to_string(),
+        OpenError::Damaged { source, .. }
+        | OpenError::Format { source, .. }
+        | OpenError::Database(source) => source.to_string(),
     };
     tracing::error!(
         reason,

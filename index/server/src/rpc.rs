@@ -195,7 +195,7 @@ impl Captures for Door {
         &self,
         request: Request<wire::ExportRequest>,
     ) -> Answer<AnswerStream<wire::ExportResponse>> {
-        let export = bulk::read_export(request.into_inner())?;
+        let export = bulk::read_export(request.get_ref())?;
         let place = self.bulk_place()?;
         let (answers, stream) = mpsc::channel(MESSAGES);
         let captures = self.follower.captures().clone();

@@ -1,7 +1,7 @@
 //! Background jobs: rows that nobody can see are taken away, what was changed is made durable, certificates are reloaded, and
 //! a file taken at random is read again and compared.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -202,14 +202,14 @@ fn differences(
     {
         return Ok(None);
     }
-    let (mut places, mut wrong) = (BTreeMap::new(), 0_u64);
+    let (mut places, mut wrong) = (BTreeSet::new(), 0_u64);
     for capture in found {
         let place = (
             capture.offset,
             capture.key.clone(),
             capture.timestamp.to_string(),
         );
-        places.insert(place, ());
+        places.insert(place);
         let stored = captures.stored(name, capture)?;
         if stored
             .as_ref()

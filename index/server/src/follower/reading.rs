@@ -106,8 +106,8 @@ impl Follower {
             let name = change.file.name.as_str();
             // A change may be about a file that an earlier one of them was about.
             let known = match update.known(name) {
-                Some(known) => known,
-                None => self
+                Ok(known) => known,
+                Err(Unchanged) => self
                     .captures
                     .file_entry(name)?
                     .map(|entry| known_file(&entry)),
@@ -225,13 +225,13 @@ impl Follower {
                         size: change.content.size,
                         failures: 0,
                     };
-                    self.put(state, file, now);
+                    Self::put(state, file, now);
                 }
                 FileAction::Withdraw | FileAction::Delete => state.queue.drop_file(&change.name),
                 FileAction::BringBack => {
                     let entry = self.captures.file_entry(change.name.as_str())?;
                     if let Some(file) = entry.as_ref().and_then(waiting_file) {
-                        self.put(state, file, now);
+                        Self::put(state, file, now);
                     }
                 }
             }
@@ -239,7 +239,7 @@ impl Follower {
         Ok(())
     }
 
-    fn put(&self, state: &mut State, file: WaitingFile, now: Duration) {
+    fn put(state: &mut State, file: WaitingFile, now: Duration) {
         if state.queue.waiting() < WINDOW {
             state.queue.put(file, now);
         } else {
@@ -261,6 +261,9 @@ struct FileChanges {
     all: Vec<PlannedChange>,
 }
 
+/// No change is about a file.
+struct Unchanged;
+
 #[derive(Debug)]
 struct PlannedChange {
     name: FileName,
@@ -279,20 +282,21 @@ impl FileChanges {
         }
     }
 
-    /// The file as it will be, if a change is about it.
-    fn known(&self, name: &str) -> Option<Option<KnownFile>> {
+    /// The file as it will be, if a change is about it; `Err`: no change is.
+    fn known(&self, name: &str) -> Result<Option<KnownFile>, Unchanged> {
         let last = self
             .all
             .iter()
             .rev()
-            .find(|change| change.name.as_str() == name)?;
+            .find(|change| change.name.as_str() == name)
+            .ok_or(Unchanged)?;
         let shown = |is_withdrawn| {
             Some(KnownFile {
                 content: Some(last.content),
                 is_withdrawn,
             })
         };
-        Some(match last.action {
+        Ok(match last.action {
             FileAction::Delete => None,
             FileAction::Withdraw => shown(true),
             FileAction::Nothing

@@ -198,7 +198,7 @@ fn import_status(error: ImportError) -> Status {
 }
 
 /// Reads what is to be exported.
-pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, InvalidMessage> {
+pub(super) fn read_export(request: &wire::ExportRequest) -> Result<Export, InvalidMessage> {
     let format = match request.format.as_str() {
         "" | "cdxj" => Format::Cdxj,
         "cdx9" => Format::cdx9(),
