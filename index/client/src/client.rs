@@ -356,21 +356,23 @@ async fn within<T>(
 mod tests {
     use super::*;
 
-    fn message(urls: &[&str], end: Option<u64>) -> Result<wire::QueryResponse, Status> {
+    fn message(urls: &[&str], end: Option<u64>) -> wire::QueryResponse {
         let time = || "20260102030405".parse().unwrap();
         let captures = urls
             .iter()
             .map(|url| capture::write(Capture::new(*url, time())));
-        Ok(wire::QueryResponse {
+        wire::QueryResponse {
             captures: captures.collect(),
             end: end.map(|count| wire::query_response::End { count }),
-        })
+        }
     }
 
     /// Fails if an answer that was cut, lies about its length or breaks off passes for a whole one.
     #[tokio::test]
     async fn answers_are_whole_or_errors() {
-        let check = async |messages: Vec<_>, expected: &[&str], error: Option<Kind>| {
+        let check = async |messages: Vec<Result<_, Status>>,
+                           expected: &[&str],
+                           error: Option<Kind>| {
             let mut captures = CaptureStream::new(ReadCaptures::new(tokio_stream::iter(messages)));
             let mut keys = Vec::new();
             let ended = loop {
@@ -389,22 +391,32 @@ mod tests {
             );
             assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
         };
-        check(vec![message(&[], Some(0))], &[], None).await;
+        check(vec![Ok(message(&[], Some(0)))], &[], None).await;
         check(
-            vec![message(&["a", "b"], None), message(&["c"], Some(3))],
+            vec![Ok(message(&["a", "b"], None)), Ok(message(&["c"], Some(3)))],
             &["a", "b", "c"],
             None,
         )
         .await;
-        check(vec![message(&["a"], None)], &["a"], Some(Kind::Unavailable)).await;
-        check(vec![message(&["a"], Some(2))], &[], Some(Kind::Unavailable)).await;
+        check(
+            vec![Ok(message(&["a"], None))],
+            &["a"],
+            Some(Kind::Unavailable),
+        )
+        .await;
+        check(
+            vec![Ok(message(&["a"], Some(2)))],
+            &[],
+            Some(Kind::Unavailable),
+        )
+        .await;
         let broken = Err(Kind::Storage.status("the disk"));
         check(
-            vec![message(&["a"], None), broken],
+            vec![Ok(message(&["a"], None)), broken],
             &["a"],
             Some(Kind::Storage),
         )
         .await;
-        check(vec![message(&[""], Some(1))], &[], Some(Kind::Damaged)).await;
+        check(vec![Ok(message(&[""], Some(1)))], &[], Some(Kind::Damaged)).await;
     }
 }

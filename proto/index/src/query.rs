@@ -431,7 +431,7 @@ mod tests {
             });
         }
         refused("collapse.field", &|message| {
-            message.collapse[0].field = None
+            message.collapse[0].field = None;
         });
         refused("cursor.timestamp", &|message| {
             message.cursor.as_mut().unwrap().timestamp.clear();

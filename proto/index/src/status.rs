@@ -310,17 +310,17 @@ mod tests {
             rebuilt: None,
             ..status()
         };
-        let states = [
+        let all_states = [
             FollowState::Starting,
             FollowState::Listing,
             FollowState::Following,
             FollowState::Waiting,
         ];
-        for state in states {
+        for state in all_states {
             for status in [status(), bare.clone()] {
-                let status = IndexStatus { state, ..status };
-                let read = IndexStatus::try_from(wire::StatusResponse::from(status.clone()));
-                assert_eq!(read, Ok(status));
+                let whole = IndexStatus { state, ..status };
+                let read = IndexStatus::try_from(wire::StatusResponse::from(whole.clone()));
+                assert_eq!(read, Ok(whole));
             }
         }
     }

@@ -13,7 +13,7 @@ fn capture(url: &str, time: &str, file: &str, offset: u64) -> Capture {
     let key = UrlKey::of(url).to_string();
     let mut capture = Capture::new(key, time.parse().unwrap());
     capture.original = Some(url.to_owned());
-    capture.status = Some(if offset % 3 == 0 { 404 } else { 200 });
+    capture.status = Some(if offset.is_multiple_of(3) { 404 } else { 200 });
     capture.mime = Some("text/html".to_owned());
     capture.file = Some(file.to_owned());
     capture.offset = Some(offset);

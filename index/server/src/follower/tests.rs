@@ -168,7 +168,7 @@ fn readings_from_before_a_change_are_stale() {
         index.follower.end(batch.number);
         let expected: &[&str] = match kind {
             ChangeKind::NewRoot => &["a"],
-            _ => &[],
+            ChangeKind::Stored | ChangeKind::Withdrawn | ChangeKind::BroughtBack => &[],
         };
         assert_eq!(index.read_all(), expected);
     }

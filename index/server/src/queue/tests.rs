@@ -171,7 +171,7 @@ fn walk(steps: &[Step]) {
                 let begun = queue.next_batch(now);
                 assert_eq!(
                     begun.is_some(),
-                    model.waits && batch_room(&queue, &begun),
+                    model.waits && batch_room(&queue, begun.as_ref()),
                     "{}",
                     context()
                 );
@@ -192,9 +192,10 @@ fn walk(steps: &[Step]) {
                     "{}",
                     context()
                 );
-                let attempt = match step {
-                    Step::Fail => Attempt::Failed(String::new()),
-                    _ => Attempt::Extracted,
+                let attempt = if matches!(step, Step::Fail) {
+                    Attempt::Failed(String::new())
+                } else {
+                    Attempt::Extracted
                 };
                 let failed = matches!(attempt, Attempt::Failed(_));
                 let verdict = queue.settle(number, &name("a"), attempt, now);
@@ -210,14 +211,14 @@ fn walk(steps: &[Step]) {
                     },
                 };
                 assert_eq!(verdict, expected, "{}", context());
-                if model.read.take().is_some() {
-                    if let Verdict::Retry { failures } = verdict {
-                        model = Model {
-                            waits: true,
-                            failures,
-                            read: None,
-                        };
-                    }
+                if model.read.take().is_some()
+                    && let Verdict::Retry { failures } = verdict
+                {
+                    model = Model {
+                        waits: true,
+                        failures,
+                        read: None,
+                    };
                 }
             }
             Step::End => {
@@ -239,6 +240,6 @@ fn walk(steps: &[Step]) {
 }
 
 /// Whether the queue could begin another batch before it was asked.
-fn batch_room(queue: &Queue, begun: &Option<FileBatch>) -> bool {
+fn batch_room(queue: &Queue, begun: Option<&FileBatch>) -> bool {
     queue.batches() - usize::from(begun.is_some()) < LIMITS.batches
 }

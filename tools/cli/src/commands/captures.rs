@@ -167,8 +167,8 @@ mod tests {
         }
     }
 
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
+    fn text(text: &str) -> String {
+        text.to_owned()
     }
 
     /// Fails if a faulty argument is asked of the index, or the message does not name it.
@@ -185,9 +185,9 @@ mod tests {
                 change(&mut verb);
                 verb
             };
-            refused(with(&|verb| verb.from = some(time)), "--from");
-            refused(with(&|verb| verb.to = some(time)), "--to");
-            refused(with(&|verb| verb.closest = some(time)), "--closest");
+            refused(with(&|verb| verb.from = Some(text(time))), "--from");
+            refused(with(&|verb| verb.to = Some(text(time))), "--to");
+            refused(with(&|verb| verb.closest = Some(text(time))), "--closest");
         }
         let host = Captures {
             matching: "host".to_owned(),
@@ -196,7 +196,7 @@ mod tests {
         refused(host, "no host");
         let many = Captures {
             matching: "prefix".to_owned(),
-            closest: some("2016"),
+            closest: Some(text("2016")),
             ..verb("http://a.example/")
         };
         refused(many, "exact URL");
@@ -215,10 +215,10 @@ mod tests {
             line(&capture),
             format!("20200101000000    -  {:<24}  - -  example,a)/", "-")
         );
-        capture.original = some("http://a.example/");
-        capture.mime = some("text/html");
+        capture.original = Some(text("http://a.example/"));
+        capture.mime = Some(text("text/html"));
         capture.status = Some(200);
-        capture.file = some("a.warc.gz");
+        capture.file = Some(text("a.warc.gz"));
         capture.offset = Some(7);
         assert_eq!(
             line(&capture),

@@ -1,6 +1,7 @@
 //! `holdfast index export`: captures as sorted lines, in one file or in several of a size.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use archive_daemon::ByteSize;
@@ -120,14 +121,11 @@ struct OpenPart {
 impl PartFiles<'_> {
     fn begin(&mut self) -> Result<(), Failure> {
         let number = self.whole.len() + 1;
-        let path = match self.limit {
-            None => self.output.to_owned(),
-            Some(_) => {
-                let mut name = OsString::from(self.output);
-                name.push(format!(".{number:04}"));
-                PathBuf::from(name)
-            }
-        };
+        let mut name = OsString::from(self.output);
+        if self.limit.is_some() {
+            name.push(format!(".{number:04}"));
+        }
+        let path = PathBuf::from(name);
         let file = if self.is_stdout {
             None
         } else {
@@ -180,14 +178,11 @@ impl PartFiles<'_> {
         };
         part.size += bytes.len() as u64;
         self.bytes += bytes.len() as u64;
-        match &mut part.file {
-            Some(file) => file.write(bytes),
-            None => {
-                use std::io::Write as _;
-                let written = std::io::stdout().write_all(bytes);
-                written.map_err(|error| Failure::output(&error))
-            }
+        if let Some(file) = &mut part.file {
+            return file.write(bytes);
         }
+        let written = std::io::stdout().write_all(bytes);
+        written.map_err(|error| Failure::output(&error))
     }
 
     fn close(&mut self) {

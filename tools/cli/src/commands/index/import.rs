@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::Args;
 use index_client::SetName;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
@@ -101,7 +102,9 @@ fn pieces(mut source: impl Read + Send + 'static) -> ReceiverStream<io::Result<B
                 Err(error) => Err(error),
             };
             let is_last = step.is_err();
-            if sender.blocking_send(step).is_err() || is_last {
+            // The other end has its own limit, and is gone when that has passed.
+            let sent = Handle::current().block_on(sender.send(step));
+            if sent.is_err() || is_last {
                 return;
             }
         }
