@@ -8,9 +8,10 @@ mod keep;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use index_client::SetName;
 
 use super::parts::{live, load};
-use super::{Context, talk};
+use super::{Context, Global, talk};
 use crate::exit::{Exit, Failure};
 
 /// Run the index: where and when each URL was captured; or look after it
@@ -61,6 +62,19 @@ impl Index {
             Some(Verb::Dedup(dedup)) => dedup.run(context),
             None => part(self.settings, context),
         }
+    }
+}
+
+/// Reads the name of a set, and what else every command takes: `--set` of these verbs is the set of captures, not a setting.
+fn named_set(text: &str, context: &Context) -> Result<(SetName, Global), Failure> {
+    let set = SetName::new(text).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((set, without_settings(context)))
+}
+
+fn without_settings(context: &Context) -> Global {
+    Global {
+        set: Vec::new(),
+        ..context.global.clone()
     }
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use archive_daemon::ByteSize;
 use bytes::{Buf, Bytes};
 use clap::Args;
-use index_client::SetName;
 use serde::Serialize;
 
+use super::{named_set, without_settings};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::save::{Partial, to_stdout};
@@ -29,7 +29,7 @@ pub(super) struct Export {
     format: String,
     /// Only the captures of this imported set [default: all captures]
     #[arg(long, value_name = "NAME")]
-    set: Option<SetName>,
+    set: Option<String>,
     /// Begin another file before one gets larger: PATH.0001, PATH.0002 and so on, each with a header
     #[arg(long, value_name = "SIZE")]
     max_size: Option<ByteSize>,
@@ -60,6 +60,13 @@ impl Export {
         if self.max_size.is_some_and(|size| size.bytes() == 0) {
             return Err(Failure::usage("--max-size must be more than 0"));
         }
+        let (set, global) = match &self.set {
+            Some(text) => {
+                let (set, global) = named_set(text, context)?;
+                (Some(set), global)
+            }
+            None => (None, without_settings(context)),
+        };
         let mut parts = PartFiles {
             output: &self.output,
             limit: self.max_size.map(ByteSize::bytes),
@@ -72,11 +79,8 @@ impl Export {
         };
         // A name that is taken is refused before anything is asked.
         parts.begin()?;
-        let session = Session::open(&context.global)?;
-        let mut exported = session
-            .index()?
-            .export(&self.format, self.set.as_ref())
-            .await?;
+        let session = Session::open(&global)?;
+        let mut exported = session.index()?.export(&self.format, set.as_ref()).await?;
         while let Some(lines) = exported.next().await? {
             parts.write(lines)?;
         }

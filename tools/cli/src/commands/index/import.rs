@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clap::Args;
-use index_client::SetName;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::named_set;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
@@ -35,12 +35,13 @@ pub(super) struct Import {
     files: Vec<PathBuf>,
     /// The name of the set: small letters, digits, `.`, `_` and `-`
     #[arg(long, value_name = "NAME")]
-    set: SetName,
+    set: String,
 }
 
 impl Import {
     pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let session = Session::open(&context.global)?;
+        let (set, global) = named_set(&self.set, context)?;
+        let session = Session::open(&global)?;
         let index = session.index()?;
         // All of them are there before anything is sent.
         let mut inputs = Vec::new();
@@ -48,7 +49,7 @@ impl Import {
             inputs.push((path.display().to_string(), open(path)?));
         }
         let inputs = tokio_stream::iter(inputs).map(|(name, source)| (name, pieces(source)));
-        let imported = index.import(&self.set, inputs).await?;
+        let imported = index.import(&set, inputs).await?;
         if context.output.is_json() {
             context.output.document(&imported)?;
         } else {
@@ -58,7 +59,7 @@ impl Import {
             context.output.line(&format!(
                 "{} captures in set {}{}",
                 imported.captures,
-                self.set,
+                set,
                 replaced.unwrap_or_default()
             ))?;
         }
