@@ -1,6 +1,7 @@
 //! What a user of the whole archive sees while its parts work, stop, come back and lose bits.
 
 mod batch;
+mod captures;
 mod checksums;
 mod contracts;
 mod counts;

@@ -93,7 +93,7 @@ async fn lines(cluster: &Cluster, id: &JobId, what: Left) -> Vec<Value> {
 }
 
 /// An archive file of some pages, some hundred bytes to some tens of kilobytes each.
-fn pages(file: u64, count: u64) -> Vec<u8> {
+pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
     let mut writer = Writer::gzip(Vec::new(), 6);
     for page in 0..count {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");

@@ -90,7 +90,7 @@ async fn decide(cluster: &Cluster, act: Act) {
     assert_eq!(ended.state, "done", "{ended:?}");
 }
 
-async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8]) {
+pub(super) async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8]) {
     let remove = Act::Remove(Remove {
         name: name.to_string(),
         replica: replica.to_owned(),
@@ -101,7 +101,7 @@ async fn remove(cluster: &Cluster, name: &FileName, replica: &str, bytes: &[u8])
 }
 
 /// Puts back what lies in the attic of a replica.
-async fn restore(cluster: &Cluster, of: &str) {
+pub(super) async fn restore(cluster: &Cluster, of: &str) {
     let mut olga = people(cluster, "officer/olga");
     let attics = olga.attics(AtticsRequest::default()).await;
     let mut attics = attics.unwrap().into_inner();

@@ -285,7 +285,10 @@ impl Reading<'_> {
     }
 
     fn read(&self, place: Place, packed: &PackedCapture) -> Result<Option<Match>, DbError> {
-        let (capture, source) = self.shared.unpack(&place, packed)?;
+        let (mut capture, source) = self.shared.unpack(&place, packed)?;
+        if source.set.is_none() {
+            show_original(&mut capture);
+        }
         let holds = self.filters.iter().all(|filter| filter.holds(&capture));
         Ok(holds.then_some(Match {
             capture,
@@ -308,6 +311,21 @@ impl Reading<'_> {
         }
         self.tested.insert(file, is_wanted);
         Ok(is_wanted)
+    }
+}
+
+/// A capture that a file only tells of has no record of its own: it is shown where the record lies that has its content.
+fn show_original(capture: &mut Capture) {
+    if capture.offset.is_some() {
+        return;
+    }
+    if let Some(original) = capture
+        .original_record
+        .take_if(|original| original.file.is_some())
+    {
+        capture.length = original.length;
+        capture.offset = original.offset;
+        capture.file = original.file;
     }
 }
 

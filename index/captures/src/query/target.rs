@@ -91,6 +91,13 @@ impl Target {
         }
     }
 
+    /// All keys from one on, up to but without the other; without the other, all behind the first.
+    pub fn keys(start: String, end: Option<String>) -> Self {
+        Self {
+            ranges: vec![KeyRange::Many(start, end)],
+        }
+    }
+
     /// All URLs.
     pub fn all() -> Self {
         Self {

@@ -13,6 +13,7 @@
 mod archive;
 mod archive_files;
 mod audit_log;
+mod captures;
 mod checks;
 mod crawl_documents;
 mod crawl_life;

@@ -35,7 +35,7 @@ fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
 }
 
 /// Stores so many archive files, and says where they lie outside, too.
-fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<PathBuf> {
+pub fn store(archive: &Archive, count: u64, records: u64, size: usize) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = (0..count)
         .map(|number| {
             let path = archive.path(&format!("f-{number:03}.warc.gz"));

@@ -13,6 +13,7 @@
 
 mod archive;
 mod batch;
+mod captures;
 mod compiler;
 mod damage;
 mod hang;

@@ -1,0 +1,267 @@
+//! The index as it follows the archive: what is decided about files is in the database before anything is done about it.
+//!
+//! Owns the order of decisions: the queue is held by one decision at a time, and is never ahead of the database. All functions
+//! may block on the disk; asynchronous callers use a blocking thread.
+//!
+//! # Errors
+//!
+//! All functions fail with [`DbError`] if the database does. The part then ends: it is opened, or built anew, at its next
+//! start.
+
+mod reading;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use archive_daemon::Clock;
+use archive_db::DbError;
+use archive_model::FileName;
+use index_captures::{Captures, Counts, FileEntry, FileWriter, Progress};
+
+use crate::decide::FileContent;
+use crate::queue::{Attempt, BatchNumber, FileBatch, Queue, QueueLimits, Verdict, WaitingFile};
+
+/// How many waiting files the queue holds; the others wait in the database.
+const WINDOW: usize = 20_000;
+
+/// The index as it follows the archive.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    captures: Captures,
+    clock: Clock,
+    origin: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    queue: Queue,
+    /// Whether files may wait in the database that the queue has not.
+    has_more: bool,
+    /// Raised when all captures of files are forgotten: what a listing before that said does not count.
+    epoch: u64,
+}
+
+/// The outcome of an attempt to read a file.
+#[derive(Debug)]
+pub(crate) enum FileOutcome {
+    /// Its captures were written.
+    Extracted(FileWriter),
+    /// It has failed, and why; the captures that could be read, if there are any.
+    Failed(String, Option<FileWriter>),
+}
+
+impl Follower {
+    pub(crate) fn new(captures: Captures, limits: QueueLimits, clock: Clock) -> Self {
+        let origin = clock.instant();
+        Self {
+            captures,
+            clock,
+            origin,
+            state: Mutex::new(State {
+                queue: Queue::new(limits),
+                has_more: true,
+                epoch: 0,
+            }),
+        }
+    }
+
+    pub(crate) const fn captures(&self) -> &Captures {
+        &self.captures
+    }
+
+    /// Takes the files that are read next, if there are any and there is room for another batch.
+    pub(crate) fn next_batch(&self) -> Result<Option<FileBatch>, DbError> {
+        let mut state = self.lock();
+        let now = self.now();
+        if state.has_more && state.queue.waiting() < WINDOW / 2 {
+            state.has_more = false;
+            for name in self.captures.pending()? {
+                if state.queue.waiting() >= WINDOW {
+                    state.has_more = true;
+                    break;
+                }
+                let entry = self.captures.file_entry(&name?)?;
+                if let Some(file) = entry.as_ref().and_then(waiting_file) {
+                    state.queue.refill(file, now);
+                }
+            }
+        }
+        Ok(state.queue.next_batch(now))
+    }
+
+    /// Records how the attempt to read a file of a batch ended. Says what becomes of it.
+    pub(crate) fn settle(
+        &self,
+        batch: BatchNumber,
+        name: &FileName,
+        outcome: FileOutcome,
+    ) -> Result<Verdict, DbError> {
+        let mut state = self.lock();
+        let (attempt, writer) = match outcome {
+            FileOutcome::Extracted(writer) => (Attempt::Extracted, Some(writer)),
+            FileOutcome::Failed(reason, writer) => (Attempt::Failed(reason), writer),
+        };
+        let reason = match &attempt {
+            Attempt::Failed(reason) => Some(reason.clone()),
+            Attempt::Extracted => None,
+        };
+        let verdict = state.queue.settle(batch, name, attempt, self.now());
+        match &verdict {
+            Verdict::Stale => {}
+            Verdict::Indexed => {
+                if let Some(writer) = writer {
+                    writer.complete(None)?;
+                }
+            }
+            Verdict::Retry { failures } => {
+                let mut update = self.captures.update();
+                let attempts = *failures;
+                update.progress(name.as_str(), Progress::Pending { attempts, reason });
+                update.commit()?;
+            }
+            Verdict::Parked { failures, reason } => {
+                if let Some(writer) = writer {
+                    writer.complete(None)?;
+                }
+                let mut update = self.captures.update();
+                let parked = Progress::Parked {
+                    attempts: *failures,
+                    reason: self.parked_reason(reason),
+                };
+                update.progress(name.as_str(), parked);
+                update.commit()?;
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Ends a batch: files of it that were not settled wait again.
+    pub(crate) fn end(&self, batch: BatchNumber) {
+        let now = self.now();
+        self.lock().queue.end(batch, now);
+    }
+
+    /// Returns whether a file of a batch still counts.
+    pub(crate) fn counts_for(&self, batch: BatchNumber, name: &FileName) -> bool {
+        self.lock().queue.counts(batch, name)
+    }
+
+    /// Returns how long until a file may be read, if one waits and there is room for another batch.
+    pub(crate) fn next_turn(&self) -> Option<Duration> {
+        let now = self.now();
+        self.lock().queue.next_turn(now)
+    }
+
+    /// Lets files be tried again that are parked, with fresh attempts: those that are named, or all. Says how many, or which
+    /// name is not parked.
+    pub(crate) fn retry(&self, names: &[FileName]) -> Result<Result<u64, FileName>, DbError> {
+        let mut state = self.lock();
+        let mut files = Vec::new();
+        if names.is_empty() {
+            for name in self.captures.parked()? {
+                files.push(name?);
+            }
+        }
+        for name in names {
+            let entry = self.captures.file_entry(name.as_str())?;
+            let is_parked = entry.is_some_and(|entry| {
+                !entry.is_withdrawn && matches!(entry.progress, Progress::Parked { .. })
+            });
+            if !is_parked {
+                return Ok(Err(name.clone()));
+            }
+            files.push(name.as_str().to_owned());
+        }
+        files.sort();
+        files.dedup();
+        for some in files.chunks(MOST_CHANGES) {
+            let mut update = self.captures.update();
+            for name in some {
+                update.progress(name, Progress::PENDING);
+            }
+            update.commit()?;
+        }
+        state.has_more = true;
+        Ok(Ok(u64::try_from(files.len()).unwrap_or(u64::MAX)))
+    }
+
+    /// Lets a file be read again whose captures are not those that it has.
+    pub(crate) fn read_again(&self, name: &FileName) -> Result<(), DbError> {
+        let mut state = self.lock();
+        let entry = self.captures.file_entry(name.as_str())?;
+        let is_indexed = entry.is_some_and(|entry| {
+            matches!(entry.progress, Progress::Indexed | Progress::NothingToIndex)
+        });
+        if is_indexed {
+            let mut update = self.captures.update();
+            update.progress(name.as_str(), Progress::PENDING);
+            update.commit()?;
+            state.has_more = true;
+        }
+        Ok(())
+    }
+
+    /// Forgets all files and their captures, and how far the archive was followed. Says how many captures went.
+    pub(crate) fn forget_files(&self) -> Result<u64, DbError> {
+        let mut state = self.lock();
+        let captures = self.captures.counts().captures;
+        state.queue.clear();
+        state.epoch = state.epoch.saturating_add(1);
+        self.captures.forget_files()?;
+        state.has_more = true;
+        Ok(captures)
+    }
+
+    /// Returns how many files and captures there are.
+    pub(crate) fn counts(&self) -> Counts {
+        self.captures.counts()
+    }
+
+    /// The reason of a parked file begins with the time at which it was parked.
+    fn parked_reason(&self, reason: &str) -> String {
+        format!("{} {reason}", self.clock.now())
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.instant().saturating_duration_since(self.origin)
+    }
+
+    /// Nothing panics while it holds the lock, so what is inside is whole even then.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The most changes of one batch of the database.
+const MOST_CHANGES: usize = 1000;
+
+/// Splits the reason of a parked file from the time before it.
+pub(crate) fn split_reason(reason: &str) -> (Option<jiff::Timestamp>, &str) {
+    match reason.split_once(' ') {
+        Some((time, rest)) if time.parse::<jiff::Timestamp>().is_ok() => (time.parse().ok(), rest),
+        Some(_) | None => (None, reason),
+    }
+}
+
+/// The content of a file, as the index keeps it.
+pub(crate) fn content_of(entry: &FileEntry) -> Option<FileContent> {
+    entry.note.as_deref().and_then(|note| note.parse().ok())
+}
+
+/// A file that waits, if it does.
+fn waiting_file(entry: &FileEntry) -> Option<WaitingFile> {
+    let Progress::Pending { attempts, .. } = entry.progress else {
+        return None;
+    };
+    if entry.is_withdrawn {
+        return None;
+    }
+    Some(WaitingFile {
+        name: FileName::new(&entry.name).ok()?,
+        size: content_of(entry).map_or(0, |content| content.size),
+        failures: attempts,
+    })
+}
