@@ -7,6 +7,7 @@
 //! - [`role`], [`identity`]: who the peer is; [`rules`]: what that peer may call.
 //! - [`tls`]: one's own certificate, exchanged without a restart; [`verify`]: the server one meant to reach.
 //! - [`mod@serve`], [`mod@connect`], [`limits`]: servers and channels; nothing waits for ever.
+//! - [`browser`]: the other kind of door, for clients of the web that have no certificate.
 //! - [`answers`]: answers to callers who may not read them; [`idle`], [`invalid`], [`status`]: streams that stall, messages
 //!   that are wrong, errors that keep their kind.
 //!
@@ -23,6 +24,7 @@
 
 mod accept;
 pub mod answers;
+pub mod browser;
 mod callers;
 pub mod connect;
 mod guard;
@@ -42,6 +44,7 @@ pub mod tls;
 pub mod verify;
 
 pub use answers::{AnswerStream, Answers};
+pub use browser::BrowserTls;
 pub use connect::{ConnectError, connect, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
 pub use idle::Idle;

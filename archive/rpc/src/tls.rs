@@ -287,11 +287,11 @@ fn unix(now: SystemTime) -> UnixTime {
     )
 }
 
-fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
+pub(crate) fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
     move |reason| CredentialsError::Pem { what, reason }
 }
 
-fn read(path: &Path) -> Result<String, CredentialsError> {
+pub(crate) fn read(path: &Path) -> Result<String, CredentialsError> {
     let mut text = String::new();
     let outcome =
         File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
