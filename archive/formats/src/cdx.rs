@@ -9,6 +9,7 @@ mod exchange;
 mod extract;
 mod json;
 mod legend;
+pub mod query;
 mod reader;
 mod sort;
 mod writer;

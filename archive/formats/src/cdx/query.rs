@@ -1,0 +1,191 @@
+//! A question to an index of captures: which of them, in which order, how thinned out.
+//!
+//! Owns the terms of that question, shared by the index that answers it and the servers that are asked for it:
+//! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts`]) and thin out ([`Thinned`]) any
+//! sequence of captures. Does not know how an index is laid out, and knows no dialect of a CDX server.
+//!
+//! An index orders captures by key (bytewise), then time, then by its own order of files, then offset. What it stores with
+//! milliseconds belongs to its second: a bound of 14 digits includes the whole second.
+
+mod cursor;
+mod field;
+mod filter;
+mod key_match;
+mod span;
+mod thin;
+
+#[cfg(test)]
+mod tests;
+
+pub use cursor::{Cursor, InvalidCursor};
+pub use field::CaptureField;
+pub use filter::{Anchoring, Filter, FilterTest, InvalidPattern, MAX_PATTERN, Pattern};
+pub use key_match::{KeyMatch, KeyRange, MatchKind, NoHost, UnknownMatchKind};
+pub use span::TimeSpan;
+pub use thin::{Collapse, CollapsedRun, Keep, Thinned, Thinner};
+
+use std::cmp::Ordering;
+
+use thiserror::Error;
+
+use super::Capture;
+use crate::date::Stamp;
+
+/// The most filters of one query.
+pub const MAX_FILTERS: usize = 32;
+
+/// The most fields by which one query collapses.
+pub const MAX_COLLAPSES: usize = 8;
+
+/// The largest number of captures that [`Limit::Last`] may ask for: they are held in memory.
+pub const MAX_LAST: u64 = 10_000;
+
+/// A question to an index of captures.
+///
+/// The parts apply in this order: keys, span, cursor, filters, order, collapse, limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaptureQuery {
+    /// Which keys.
+    pub keys: KeyMatch,
+    /// Captures of this span of time only.
+    pub span: TimeSpan,
+    /// A capture has to pass each of these.
+    pub filters: Vec<Filter>,
+    /// The order of the answer.
+    pub order: Order,
+    /// Runs of neighbours that are alike in all of these become one capture. Empty: nothing is collapsed.
+    pub collapse: Vec<Collapse>,
+    /// Which capture of a collapsed run stands for it.
+    pub keep: Keep,
+    /// How many captures at most, counted after collapsing.
+    pub limit: Option<Limit>,
+    /// Only captures behind this place, in the order of the answer.
+    pub cursor: Option<Cursor>,
+}
+
+/// The order of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As the index has them: by key, then by time, oldest first.
+    #[default]
+    Ascending,
+    /// The reverse of that.
+    Descending,
+    /// By distance in time from a moment; of two that are equally far away the earlier one comes first. Only for one exact
+    /// key.
+    Closest(Stamp),
+}
+
+/// How many captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The first ones of the answer.
+    First(u64),
+    /// The last ones of the answer, still in its order. At most [`MAX_LAST`].
+    Last(u64),
+}
+
+/// Why a query cannot be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InvalidQuery {
+    /// The order [`Order::Closest`] needs one key.
+    #[error("captures can be ordered by closeness only for an exact URL")]
+    ClosestOfMany,
+    /// More filters than [`MAX_FILTERS`].
+    #[error("{0} filters; at most {MAX_FILTERS} are allowed")]
+    Filters(usize),
+    /// More fields than [`MAX_COLLAPSES`].
+    #[error("{0} fields to collapse by; at most {MAX_COLLAPSES} are allowed")]
+    Collapses(usize),
+    /// A [`Limit::Last`] above [`MAX_LAST`].
+    #[error("the last {0} captures were asked for; at most {MAX_LAST} are allowed")]
+    Last(u64),
+    /// A cursor is a place in the order of the index, which closeness does not follow.
+    #[error("an answer that is ordered by closeness cannot be resumed")]
+    ClosestCursor,
+}
+
+impl CaptureQuery {
+    /// All captures of these keys, in the order of the index.
+    pub fn new(keys: KeyMatch) -> Self {
+        Self {
+            keys,
+            span: TimeSpan::default(),
+            filters: Vec::new(),
+            order: Order::Ascending,
+            collapse: Vec::new(),
+            keep: Keep::First,
+            limit: None,
+            cursor: None,
+        }
+    }
+
+    /// Checks what its parts do not rule out by their types.
+    ///
+    /// # Errors
+    ///
+    /// When the order needs an exact key, or one of the limits of this module is exceeded.
+    pub fn validate(&self) -> Result<(), InvalidQuery> {
+        if self.filters.len() > MAX_FILTERS {
+            return Err(InvalidQuery::Filters(self.filters.len()));
+        }
+        if self.collapse.len() > MAX_COLLAPSES {
+            return Err(InvalidQuery::Collapses(self.collapse.len()));
+        }
+        if let Some(Limit::Last(count)) = self.limit
+            && count > MAX_LAST
+        {
+            return Err(InvalidQuery::Last(count));
+        }
+        if let Order::Closest(_) = self.order {
+            if !matches!(self.keys, KeyMatch::Exact(_)) {
+                return Err(InvalidQuery::ClosestOfMany);
+            }
+            if self.cursor.is_some() {
+                return Err(InvalidQuery::ClosestCursor);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a capture belongs to the answer, as far as its key, its time and the filters say. The cursor is left to the
+    /// index.
+    pub fn accepts(&self, capture: &Capture) -> bool {
+        self.keys.matches(&capture.key)
+            && self.span.contains(capture.timestamp)
+            && self.filters.iter().all(|filter| filter.accepts(capture))
+    }
+
+    /// Collapses and limits captures that are accepted already and come in their order, one by one.
+    pub fn thinner(&self) -> Thinner {
+        Thinner::new(self.collapse.clone(), self.keep, self.limit)
+    }
+
+    /// Collapses and limits captures that are accepted already, and in their order.
+    pub fn thin<I, E>(&self, captures: I) -> Thinned<I::IntoIter>
+    where
+        I: IntoIterator<Item = Result<Capture, E>>,
+    {
+        Thinned::new(captures.into_iter(), self.thinner())
+    }
+}
+
+impl Order {
+    /// Compares two captures as far as key and time say; captures of one key and second are equal here.
+    pub fn compare(self, one: &Capture, other: &Capture) -> Ordering {
+        let ascending = || (&one.key, one.timestamp).cmp(&(&other.key, other.timestamp));
+        match self {
+            Self::Ascending => ascending(),
+            Self::Descending => ascending().reverse(),
+            Self::Closest(at) => distance(at, one.timestamp)
+                .cmp(&distance(at, other.timestamp))
+                .then_with(ascending),
+        }
+    }
+}
+
+/// How far apart two timestamps are, in milliseconds.
+pub fn distance(one: Stamp, other: Stamp) -> u64 {
+    let (one, other) = (one.time(), other.time());
+    one.as_millisecond().abs_diff(other.as_millisecond())
+}

@@ -1,0 +1,164 @@
+//! Filters: what a field of a capture has to hold.
+//!
+//! A field that a capture lacks has the value `-`, as a line of CDX would say. Expressions are those of the `regex` crate:
+//! they take time in proportion to the text, and one that compiles to too much is refused.
+
+use regex::{Regex, RegexBuilder};
+use thiserror::Error;
+
+use super::CaptureField;
+use crate::cdx::Capture;
+
+/// The longest expression, in bytes.
+pub const MAX_PATTERN: usize = 2_000;
+
+/// The most memory of a compiled expression, in bytes; its cache has as much again.
+const COMPILED: usize = 1 << 20;
+
+/// How deep groups may be nested.
+const NESTING: u32 = 50;
+
+/// One condition on a field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    /// The field.
+    pub field: CaptureField,
+    /// Whether the test has to fail.
+    pub negate: bool,
+    /// The test of its value.
+    pub test: FilterTest,
+}
+
+/// A test of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FilterTest {
+    /// The value has this text in it.
+    Contains(String),
+    /// The value is this text.
+    Exact(String),
+    /// The value matches an expression.
+    Matches(Pattern),
+}
+
+/// Where in a value an expression has to match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Anchoring {
+    /// It matches all of it: Java's `matches`.
+    Whole,
+    /// It matches from the beginning: Python's `match`.
+    Start,
+    /// It matches a part of it.
+    Anywhere,
+}
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    expression: String,
+    anchoring: Anchoring,
+    regex: Regex,
+}
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidPattern {
+    /// It is longer than [`MAX_PATTERN`].
+    #[error("the expression has {0} bytes; at most {MAX_PATTERN} are allowed")]
+    Long(usize),
+    /// It would need too much memory.
+    #[error("the expression is too large once compiled; use smaller repetitions")]
+    Large,
+    /// It is not an expression of this syntax.
+    #[error(
+        "the expression cannot be read (look-around and back references are not supported): {0}"
+    )]
+    Syntax(String),
+}
+
+impl Pattern {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    ///
+    /// When it is too long, too large once compiled, or has a syntax that is not supported.
+    pub fn new(expression: &str, anchoring: Anchoring) -> Result<Self, InvalidPattern> {
+        if expression.len() > MAX_PATTERN {
+            return Err(InvalidPattern::Long(expression.len()));
+        }
+        // Alone first, so that `a)(b` is refused although it would be balanced within the group that anchors it.
+        let alone = compile(expression)?;
+        let regex = match anchoring {
+            Anchoring::Whole => compile(&format!(r"\A(?:{expression})\z"))?,
+            Anchoring::Start => compile(&format!(r"\A(?:{expression})"))?,
+            Anchoring::Anywhere => alone,
+        };
+        Ok(Self {
+            expression: expression.to_owned(),
+            anchoring,
+            regex,
+        })
+    }
+
+    /// The expression as it was given.
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    /// Where it has to match.
+    pub fn anchoring(&self) -> Anchoring {
+        self.anchoring
+    }
+
+    /// Whether a text matches.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.expression == other.expression && self.anchoring == other.anchoring
+    }
+}
+
+impl Filter {
+    /// Whether a capture passes.
+    pub fn accepts(&self, capture: &Capture) -> bool {
+        let value = self.field.value(capture);
+        let value = value.as_deref().filter(|v| !v.is_empty()).unwrap_or("-");
+        let mut holds = self.test.holds(value);
+        if self.field == CaptureField::Digest
+            && let Some(bare) = value.strip_prefix("sha1:")
+        {
+            holds = holds || self.test.holds(bare);
+        }
+        holds != self.negate
+    }
+}
+
+impl FilterTest {
+    fn holds(&self, value: &str) -> bool {
+        match self {
+            Self::Contains(part) => value.contains(part.as_str()),
+            Self::Exact(text) => value == text,
+            Self::Matches(pattern) => pattern.is_match(value),
+        }
+    }
+}
+
+fn compile(expression: &str) -> Result<Regex, InvalidPattern> {
+    RegexBuilder::new(expression)
+        .size_limit(COMPILED)
+        .dfa_size_limit(COMPILED)
+        .nest_limit(NESTING)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => InvalidPattern::Large,
+            other => {
+                // The last line says why; the ones before it draw where.
+                let text = other.to_string();
+                let why = text.lines().last().unwrap_or_default();
+                InvalidPattern::Syntax(why.trim_start_matches("error: ").to_owned())
+            }
+        })
+}

@@ -1,0 +1,171 @@
+//! Which keys a query asks for: one, or all of a range.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::surt::UrlKey;
+
+/// The keys that a query asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyMatch {
+    /// This one.
+    Exact(UrlKey),
+    /// All of these.
+    Within(KeyRange),
+}
+
+/// Keys from one on and before another, in the order of their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first key that belongs to it.
+    pub start: String,
+    /// The first key behind it; `None` for all that follow.
+    pub end: Option<String>,
+}
+
+/// How a URL selects keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatchKind {
+    /// The URL.
+    Exact,
+    /// All that begin with it.
+    Prefix,
+    /// All of its host.
+    Host,
+    /// All of its host and of the hosts below.
+    Domain,
+    /// All from it on, to the end of the index.
+    Range,
+}
+
+/// A URL without a host cannot select one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the URL has no host, which a host or domain match needs")]
+pub struct NoHost;
+
+/// A match kind that has another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the match type is one of exact, prefix, host, domain, range")]
+pub struct UnknownMatchKind;
+
+impl MatchKind {
+    /// The name that all CDX servers have for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Prefix => "prefix",
+            Self::Host => "host",
+            Self::Domain => "domain",
+            Self::Range => "range",
+        }
+    }
+}
+
+impl fmt::Display for MatchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for MatchKind {
+    type Err = UnknownMatchKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMatchKind> {
+        [
+            Self::Exact,
+            Self::Prefix,
+            Self::Host,
+            Self::Domain,
+            Self::Range,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+        .ok_or(UnknownMatchKind)
+    }
+}
+
+impl KeyMatch {
+    /// The keys that a URL selects in this way.
+    ///
+    /// A URL that ends with a slash keeps it as a prefix, although keys lose theirs: `a.org/b/` selects what is below `b`.
+    /// Host and domain follow the field's servers: other ports of a host are other hosts.
+    ///
+    /// # Errors
+    ///
+    /// For a host or domain match of a URL without a host.
+    pub fn of(kind: MatchKind, url: impl AsRef<[u8]>) -> Result<Self, NoHost> {
+        let url = url.as_ref();
+        let key = UrlKey::of(url);
+        let ends_with_slash = url.trim_ascii_end().ends_with(b"/") && !key.as_str().ends_with('/');
+        let slash = if ends_with_slash { "/" } else { "" };
+        Self::of_key(kind, key, slash)
+    }
+
+    /// The keys that a key selects in this way.
+    ///
+    /// # Errors
+    ///
+    /// For a host or domain match of a key without a host.
+    pub fn of_url_key(kind: MatchKind, key: UrlKey) -> Result<Self, NoHost> {
+        Self::of_key(kind, key, "")
+    }
+
+    fn of_key(kind: MatchKind, key: UrlKey, slash: &str) -> Result<Self, NoHost> {
+        let range = match kind {
+            MatchKind::Exact => return Ok(Self::Exact(key)),
+            MatchKind::Prefix => KeyRange::of_prefix(format!("{key}{slash}")),
+            MatchKind::Range => KeyRange {
+                start: key.as_str().to_owned(),
+                end: None,
+            },
+            MatchKind::Host => {
+                let host = key.host().filter(|host| !host.is_empty()).ok_or(NoHost)?;
+                // `*` is the byte behind `)`, which ends a host.
+                KeyRange {
+                    start: format!("{host})/"),
+                    end: Some(format!("{host}*")),
+                }
+            }
+            MatchKind::Domain => {
+                let host = key.host().filter(|host| !host.is_empty()).ok_or(NoHost)?;
+                // A host ends with `)` or goes on with `,`; `-` is the byte behind `,`.
+                let first = if host.contains(',') { ")/" } else { "," };
+                KeyRange {
+                    start: format!("{host}{first}"),
+                    end: Some(format!("{host}-")),
+                }
+            }
+        };
+        Ok(Self::Within(range))
+    }
+
+    /// Whether a key is one of them.
+    pub fn matches(&self, key: &str) -> bool {
+        match self {
+            Self::Exact(exact) => exact.as_str() == key,
+            Self::Within(range) => range.contains(key),
+        }
+    }
+}
+
+impl KeyRange {
+    /// All keys that begin with a text.
+    pub fn of_prefix(prefix: impl Into<String>) -> Self {
+        let start = prefix.into();
+        // Keys are ASCII, and so is what stands behind the last of them; after a text of the highest characters all follow.
+        let end = start.char_indices().rev().find_map(|(at, last)| {
+            let next = char::from_u32(u32::from(last).saturating_add(1))?;
+            let mut end = start.get(..at)?.to_owned();
+            end.push(next);
+            Some(end)
+        });
+        Self { start, end }
+    }
+
+    /// Whether a key lies in it.
+    pub fn contains(&self, key: &str) -> bool {
+        key >= self.start.as_str() && self.end.as_deref().is_none_or(|end| key < end)
+    }
+}

@@ -1,0 +1,183 @@
+//! The columns of an answer: fields of captures, and what is computed beside them.
+
+use std::borrow::Cow;
+
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureField, CollapsedRun};
+
+use super::{Dialect, RequestError};
+
+/// The name of the column that counts captures with one digest. Such a capture has it as an extra field.
+pub(super) const DUPE_COUNT: &str = "dupecount";
+
+/// A column of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, as the client spelled it.
+    pub name: String,
+    /// Where its values come from.
+    pub value: ColumnValue,
+}
+
+/// Where the values of a column come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnValue {
+    /// A field of the capture.
+    Field(CaptureField),
+    /// How many captures were left out for this one.
+    SkipCount,
+    /// The time of the last of them.
+    EndTimestamp,
+    /// The bytes of the record in its file, as an HTTP range.
+    ByteRange,
+}
+
+/// The columns of an answer without `fl`.
+const WAYBACK: [&str; 7] = [
+    "urlkey",
+    "timestamp",
+    "original",
+    "mimetype",
+    "statuscode",
+    "digest",
+    "length",
+];
+const OUTBACK: [&str; 11] = [
+    "urlkey",
+    "timestamp",
+    "original",
+    "mimetype",
+    "statuscode",
+    "digest",
+    "redirecturl",
+    "robotflags",
+    "length",
+    "offset",
+    "filename",
+];
+const PYWB_TEXT: [&str; 9] = [
+    "urlkey",
+    "timestamp",
+    "url",
+    "mime",
+    "status",
+    "digest",
+    "length",
+    "offset",
+    "filename",
+];
+
+/// The columns of a revisit whose original is known.
+const ORIGINAL: [&str; 3] = ["orig.length", "orig.offset", "orig.filename"];
+
+impl Column {
+    fn of_name(dialect: Dialect, name: &str) -> Option<Self> {
+        let field = CaptureField::of_name(name).map(ColumnValue::Field);
+        let value = field.or_else(|| match (dialect, name) {
+            (Dialect::OutbackCdx, "range") => Some(ColumnValue::ByteRange),
+            // Lines of CDXJ may have any field.
+            (Dialect::Pywb, _) => Some(ColumnValue::Field(CaptureField::Extra(name.to_owned()))),
+            (Dialect::Wayback | Dialect::OutbackCdx, "method" | "requestBody" | "recordDigest") => {
+                Some(ColumnValue::Field(CaptureField::Extra(name.to_owned())))
+            }
+            (Dialect::Wayback | Dialect::OutbackCdx, _) => None,
+        })?;
+        Some(Self {
+            name: name.to_owned(),
+            value,
+        })
+    }
+
+    fn known(names: &[&str]) -> Vec<Self> {
+        let columns = names.iter();
+        columns
+            .filter_map(|name| Self::of_name(Dialect::Wayback, name))
+            .collect()
+    }
+
+    fn computed(name: &str, value: ColumnValue) -> Self {
+        Self {
+            name: name.to_owned(),
+            value,
+        }
+    }
+
+    /// The value for a row, if it has one.
+    pub(super) fn value<'a>(&self, run: &'a CollapsedRun, to_second: bool) -> Option<Cow<'a, str>> {
+        let value = match &self.value {
+            ColumnValue::Field(CaptureField::Timestamp) => {
+                let mut text = run.capture.timestamp.to_string();
+                if to_second {
+                    text.truncate(14);
+                }
+                Some(Cow::Owned(text))
+            }
+            ColumnValue::Field(field) => field.value(&run.capture),
+            ColumnValue::SkipCount => Some(Cow::Owned(run.skipped.to_string())),
+            ColumnValue::EndTimestamp => {
+                let mut text = run.last_skipped?.to_string();
+                text.truncate(14);
+                Some(Cow::Owned(text))
+            }
+            ColumnValue::ByteRange => Some(Cow::Owned(byte_range(&run.capture)?)),
+        };
+        value.filter(|value| !value.is_empty())
+    }
+}
+
+fn byte_range(capture: &Capture) -> Option<String> {
+    let start = capture.offset?;
+    let last = capture
+        .length
+        .and_then(|length| start.checked_add(length)?.checked_sub(1));
+    Some(match last {
+        Some(last) => format!("bytes={start}-{last}"),
+        None => format!("bytes={start}-"),
+    })
+}
+
+/// The columns of an answer, by the names that a client gave; `None` means each capture's own fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ColumnChoice<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) parameter: &'static str,
+    pub(super) names: Option<&'a str>,
+    pub(super) own_fields: bool,
+    pub(super) original: bool,
+    pub(super) dupe_count: bool,
+    pub(super) skip_count: bool,
+    pub(super) end_timestamp: bool,
+}
+
+impl ColumnChoice<'_> {
+    pub(super) fn columns(self) -> Result<Option<Vec<Column>>, RequestError> {
+        let mut columns = match (self.names, self.dialect) {
+            (Some(names), dialect) => {
+                let names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
+                let columns = names.map(|name| {
+                    Column::of_name(dialect, name)
+                        .ok_or_else(|| RequestError::field(self.parameter, name))
+                });
+                columns.collect::<Result<Vec<_>, _>>()?
+            }
+            (None, Dialect::Pywb) if self.own_fields => return Ok(None),
+            (None, Dialect::Pywb) => Column::known(&PYWB_TEXT),
+            (None, Dialect::Wayback) => Column::known(&WAYBACK),
+            (None, Dialect::OutbackCdx) => Column::known(&OUTBACK),
+        };
+        if self.original && self.names.is_none() {
+            columns.extend(Column::known(&ORIGINAL));
+        }
+        if self.dupe_count {
+            let field = CaptureField::Extra(DUPE_COUNT.to_owned());
+            columns.push(Column::computed(DUPE_COUNT, ColumnValue::Field(field)));
+        }
+        if self.skip_count {
+            columns.push(Column::computed("skipcount", ColumnValue::SkipCount));
+        }
+        if self.end_timestamp {
+            columns.push(Column::computed("endtimestamp", ColumnValue::EndTimestamp));
+        }
+        Ok(Some(columns))
+    }
+}

@@ -1,0 +1,43 @@
+//! Switches of a request.
+
+/// Something that a request asks for beside captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// Redirects to the same key are left out.
+    OmitSelfRedirects,
+    /// Revisits have the place of the record that they refer to.
+    ResolveRevisits,
+    /// A column counts the captures with the same digest before this one.
+    DupeCount,
+    /// A column counts the captures that were left out for this one.
+    SkipCount,
+    /// A column has the time of the last capture that was left out.
+    LastSkipTimestamp,
+    /// A key to resume with follows an answer that a limit has cut.
+    ResumeKey,
+    /// A URL that is not found is not searched for without its cache buster.
+    NoFuzzy,
+    /// The body is not to be compressed, whatever the client says that it accepts.
+    NoGzip,
+}
+
+/// A set of [`Extra`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras(u16);
+
+impl Extras {
+    /// Whether it has one.
+    pub fn contains(self, extra: Extra) -> bool {
+        self.0 & Self::bit(extra) != 0
+    }
+
+    pub(super) fn set(&mut self, extra: Extra, is_wanted: bool) {
+        if is_wanted {
+            self.0 |= Self::bit(extra);
+        }
+    }
+
+    fn bit(extra: Extra) -> u16 {
+        1 << extra as u16
+    }
+}

@@ -1,0 +1,353 @@
+//! Pages of an answer, without a secondary index.
+//!
+//! Servers with ZipNum files count pages in blocks of 3,000 lines of a second, small index. Captures in a log-structured
+//! table have no such blocks, so they are made: a block is 3,000 captures that the question accepts, and its end is a
+//! [`Cursor`]. [`PageMarks`] holds these ends for one question; a shell keeps some of them in a cache, by
+//! [`CdxRequest::page_key`](super::CdxRequest::page_key) and by who asks.
+//!
+//! - Pages that are read one after the other cost nothing extra: their captures are pushed into the marks as well.
+//! - A page further on, and `showNumPages`, walk the captures once, without writing them. A walk has a limit for each
+//!   request ([`WalkLimit`]); the marks keep what was walked, so that the next request goes on from there.
+//! - A page that a walk has not reached by then is refused with 503 for now: asking again goes on with the walk.
+//! - When the limit ends a walk, the number of pages is an upper bound from the index's own estimate of its rows, at
+//!   least one more than what was walked: never too small. Pages between the true end and the bound are empty for
+//!   [`Dialect::Wayback`], and a 400 for [`Dialect::Pywb`] once the end is known.
+//! - Captures that are added later lie between old marks, so that a page may have more than its rows, and no capture is
+//!   lost between two pages; the last page has no end. Pages of a finished walk are never empty, for clients stop there.
+//!
+//! Each question has at least one page.
+
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::Cursor;
+
+use super::parameters::Parameters;
+use super::request::count;
+use super::{CdxRequest, Dialect, Refusal, RequestError};
+
+/// The most marks of one question. With blocks of 3,000 captures they reach as far as 300 million captures.
+const MAX_MARKS: usize = 100_000;
+
+/// How large pages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSizes {
+    /// Captures in a block.
+    pub block: u64,
+    /// Blocks of a page that pywb's clients ask for without a size.
+    pub pywb: u64,
+    /// Blocks of a page that Wayback's clients ask for without a size.
+    pub wayback: u64,
+    /// The most blocks of a page.
+    pub largest: u64,
+}
+
+/// The sizes that the servers are known for.
+pub const DEFAULT_PAGE_SIZES: PageSizes = PageSizes {
+    block: 3_000,
+    pywb: 5,
+    wayback: 50,
+    largest: 50,
+};
+
+/// What a request says about pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageRequest {
+    /// All of the answer, without pages.
+    Whole,
+    /// One page.
+    Page {
+        /// Its number, counted from 0.
+        number: u64,
+        /// Its size in blocks.
+        size: u64,
+    },
+    /// The number of pages.
+    Count {
+        /// The size of a page in blocks.
+        size: u64,
+    },
+}
+
+impl PageRequest {
+    pub(super) fn read(
+        dialect: Dialect,
+        parameters: &Parameters,
+        sizes: &PageSizes,
+    ) -> Result<Self, RequestError> {
+        let default = match dialect {
+            Dialect::Pywb => sizes.pywb,
+            Dialect::Wayback => sizes.wayback,
+            Dialect::OutbackCdx => return Ok(Self::Whole),
+        };
+        if parameters.switch("showPagedIndex")? == Some(true) {
+            return Err(RequestError::NoSecondaryIndex);
+        }
+        let size = match count(parameters, "pageSize")? {
+            None => default,
+            Some(size) if (1..=sizes.largest).contains(&size) => size,
+            Some(size) => {
+                let wanted = "a number of blocks from 1 to 50, or what the server allows";
+                return Err(RequestError::value("pageSize", &size.to_string(), wanted));
+            }
+        };
+        if parameters.switch("showNumPages")? == Some(true) {
+            return Ok(Self::Count { size });
+        }
+        let Some(page) = parameters.number("page")? else {
+            return Ok(Self::Whole);
+        };
+        match (u64::try_from(page), dialect) {
+            (Ok(number), _) => Ok(Self::Page { number, size }),
+            // Wayback's server answers without pages then.
+            (Err(_), Dialect::Wayback) => Ok(Self::Whole),
+            (Err(_), Dialect::Pywb | Dialect::OutbackCdx) => {
+                let wanted = "the number of a page, counted from 0";
+                Err(RequestError::value("page", &page.to_string(), wanted))
+            }
+        }
+    }
+}
+
+/// How far one request walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalkLimit {
+    /// So many captures.
+    pub captures: u64,
+}
+
+impl Default for WalkLimit {
+    /// A few seconds of an index that gives a million captures in one.
+    fn default() -> Self {
+        Self {
+            captures: 3_000_000,
+        }
+    }
+}
+
+/// Where a page lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PagePlace {
+    /// It can be read.
+    Known {
+        /// It begins behind this capture; `None` for the beginning of the answer.
+        after: Option<Cursor>,
+        /// It ends with this capture.
+        until: Option<Cursor>,
+        /// It ends after so many captures; with neither this nor `until`, it ends with the answer.
+        captures: Option<u64>,
+        /// The walk stands at its beginning: its captures, and the end of the answer if it comes, are to be noted in the
+        /// marks while the page is read.
+        extends_walk: bool,
+    },
+    /// Behind the end of the answer.
+    Beyond {
+        /// How many pages there are.
+        pages: u64,
+    },
+    /// Further on than the walk has come: walk up to so many captures more, then ask again.
+    NotWalked {
+        /// How many captures.
+        captures: u64,
+    },
+}
+
+/// How many pages there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCount {
+    /// Pages; at least 1.
+    pub pages: u64,
+    /// The size of a page in blocks.
+    pub size: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Whether it is the number, or an upper bound of it.
+    pub is_exact: bool,
+}
+
+/// The ends of the blocks of one question, as far as they are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageMarks {
+    block: u64,
+    marks: Vec<Cursor>,
+    /// Captures behind the last mark that were walked.
+    behind: u64,
+    last: Option<Cursor>,
+    is_whole: bool,
+}
+
+impl PageMarks {
+    /// Nothing is known yet.
+    pub fn new(sizes: &PageSizes) -> Self {
+        Self {
+            block: sizes.block.max(1),
+            marks: Vec::new(),
+            behind: 0,
+            last: None,
+            is_whole: false,
+        }
+    }
+
+    /// The place at which the walk goes on; `None` at the beginning.
+    pub fn walked_to(&self) -> Option<&Cursor> {
+        self.last.as_ref()
+    }
+
+    /// Whether the walk has reached the end.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Whether there is no room for further marks. Such a question has to be narrowed down, or resumed by key.
+    pub fn is_full(&self) -> bool {
+        self.marks.len() >= MAX_MARKS
+    }
+
+    /// Notes the next capture of the walk.
+    pub fn push(&mut self, capture: &Capture) {
+        if self.is_whole || self.is_full() {
+            return;
+        }
+        self.behind += 1;
+        let place = Cursor::of(capture);
+        if self.behind == self.block {
+            self.behind = 0;
+            self.marks.push(place.clone());
+        }
+        self.last = Some(place);
+    }
+
+    /// Notes that no capture follows.
+    pub fn finish(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// Captures that were walked.
+    pub fn walked(&self) -> u64 {
+        self.full_blocks()
+            .saturating_mul(self.block)
+            .saturating_add(self.behind)
+    }
+
+    /// Where a page lies.
+    pub fn place(&self, number: u64, size: u64) -> PagePlace {
+        let size = size.max(1);
+        let first = number.saturating_mul(size);
+        let end = first.saturating_add(size);
+        if self.is_whole {
+            let pages = self.blocks().div_ceil(size).max(1);
+            if number >= pages {
+                return PagePlace::Beyond { pages };
+            }
+        }
+        if self.is_whole || end <= self.full_blocks() {
+            return PagePlace::Known {
+                after: self.mark(first),
+                until: self.mark(end),
+                captures: None,
+                extends_walk: false,
+            };
+        }
+        let start = first.saturating_mul(self.block);
+        if self.walked() == start {
+            return PagePlace::Known {
+                after: self.mark(first),
+                until: None,
+                captures: Some(size.saturating_mul(self.block)),
+                extends_walk: true,
+            };
+        }
+        let target = if self.walked() < start {
+            start
+        } else {
+            end.saturating_mul(self.block)
+        };
+        PagePlace::NotWalked {
+            captures: target.saturating_sub(self.walked()),
+        }
+    }
+
+    /// How many pages there are. Where the walk has not reached the end, `estimate` is what the index thinks it has in the
+    /// range of the question, rather too much than too little.
+    pub fn count(&self, size: u64, estimate: u64) -> PageCount {
+        let size = size.max(1);
+        let blocks = if self.is_whole {
+            self.blocks()
+        } else {
+            let walked = self.full_blocks().saturating_add(1);
+            estimate.div_ceil(self.block).max(walked)
+        };
+        PageCount {
+            pages: blocks.div_ceil(size).max(1),
+            size,
+            blocks,
+            is_exact: self.is_whole,
+        }
+    }
+
+    fn full_blocks(&self) -> u64 {
+        u64::try_from(self.marks.len()).unwrap_or(u64::MAX)
+    }
+
+    fn blocks(&self) -> u64 {
+        self.full_blocks()
+            .saturating_add(u64::from(self.behind > 0))
+    }
+
+    /// The end of the first so many blocks, if it is known and something follows it.
+    fn mark(&self, blocks: u64) -> Option<Cursor> {
+        let at = usize::try_from(blocks.checked_sub(1)?).ok()?;
+        if self.is_whole && blocks >= self.blocks() {
+            return None;
+        }
+        self.marks.get(at).cloned()
+    }
+}
+
+impl PageCount {
+    /// The answer to `showNumPages`: an object for pywb's clients, a number for the others.
+    pub fn answer(&self, dialect: Dialect) -> Refusal {
+        let (content_type, body) = match dialect {
+            Dialect::Pywb => (
+                "application/json",
+                format!(
+                    "{{\"pages\": {}, \"pageSize\": {}, \"blocks\": {}}}\n",
+                    self.pages, self.size, self.blocks
+                ),
+            ),
+            Dialect::Wayback | Dialect::OutbackCdx => {
+                ("text/plain; charset=utf-8", format!("{}\n", self.pages))
+            }
+        };
+        Refusal {
+            status: 200,
+            content_type,
+            body,
+        }
+    }
+}
+
+impl CdxRequest {
+    /// The error for a page behind the last one: pywb's servers refuse it, and Wayback's answer without rows.
+    pub fn page_beyond(&self, pages: u64) -> Option<RequestError> {
+        match (self.dialect, self.pages) {
+            (Dialect::Pywb, PageRequest::Page { number, .. }) => Some(RequestError::Page {
+                page: number,
+                pages,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The name of the question whose pages are asked for: equal for requests with equal pages. Who asks is not in it.
+    pub fn page_key(&self) -> String {
+        let query = &self.query;
+        format!(
+            "{:?} {:?} {:?} {:?} {:?} {}",
+            query.keys,
+            query.span,
+            query.filters,
+            query.order,
+            query.cursor,
+            self.extras.contains(super::Extra::OmitSelfRedirects),
+        )
+    }
+}

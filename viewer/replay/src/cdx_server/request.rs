@@ -1,0 +1,360 @@
+//! A request to a CDX server, read in its dialect.
+
+use archive_formats::cdx::query::{
+    CaptureField, CaptureQuery, Collapse, Cursor, InvalidQuery, Keep, KeyMatch, Limit, MatchKind,
+    Order, TimeSpan,
+};
+use archive_formats::date::{Fill, Stamp};
+
+use super::columns::ColumnChoice;
+use super::extras::{Extra, Extras};
+use super::pages::{PageRequest, PageSizes};
+use super::parameters::Parameters;
+use super::request_error::{refusal, shown};
+use super::target::Target;
+use super::xml_query::XmlQuery;
+use super::{Column, Dialect, Refusal, RequestError, filters};
+
+/// How the rows of an answer are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// `key timestamp {json}`.
+    Cdxj,
+    /// An object of JSON in each line.
+    JsonLines,
+    /// Values with blanks between them.
+    Text,
+    /// A TimeMap in `application/link-format`.
+    Link,
+    /// An array of arrays: strings below a header in [`Dialect::Wayback`], with numbers in [`Dialect::OutbackCdx`].
+    JsonRows,
+    /// An array of objects.
+    JsonObjects,
+    /// The XML of Wayback's remote collections.
+    Xml(XmlQuery),
+}
+
+/// A request to a CDX server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CdxRequest {
+    /// The dialect in which it was asked, and is answered.
+    pub dialect: Dialect,
+    /// The URL, without what widened it.
+    pub url: Vec<u8>,
+    /// How the URL selects keys.
+    pub kind: MatchKind,
+    /// The question, with all that was asked for. [`CdxRequest::index_query`] has the part that an index answers.
+    pub query: CaptureQuery,
+    /// How many rows to leave out at the beginning.
+    pub skip: u64,
+    /// How the rows are written.
+    pub form: AnswerForm,
+    /// The columns; `None` means that each capture shows all fields that it has.
+    pub columns: Option<Vec<Column>>,
+    /// Its switches.
+    pub extras: Extras,
+    /// Whether it asks for a page, or for how many there are.
+    pub pages: PageRequest,
+}
+
+impl CdxRequest {
+    /// Reads a query string, without its `?`, and the body of a posted form.
+    ///
+    /// # Errors
+    ///
+    /// When a value makes no sense, or the URL is missing: [`RequestError::refusal`] is the response then.
+    pub fn parse(
+        dialect: Dialect,
+        query: &[u8],
+        form: Option<&[u8]>,
+        sizes: &PageSizes,
+    ) -> Result<Self, RequestError> {
+        let parameters = Parameters::decode(query, form)?;
+        let request = if dialect == Dialect::OutbackCdx && parameters.first("q").is_some() {
+            XmlQuery::read(&parameters)?
+        } else {
+            read(dialect, &parameters, sizes)?
+        };
+        request.query.validate()?;
+        Ok(request)
+    }
+
+    /// The part of the question that an index answers: keys, span, filters, order and cursor.
+    ///
+    /// Its order is [`Order::Descending`] where only the last rows are wanted, which the writer turns round.
+    pub fn index_query(&self) -> CaptureQuery {
+        let mut query = CaptureQuery::new(self.query.keys.clone());
+        query.span = self.query.span;
+        query.cursor = self.query.cursor.clone();
+        // Captures that a filter leaves out are counted where the rows are made.
+        if !self.counts_skipped() {
+            query.filters.clone_from(&self.query.filters);
+        }
+        query.order = if self.reads_backwards() {
+            Order::Descending
+        } else {
+            self.query.order
+        };
+        query
+    }
+
+    /// How many captures the answer will take from the index, if the limit alone decides that: a hint for its first batch.
+    pub fn row_hint(&self) -> Option<u64> {
+        let is_simple = self.query.collapse.is_empty() && !self.counts_skipped();
+        match self.query.limit {
+            Some(Limit::First(rows) | Limit::Last(rows)) if is_simple => {
+                Some(rows.saturating_add(self.skip).saturating_add(1))
+            }
+            _ => None,
+        }
+    }
+
+    /// The response to an answer without rows, where that is not an answer without rows: pywb's servers say 404 for a page
+    /// on which nothing was found.
+    pub fn empty_refusal(&self) -> Option<Refusal> {
+        let is_page = matches!(self.pages, PageRequest::Page { .. });
+        (self.dialect == Dialect::Pywb && is_page).then(|| {
+            let url = shown(&String::from_utf8_lossy(&self.url));
+            refusal(self.dialect, 404, &format!("No Captures found for: {url}"))
+        })
+    }
+
+    /// The key that OutbackCDX names in the header field `outbackcdx-urlkey`.
+    pub fn url_key(&self) -> &str {
+        match &self.query.keys {
+            KeyMatch::Exact(key) => key.as_str(),
+            KeyMatch::Within(range) => &range.start,
+        }
+    }
+
+    /// Whether the last rows are wanted, and can be read from the end.
+    pub(super) fn reads_backwards(&self) -> bool {
+        matches!(self.query.limit, Some(Limit::Last(_)))
+            && self.query.order == Order::Ascending
+            && self.query.collapse.is_empty()
+            && self.query.cursor.is_none()
+            && self.skip == 0
+            && self.pages == PageRequest::Whole
+            && !self.counts_skipped()
+            && !self.extras.contains(Extra::DupeCount)
+            && !self.extras.contains(Extra::ResolveRevisits)
+    }
+
+    pub(super) fn counts_skipped(&self) -> bool {
+        self.extras.contains(Extra::SkipCount) || self.extras.contains(Extra::LastSkipTimestamp)
+    }
+}
+
+fn read(
+    dialect: Dialect,
+    parameters: &Parameters,
+    sizes: &PageSizes,
+) -> Result<CdxRequest, RequestError> {
+    let target = Target::read(dialect, parameters)?;
+    let mut query = CaptureQuery::new(target.keys);
+    query.span = TimeSpan {
+        from: bound(parameters, "from", Fill::First)?,
+        to: bound(parameters, "to", Fill::Last)?,
+    };
+    for filter in parameters.texts("filter")? {
+        query.filters.push(filters::read(dialect, filter)?);
+    }
+    query.order = order(dialect, parameters)?;
+    query.limit = limit(dialect, parameters)?;
+    (query.collapse, query.keep) = collapse(dialect, parameters)?;
+    let mut extras = Extras::default();
+    let mut switch = |extra, name| -> Result<(), RequestError> {
+        extras.set(extra, parameters.switch(name)?.unwrap_or(false));
+        Ok(())
+    };
+    switch(Extra::ResolveRevisits, "resolveRevisits")?;
+    let mut skip = 0;
+    match dialect {
+        Dialect::Pywb => {
+            let fuzzy = parameters.switch("allowFuzzy")?;
+            extras.set(Extra::NoFuzzy, fuzzy == Some(false));
+        }
+        Dialect::Wayback => {
+            switch(Extra::DupeCount, "showDupeCount")?;
+            switch(Extra::SkipCount, "showSkipCount")?;
+            switch(Extra::LastSkipTimestamp, "lastSkipTimestamp")?;
+            switch(Extra::ResumeKey, "showResumeKey")?;
+            let gzip = parameters.switch("gzip")?;
+            extras.set(Extra::NoGzip, gzip == Some(false));
+            let resume = parameters.text("resumeKey")?;
+            query.cursor = resume.map(str::parse::<Cursor>).transpose()?;
+            skip = count(parameters, "offset")?.unwrap_or(0);
+            let latest = parameters.switch("fastLatest")? == Some(true);
+            if latest && target.kind == MatchKind::Exact {
+                query.limit = Some(match query.limit {
+                    Some(Limit::First(rows) | Limit::Last(rows)) => Limit::Last(rows),
+                    None => Limit::Last(1),
+                });
+            }
+        }
+        Dialect::OutbackCdx => switch(Extra::OmitSelfRedirects, "omitSelfRedirects")?,
+    }
+    let form = form(dialect, parameters)?;
+    let (parameter, names) = match parameters.text("fl")? {
+        Some(names) => ("fl", Some(names)),
+        None => ("fields", parameters.text("fields")?),
+    };
+    let columns = ColumnChoice {
+        dialect,
+        parameter,
+        names,
+        own_fields: matches!(form, AnswerForm::Cdxj | AnswerForm::JsonLines),
+        original: extras.contains(Extra::ResolveRevisits),
+        dupe_count: extras.contains(Extra::DupeCount),
+        skip_count: extras.contains(Extra::SkipCount),
+        end_timestamp: extras.contains(Extra::LastSkipTimestamp),
+    };
+    let pages = PageRequest::read(dialect, parameters, sizes)?;
+    if pages != PageRequest::Whole && matches!(query.order, Order::Closest(_)) {
+        return Err(InvalidQuery::ClosestCursor.into());
+    }
+    Ok(CdxRequest {
+        dialect,
+        url: target.url,
+        kind: target.kind,
+        query,
+        skip,
+        columns: columns.columns()?,
+        form,
+        extras,
+        pages,
+    })
+}
+
+pub(super) fn bound(
+    parameters: &Parameters,
+    parameter: &'static str,
+    fill: Fill,
+) -> Result<Option<Stamp>, RequestError> {
+    let text = parameters.text(parameter)?;
+    let stamp = text.map(|text| Stamp::from_query(text, fill)).transpose();
+    stamp.map_err(|why| RequestError::Date { parameter, why })
+}
+
+/// A number that is not negative.
+pub(super) fn count(
+    parameters: &Parameters,
+    parameter: &'static str,
+) -> Result<Option<u64>, RequestError> {
+    let Some(number) = parameters.number(parameter)? else {
+        return Ok(None);
+    };
+    let wanted = "a number that is not negative";
+    let count = u64::try_from(number).ok();
+    count
+        .map(Some)
+        .ok_or_else(|| RequestError::value(parameter, &number.to_string(), wanted))
+}
+
+fn order(dialect: Dialect, parameters: &Parameters) -> Result<Order, RequestError> {
+    let Some(text) = parameters.text("sort")? else {
+        return Ok(Order::Ascending);
+    };
+    let sort = match dialect {
+        Dialect::OutbackCdx => text.to_ascii_lowercase(),
+        Dialect::Pywb | Dialect::Wayback => text.to_owned(),
+    };
+    match sort.as_str() {
+        "default" | "regular" => Ok(Order::Ascending),
+        "reverse" => Ok(Order::Descending),
+        "closest" => match bound(parameters, "closest", Fill::First)? {
+            Some(closest) => Ok(Order::Closest(closest)),
+            // pywb asks OutbackCDX like this when it wants any order.
+            None if dialect == Dialect::OutbackCdx && parameters.first("closest").is_some() => {
+                Ok(Order::Ascending)
+            }
+            None => Err(RequestError::Missing("closest")),
+        },
+        _ => {
+            let wanted = "reverse or closest";
+            Err(RequestError::value("sort", text, wanted))
+        }
+    }
+}
+
+fn limit(dialect: Dialect, parameters: &Parameters) -> Result<Option<Limit>, RequestError> {
+    let Some(number) = parameters.number("limit")? else {
+        return Ok(None);
+    };
+    let refuse = |wanted| Err(RequestError::value("limit", &number.to_string(), wanted));
+    match (dialect, number) {
+        (Dialect::Pywb, ..=0) => refuse("a positive number"),
+        (Dialect::OutbackCdx, ..=-1) => refuse("a number that is not negative"),
+        (Dialect::Wayback, 0) => Ok(None),
+        (Dialect::Wayback, ..=-1) => Ok(Some(Limit::Last(number.unsigned_abs()))),
+        (_, rows) => Ok(Some(Limit::First(rows.unsigned_abs()))),
+    }
+}
+
+fn collapse(
+    dialect: Dialect,
+    parameters: &Parameters,
+) -> Result<(Vec<Collapse>, Keep), RequestError> {
+    let first = |name| -> Result<Option<Collapse>, RequestError> {
+        let text = parameters.text(name)?;
+        text.map(|text| one_collapse(name, text)).transpose()
+    };
+    match dialect {
+        Dialect::Pywb => Ok((Vec::new(), Keep::First)),
+        Dialect::Wayback => {
+            let texts = parameters.texts("collapse")?.into_iter();
+            let all = texts.map(|text| one_collapse("collapse", text));
+            Ok((all.collect::<Result<_, _>>()?, Keep::First))
+        }
+        Dialect::OutbackCdx => {
+            let to_first = match first("collapseToFirst")? {
+                Some(collapse) => Some(collapse),
+                None => first("collapse")?,
+            };
+            match to_first {
+                Some(collapse) => Ok((vec![collapse], Keep::First)),
+                None => Ok((first("collapseToLast")?.into_iter().collect(), Keep::Last)),
+            }
+        }
+    }
+}
+
+fn one_collapse(parameter: &'static str, text: &str) -> Result<Collapse, RequestError> {
+    let (name, characters) = match text.split_once(':') {
+        Some((name, count)) => (name, Some(count)),
+        None => (text, None),
+    };
+    let wanted = "a field, or a field with a colon and a positive number of characters";
+    let refuse = || RequestError::value(parameter, text, wanted);
+    let characters = match characters {
+        None => None,
+        Some(count) => {
+            let digits = count.bytes().all(|b| b.is_ascii_digit());
+            let number: Option<usize> = count.parse().ok().filter(|n| digits && *n > 0);
+            Some(number.ok_or_else(refuse)?)
+        }
+    };
+    let field = CaptureField::of_name(name).ok_or_else(|| RequestError::field(parameter, name))?;
+    Ok(Collapse { field, characters })
+}
+
+fn form(dialect: Dialect, parameters: &Parameters) -> Result<AnswerForm, RequestError> {
+    let text = parameters.text("output")?;
+    let form = match (dialect, text) {
+        (Dialect::Pywb, None | Some("cdxj")) => AnswerForm::Cdxj,
+        (Dialect::Pywb, Some("json")) => AnswerForm::JsonLines,
+        (Dialect::Pywb, Some("link")) => AnswerForm::Link,
+        (Dialect::Wayback | Dialect::OutbackCdx, None) | (_, Some("text")) => AnswerForm::Text,
+        (Dialect::Wayback | Dialect::OutbackCdx, Some("json")) => AnswerForm::JsonRows,
+        (Dialect::OutbackCdx, Some("jsondict")) => AnswerForm::JsonObjects,
+        (_, Some(other)) => {
+            let wanted = match dialect {
+                Dialect::Pywb => "cdxj, json, link or text",
+                Dialect::Wayback => "text or json",
+                Dialect::OutbackCdx => "text, json or jsondict",
+            };
+            return Err(RequestError::value("output", other, wanted));
+        }
+    };
+    Ok(form)
+}

@@ -1,0 +1,171 @@
+//! Why a request to a CDX server is refused, and how each dialect says so.
+
+use archive_formats::cdx::query::{InvalidCursor, InvalidPattern, InvalidQuery, NoHost};
+use archive_formats::date::InvalidDate;
+use thiserror::Error;
+
+use super::Dialect;
+
+/// The most characters of a refused value that a message repeats.
+const SHOWN: usize = 80;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// The parameter without which there is no question.
+    #[error("the parameter `{0}` is missing")]
+    Missing(&'static str),
+    /// Two parameters that exclude each other.
+    #[error("give either `{0}` or `{1}`, not both")]
+    Both(&'static str, &'static str),
+    /// A longer request than [`MAX_REQUEST`](super::MAX_REQUEST).
+    #[error("the request has {0} bytes; at most {max} are read", max = super::MAX_REQUEST)]
+    TooLong(usize),
+    /// More parameters than [`MAX_PARAMETERS`](super::MAX_PARAMETERS).
+    #[error("the request has more than {max} parameters", max = super::MAX_PARAMETERS)]
+    TooManyParameters,
+    /// Bytes where text is wanted.
+    #[error("the parameter `{0}` is not UTF-8")]
+    NotText(&'static str),
+    /// A value that the parameter cannot have.
+    #[error("`{parameter}` is {value:?}; it has to be {wanted}")]
+    Value {
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value, cut to what a message can show.
+        value: String,
+        /// The values that it can have.
+        wanted: &'static str,
+    },
+    /// A timestamp of no day or time.
+    #[error("`{parameter}` is no timestamp of 1 to 14 digits: {why}")]
+    Date {
+        /// The parameter.
+        parameter: &'static str,
+        /// What is wrong with it.
+        why: InvalidDate,
+    },
+    /// A field that captures do not have.
+    #[error("`{parameter}` names the field {name:?}, which captures do not have")]
+    Field {
+        /// The parameter.
+        parameter: &'static str,
+        /// The name, cut to what a message can show.
+        name: String,
+    },
+    /// A filter without a colon, or without a field before it.
+    #[error("the filter {0:?} does not have the form field:expression")]
+    FilterForm(String),
+    /// A filter whose expression cannot be used.
+    #[error("filter on {field:?}: {why}")]
+    Pattern {
+        /// The field.
+        field: String,
+        /// What is wrong with its expression.
+        why: InvalidPattern,
+    },
+    /// A URL that cannot select what was asked for.
+    #[error(transparent)]
+    NoHost(#[from] NoHost),
+    /// A combination that has no answer.
+    #[error(transparent)]
+    Query(#[from] InvalidQuery),
+    /// A resume key from elsewhere.
+    #[error(transparent)]
+    Cursor(#[from] InvalidCursor),
+    /// A page behind the last one.
+    #[error("page {page} does not exist: there are {pages}, numbered from 0")]
+    Page {
+        /// The page that was asked for.
+        page: u64,
+        /// How many there are.
+        pages: u64,
+    },
+    /// A secondary index was asked for.
+    #[error("this server has no secondary index; use `page` and `showNumPages`")]
+    NoSecondaryIndex,
+}
+
+/// A refusal as the clients of a dialect expect it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status of the response.
+    pub status: u16,
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Its body.
+    pub body: String,
+}
+
+impl RequestError {
+    pub(super) fn value(parameter: &'static str, value: &str, wanted: &'static str) -> Self {
+        Self::Value {
+            parameter,
+            value: shown(value),
+            wanted,
+        }
+    }
+
+    pub(super) fn field(parameter: &'static str, name: &str) -> Self {
+        Self::Field {
+            parameter,
+            name: shown(name),
+        }
+    }
+
+    /// The status of the response: 414 for a request that is too long, 400 for all others.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::TooLong(_) => 414,
+            Self::Missing(_)
+            | Self::Both(..)
+            | Self::TooManyParameters
+            | Self::NotText(_)
+            | Self::Value { .. }
+            | Self::Date { .. }
+            | Self::Field { .. }
+            | Self::FilterForm(_)
+            | Self::Pattern { .. }
+            | Self::NoHost(_)
+            | Self::Query(_)
+            | Self::Cursor(_)
+            | Self::Page { .. }
+            | Self::NoSecondaryIndex => 400,
+        }
+    }
+
+    /// The refusal in a dialect: JSON with a message from pywb, plain text from the others.
+    pub fn refusal(&self, dialect: Dialect) -> Refusal {
+        refusal(dialect, self.status(), &self.to_string())
+    }
+}
+
+/// An answer of words only.
+pub(super) fn refusal(dialect: Dialect, status: u16, message: &str) -> Refusal {
+    match dialect {
+        Dialect::Pywb => {
+            let mut text = Vec::new();
+            super::json::string(&mut text, message);
+            let text = String::from_utf8_lossy(&text);
+            // Clients know one name or the other.
+            Refusal {
+                status,
+                content_type: "application/json",
+                body: format!("{{\"message\": {text}, \"error\": {text}}}\n"),
+            }
+        }
+        Dialect::Wayback | Dialect::OutbackCdx => Refusal {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: format!("{message}\n"),
+        },
+    }
+}
+
+/// As much of a text as a message repeats.
+pub(super) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,1 @@
+//! The dialects, table by table.

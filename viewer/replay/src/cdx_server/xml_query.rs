@@ -1,0 +1,136 @@
+//! The question of Wayback's remote collections: `q=type:urlquery url:http%3A%2F%2Fexample.org%2F`.
+
+use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind, TimeSpan};
+use archive_formats::date::{Fill, Stamp};
+
+use super::extras::Extras;
+use super::pages::PageRequest;
+use super::parameters::{Parameters, decode};
+use super::request::count;
+use super::{AnswerForm, CdxRequest, Dialect, RequestError};
+
+/// How many results come without `count`, and how far results are counted.
+const RESULTS: u64 = 10_000;
+
+/// A question in the notation of Wayback's remote collections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XmlQuery {
+    /// Its type.
+    pub kind: XmlQueryKind,
+    /// How many results to leave out at the beginning.
+    pub skip: u64,
+    /// How many results to give.
+    pub results: u64,
+    /// How many results are counted at most.
+    pub counted: u64,
+}
+
+/// A type of such a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum XmlQueryKind {
+    /// The captures of a URL.
+    Url,
+    /// The URLs with a prefix, each with its number of captures.
+    Prefix,
+    /// A type that is not known; the answer says so.
+    Unknown(String),
+}
+
+impl XmlQuery {
+    pub(super) fn read(parameters: &Parameters) -> Result<CdxRequest, RequestError> {
+        let words = Words::of(parameters.first("q").unwrap_or_default());
+        let kind = match words.text("type")?.to_ascii_lowercase().as_str() {
+            "" | "urlquery" => XmlQueryKind::Url,
+            "prefixquery" => XmlQueryKind::Prefix,
+            other => XmlQueryKind::Unknown(super::request_error::shown(other)),
+        };
+        let url = words.first("url").filter(|url| !url.is_empty());
+        let url = url.ok_or(RequestError::Missing("q=url:"))?;
+        let results = match count(parameters, "count")? {
+            Some(results) => results,
+            None => words.count("limit")?.unwrap_or(RESULTS),
+        };
+        let skip = match parameters.number("start_page")? {
+            Some(page) => {
+                let before = u64::try_from(page.saturating_sub(1)).unwrap_or(0);
+                results.saturating_mul(before)
+            }
+            None => words.count("offset")?.unwrap_or(0),
+        };
+        let match_kind = match kind {
+            XmlQueryKind::Prefix => MatchKind::Prefix,
+            XmlQueryKind::Url | XmlQueryKind::Unknown(_) => MatchKind::Exact,
+        };
+        let mut query = CaptureQuery::new(KeyMatch::of(match_kind, url)?);
+        query.span = TimeSpan {
+            from: words.bound("startdate", Fill::First)?,
+            to: words.bound("enddate", Fill::Last)?,
+        };
+        Ok(CdxRequest {
+            dialect: Dialect::OutbackCdx,
+            url: url.to_vec(),
+            kind: match_kind,
+            query,
+            skip: 0,
+            form: AnswerForm::Xml(Self {
+                kind,
+                skip,
+                results,
+                counted: skip.saturating_add(results).max(RESULTS),
+            }),
+            columns: None,
+            extras: Extras::default(),
+            pages: PageRequest::Whole,
+        })
+    }
+}
+
+/// The words of a question: `name:value`, both encoded as in a form.
+struct Words(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Words {
+    fn of(question: &[u8]) -> Self {
+        let words = question.split(|b| *b == b' ').filter_map(|word| {
+            let colon = word.iter().position(|b| *b == b':')?;
+            let (name, value) = (word.get(..colon)?, word.get(colon + 1..)?);
+            Some((decode(name), decode(value)))
+        });
+        Self(words.collect())
+    }
+
+    fn first(&self, name: &str) -> Option<&[u8]> {
+        let mut words = self.0.iter();
+        words
+            .find(|(n, _)| n == name.as_bytes())
+            .map(|(_, value)| value.as_slice())
+    }
+
+    fn text(&self, name: &'static str) -> Result<&str, RequestError> {
+        let value = self.first(name).unwrap_or_default();
+        str::from_utf8(value).ok().ok_or(RequestError::NotText("q"))
+    }
+
+    fn count(&self, name: &'static str) -> Result<Option<u64>, RequestError> {
+        let text = self.text(name)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| digits);
+        let wanted = "a number that is not negative";
+        number
+            .map(Some)
+            .ok_or_else(|| RequestError::value(name, text, wanted))
+    }
+
+    fn bound(&self, parameter: &'static str, fill: Fill) -> Result<Option<Stamp>, RequestError> {
+        let text = self.text(parameter)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let stamp = Stamp::from_query(text, fill);
+        stamp
+            .map(Some)
+            .map_err(|why| RequestError::Date { parameter, why })
+    }
+}
