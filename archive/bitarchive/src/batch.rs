@@ -7,6 +7,8 @@
 //! A component takes memory also while its output waits, so that as many files of a job are begun as fit into its share
 //! of the memory, and one always ([`memory`]).
 //!
+//! Jobs of the index have places of their own: they wait for no job of a person, and share the cores with them.
+//!
 //! - [`names`] pages through the catalog: no snapshot of it is held while a job runs;
 //! - [`pick`] decides which copy of a file is read, or why none is;
 //! - [`file`] puts one file through the job; [`source`] proves what it is shown;
@@ -33,7 +35,7 @@ use std::thread;
 use archive_batch::{Compiler, Components, InvalidJob, Surroundings};
 use archive_daemon::{Clock, Tasks};
 use archive_durable::{DiskError, directory};
-use archive_model::Program;
+use archive_model::{JobLane, Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use instruments::BatchInstruments;
@@ -74,6 +76,8 @@ pub(crate) struct Batch {
     share: u64,
     jobs: Arc<Semaphore>,
     most_jobs: u32,
+    /// For jobs of the index, which wait for no other. They are built in, and take no share of the memory.
+    index_jobs: Arc<Semaphore>,
     instruments: BatchInstruments,
 }
 
@@ -134,13 +138,18 @@ impl Batch {
             share: memory::share(settings.memory, memory::installed(), settings.jobs),
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),
+            index_jobs: Arc::new(Semaphore::new(JobLane::MOST_OF_INDEX)),
             instruments,
         })
     }
 
-    /// A place among the jobs that run; none while too many do.
-    pub(crate) fn slot(&self) -> Option<Slot> {
-        let permit = Arc::clone(&self.jobs).try_acquire_owned().ok()?;
+    /// A place among the jobs of a lane that run; absent while too many do.
+    pub(crate) fn slot(&self, lane: JobLane) -> Option<Slot> {
+        let places = match lane {
+            JobLane::Research => &self.jobs,
+            JobLane::Index => &self.index_jobs,
+        };
+        let permit = Arc::clone(places).try_acquire_owned().ok()?;
         self.instruments.jobs.inc();
         Some(Slot {
             instruments: self.instruments.clone(),

@@ -1,5 +1,6 @@
 //! Getting files out of the archive, and knowing what is in it.
 
+pub mod feed;
 mod kept;
 mod listing;
 mod reader;
@@ -13,13 +14,14 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use archive_model::{FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
+use archive_model::{FeedPosition, FileName, Groups, NodeId, ReplicaId, Root, VolumeId};
 use archive_proof::{Admission, Envelope};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 
+pub use feed::FeedStep;
 pub use kept::Kept;
 pub use reader::Reader;
 pub use receipt::HeldReceipt;
@@ -30,6 +32,7 @@ use crate::Answer;
 use crate::archive_status::{ArchiveStatus, Gap};
 use crate::error::ClientError;
 use crate::file_status::ReplicaStatus;
+use crate::steps::Steps;
 
 /// An archive that hands out files.
 pub trait Access: Send + Sync {
@@ -47,6 +50,11 @@ pub trait Access: Send + Sync {
 
     /// The custody receipt of a file, as it stands now. A trusted key signed it. A harvester gets those of its own files.
     fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt>;
+
+    /// Begins to follow the changes of which files the archive has, from the one after `after` on. The steps never end by
+    /// themselves: they wait for the next change, and end with an error; come back then with the last position. Without a
+    /// position, or with one that the archive does not know, a listing of every file comes first. For the part `index`.
+    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>>;
 
     /// Parts, replicas, nodes, volumes, space.
     fn status(&self) -> Answer<'_, ArchiveStatus>;

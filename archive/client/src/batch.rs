@@ -1,5 +1,6 @@
 //! Batch jobs: programs that run over the files of a replica, where the bytes are.
 
+mod follow;
 mod job;
 mod researcher;
 mod status;
@@ -8,6 +9,7 @@ mod submission;
 use archive_model::JobId;
 use bytes::Bytes;
 
+pub use follow::{JobFailure, Lines, lines, run, wait};
 pub use job::{JobArgument, JobDescription};
 pub use researcher::Researcher;
 pub use status::{JobNode, JobState, JobStatus, Submitted};

@@ -9,17 +9,19 @@
 //! is made of a seed that everybody knows.
 //!
 //! Not promised: what only disks and machines have. Every byte stays in memory, nothing is ever damaged, missing or
-//! silent, and nobody is refused for a role. It is no [`Preservation`](crate::Preservation): volumes, attics, repairs and
-//! second persons that are only played would prove nothing to those who hold one.
+//! silent, and nobody is refused for a role. Files are withdrawn and brought back by one call
+//! ([`FakeArchive::withdraw`]), so that the feed can tell of it. It is no [`Preservation`](crate::Preservation): volumes,
+//! attics, repairs and second persons that are only played would prove nothing to those who hold one.
 
+mod feed;
 mod reading;
 mod replica;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archive_model::{ArchiveError, Digests, FileName, UploadId};
+use archive_model::{ArchiveError, ChangeKind, Digests, FileName, UploadId};
 use archive_proof::{Admission, Envelope, Receipt, SigningKey, TreeBuilder, TrustFile, TrustedKey};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -56,6 +58,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     files: BTreeMap<FileName, Arc<Kept>>,
+    /// Which of them people have withdrawn.
+    withdrawn: BTreeSet<FileName>,
+    feed: feed::Feed,
     /// How many seconds have passed.
     seconds: i64,
 }
@@ -121,6 +126,9 @@ impl FakeArchive {
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
     ) -> Result<Stored, ClientError> {
         deposit.check()?;
+        if self.state().is_withdrawn(&deposit.name) {
+            return Err(Self::removed(&deposit.name));
+        }
         if let Some(kept) = self.find(&deposit.name)
             && kept.is_the_content_of(deposit)?
         {
@@ -182,26 +190,15 @@ impl FakeArchive {
 
     /// Gives the name to these bytes, unless it has others. Whether it had these.
     fn bind(&self, received: Received) -> Result<(Arc<Kept>, bool), ClientError> {
-        let Received {
-            admission,
-            bytes,
-            outboard,
-        } = received;
         let mut state = self.state();
-        if let Some(kept) = state.files.get(&admission.name) {
-            if kept.admission.root != admission.root {
+        if let Some(kept) = state.files.get(&received.admission.name) {
+            if kept.admission.root != received.admission.root {
                 return Err(kept.exists());
             }
             return Ok((Arc::clone(kept), true));
         }
-        let envelope = admission.sign(&self.shared.key);
-        let kept = Arc::new(Kept {
-            envelope: envelope.map_err(|error| bug(&error))?,
-            bytes,
-            outboard,
-            completed: state.now(),
-            admission,
-        });
+        let kept = received.keep(&self.shared.key, state.now())?;
+        state.tell(ChangeKind::Stored, &kept);
         let name = kept.admission.name.clone();
         state.files.insert(name, Arc::clone(&kept));
         Ok((kept, false))
@@ -261,6 +258,20 @@ impl FakeArchive {
         replicas
             .map(|replica| replica.status(kept.completed))
             .collect()
+    }
+}
+
+impl Received {
+    /// The file that it becomes.
+    fn keep(self, key: &SigningKey, completed: Timestamp) -> Result<Arc<Kept>, ClientError> {
+        let envelope = self.admission.sign(key);
+        Ok(Arc::new(Kept {
+            envelope: envelope.map_err(|error| bug(&error))?,
+            bytes: self.bytes,
+            outboard: self.outboard,
+            completed,
+            admission: self.admission,
+        }))
     }
 }
 

@@ -35,8 +35,8 @@ pub mod steps;
 mod word;
 
 pub use access::{
-    Access, Completeness, Condition, Found, HeldReceipt, Hole, Kept, ListEntry, Listed, Listing,
-    Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, Wanted,
+    Access, Completeness, Condition, FeedStep, Found, HeldReceipt, Hole, Kept, ListEntry, Listed,
+    Listing, Reader, Reading, Salvage, Salvaged, Selection, Slice, Slices, Wanted,
 };
 pub use archive_status::{
     ArchiveStatus, Drain, Gap, Left, NodeStatus, ReplicaOverview, VolumeStatus,

@@ -11,6 +11,7 @@ mod json;
 mod legend;
 pub mod query;
 mod reader;
+mod redirect;
 mod sort;
 mod writer;
 
@@ -40,7 +41,7 @@ pub struct Capture {
     pub status: Option<u16>,
     /// The digest of the payload as the line has it: CDX leaves out `sha1:`, CDXJ mostly does not.
     pub digest: Option<String>,
-    /// Where the response redirects to.
+    /// Where the response redirects to: an absolute URL, where it was made from a record.
     pub redirect: Option<String>,
     /// Robot flags: `A` no archive, `F` no follow, `I` no index, …
     pub robots: Option<String>,

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::Root;
 use crate::file_name::FileName;
+use crate::name_list::NameList;
+use crate::name_pattern::{InvalidPattern, NamePattern};
 use crate::replica::{InvalidId, NodeId, ReplicaId, UploadId, VolumeId};
 
 /// Which job. Made once, by whoever submits it: submitting again under the same id is the same job.
@@ -83,12 +85,74 @@ pub struct JobSpec {
     pub program: Program,
     /// Its arguments: name and value, each name once, in the order given.
     pub arguments: Vec<(String, String)>,
-    /// A regular expression that the whole name of a file must match; empty: every file.
+    /// A regular expression that the whole name of a file must match; empty: every file, or those of `names`.
     pub files: String,
+    /// The files by their names, instead of an expression.
+    pub names: Option<NameList>,
     /// Over the files of which replica.
     pub replica: ReplicaId,
     /// What it may use.
     pub limits: JobLimits,
+    /// How long what it left is kept after its end; absent: as the repository is set.
+    pub keep: Option<Duration>,
+}
+
+impl JobSpec {
+    /// Returns the files that the job is about.
+    ///
+    /// # Errors
+    /// The expression is not one that names can be held against.
+    pub fn selection(&self) -> Result<FileSelection, InvalidPattern> {
+        match &self.names {
+            Some(names) => Ok(FileSelection::Names(names.clone())),
+            None => NamePattern::parse(&self.files).map(FileSelection::Pattern),
+        }
+    }
+}
+
+/// The files that a job is about. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileSelection {
+    /// Every file whose name matches.
+    Pattern(NamePattern),
+    /// Files by their names, whether anybody has them or not.
+    Names(NameList),
+}
+
+impl FileSelection {
+    /// Returns whether a file of this name is meant.
+    pub fn matches(&self, name: &FileName) -> bool {
+        match self {
+            Self::Pattern(pattern) => pattern.matches(name.as_str()),
+            Self::Names(names) => names.contains(name),
+        }
+    }
+}
+
+impl Default for FileSelection {
+    /// Every file.
+    fn default() -> Self {
+        Self::Pattern(NamePattern::default())
+    }
+}
+
+/// Jobs of one lane wait for each other and share its places; those of different lanes share nothing but the machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobLane {
+    /// Jobs that people submit, which may take days.
+    #[default]
+    Research,
+    /// Jobs of the index, which follows the archive within seconds.
+    Index,
+}
+
+impl JobLane {
+    /// How many jobs of the index run at once over one replica, at its monitor and on each node: one that follows what is
+    /// stored, and one that rebuilds beside it. The same number for all three, so that none refuses what another sends.
+    pub const MOST_OF_INDEX: usize = 2;
+
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Research, Self::Index];
 }
 
 /// Why something of a file is not in the output.

@@ -17,9 +17,11 @@ pub mod approval;
 pub mod batch;
 pub mod checksum;
 pub mod error;
+pub mod feed;
 pub mod file_name;
 pub mod groups;
 pub mod limits;
+pub mod name_list;
 pub mod name_pattern;
 pub mod quantity;
 pub mod replica;
@@ -27,11 +29,16 @@ pub mod store_state;
 
 pub use anomaly::{Anomaly, AnomalyKind};
 pub use approval::Approval;
-pub use batch::{FailureKind, FileFailure, FileOutcome, JobId, JobLimits, JobSpec, Program};
+pub use batch::{
+    FailureKind, FileFailure, FileOutcome, FileSelection, JobId, JobLane, JobLimits, JobSpec,
+    Program,
+};
 pub use checksum::{Checksum, ChecksumAlgorithm, Digests, InvalidChecksum, Root};
 pub use error::ArchiveError;
+pub use feed::{ChangeKind, FeedChange, FeedFile, FeedPosition};
 pub use file_name::{FileName, InvalidFileName};
 pub use groups::{GROUP_SIZE, Groups};
+pub use name_list::{InvalidNameList, NameList};
 pub use name_pattern::{InvalidPattern, NamePattern};
 pub use quantity::{ByteSize, InvalidQuantity, Period};
 pub use replica::{InvalidId, NodeId, ReplicaId, ReplicaKind, UploadId, VolumeId, VolumeKey};

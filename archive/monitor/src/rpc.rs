@@ -44,7 +44,7 @@ pub(crate) struct Door {
     placements: Mutex<Placements>,
     client: Arc<NodesClient>,
     listings: Arc<Semaphore>,
-    jobs: Arc<Semaphore>,
+    jobs: batch::Places,
     reduces: Arc<reduce::Engine>,
     instruments: Instruments,
 }
@@ -76,7 +76,7 @@ impl Door {
             placements: Mutex::default(),
             client: Arc::new(client),
             listings: Arc::new(Semaphore::new(MOST_LISTINGS)),
-            jobs: Arc::new(Semaphore::new(batch.jobs.get().into())),
+            jobs: batch::Places::new(batch.jobs.get().into()),
             reduces: Arc::new(reduce::Engine::new(components, batch.reduces)),
             instruments,
         }
@@ -253,7 +253,6 @@ impl Replica for Door {
         &self,
         request: Request<Streaming<wire::BatchRunRequest>>,
     ) -> Answer<batch::Answers<wire::BatchRunResponse>> {
-        let permit = Arc::clone(&self.jobs).try_acquire_owned().ok();
         let survey = lock(&self.nodes).survey(self.clock.instant());
         let call = batch::Call {
             replica: self.settings.replica.clone(),
@@ -266,7 +265,7 @@ impl Replica for Door {
         Ok(batch::run(
             call,
             &self.tasks,
-            permit,
+            self.jobs.clone(),
             survey,
             request.into_inner(),
         ))

@@ -30,14 +30,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_model::{JobId, ReplicaId};
+use archive_model::JobId;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use crate::replicas::NodeProgress;
 use crate::settings::BatchSettings;
 use life::{Event, Phase};
-use queue::Queue;
+use queue::{LaneKey, Queue};
 
 pub(crate) use chunks::{JobBytes, Unread};
 pub(crate) use folder::{FolderError, Name};
@@ -87,11 +87,11 @@ impl Batches {
         while !stop.is_cancelled() {
             loop {
                 let next = self.queue().next();
-                let Some((replica, id)) = next else { break };
+                let Some((lane, id)) = next else { break };
                 let own = self.clone();
                 let stop = tasks.stop();
                 tasks.spawn_once("batch-job", async move {
-                    own.run(replica, id, stop).await;
+                    own.run(lane, id, stop).await;
                     Ok::<(), Infallible>(())
                 });
             }
@@ -103,7 +103,7 @@ impl Batches {
     }
 
     /// Runs one job to its end, or until the stop. What cannot be written down is tried again: the job is as it was.
-    async fn run(self, replica: ReplicaId, id: JobId, stop: tokio_util::sync::CancellationToken) {
+    async fn run(self, lane: LaneKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
         let cancel = self.runner.live.enter(&id);
         while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
             tracing::error!(job = %id, %error, "a batch job cannot go on; it is tried again");
@@ -113,7 +113,7 @@ impl Batches {
             }
         }
         self.runner.live.leave(&id);
-        self.queue().ended(&replica);
+        self.queue().ended(&lane);
         self.wake.notify_one();
     }
 
@@ -156,7 +156,7 @@ impl Batches {
         // It is told to look at its row.
         self.runner.live.cancel(id);
         // One that ran before a restart keeps its turn: what it has not read is still to be counted.
-        if !row.is_open() && self.queue().remove(&row.spec.replica, id) {
+        if !row.is_open() && self.queue().remove(&row.lane_key(), id) {
             self.tidy(row.clone());
         }
         Ok(Some(row))
@@ -194,11 +194,11 @@ impl Batches {
 
     /// Puts a job into the queue that the table has.
     fn enqueue(&self, row: &Row) {
-        let (replica, id) = (&row.spec.replica, row.id.clone());
+        let (lane, id) = (row.lane_key(), row.id.clone());
         if row.life.phase == Phase::Waiting {
-            self.queue().push(replica, &row.who, id);
+            self.queue().push(&lane, &row.who, id);
         } else {
-            self.queue().push_first(replica, id);
+            self.queue().push_first(&lane, id);
         }
         self.wake.notify_one();
     }

@@ -34,15 +34,8 @@ fn researcher(cluster: &Cluster) -> Researcher {
 
 fn job(id: &str, program: &str) -> Submission {
     Submission {
-        id: JobId::new(id).unwrap(),
-        code: Program::BuiltIn(program.to_owned()),
-        arguments: Vec::new(),
-        files: None,
         replica: Some("one".parse().unwrap()),
-        time: None,
-        file_time: None,
-        memory: None,
-        output: None,
+        ..Submission::built_in(JobId::new(id).unwrap(), program)
     }
 }
 

@@ -22,6 +22,8 @@ const TABLE: &[(&str, &[Role])] = &[
         &[Reader, Researcher, Officer, Index, Viewer],
     ),
     ("Access/Receipt", &[Harvester, Reader, Researcher, Officer]),
+    // Whoever keeps something beside the archive follows it; people list.
+    ("Access/Changes", &[Index]),
     ("Access/Status", &[Reader, Researcher, Officer, Operator]),
     // A node speaks for itself; everything else is asked by the repository, listings also by the foreman.
     ("Replica/Heartbeat", &[Node]),
@@ -68,13 +70,13 @@ const TABLE: &[(&str, &[Role])] = &[
     ("Preservation/Export", &[Operator]),
     ("Preservation/NotifyTest", &[Operator]),
     // A job runs from the researcher to the repository, its monitor, and the nodes: each speaks to the next one only.
-    // Operators see what loads their machines, and end it.
-    ("Batch/BatchJobs", &[Researcher]),
-    ("Batch/BatchSubmit", &[Researcher]),
-    ("Batch/BatchList", &[Researcher, Operator]),
-    ("Batch/BatchFind", &[Researcher, Operator]),
-    ("Batch/BatchCancel", &[Researcher, Operator]),
-    ("Batch/BatchOutput", &[Researcher]),
+    // Operators see what loads their machines, and end it. The index runs jobs as a researcher does, in its own lane.
+    ("Batch/BatchJobs", &[Researcher, Index]),
+    ("Batch/BatchSubmit", &[Researcher, Index]),
+    ("Batch/BatchList", &[Researcher, Operator, Index]),
+    ("Batch/BatchFind", &[Researcher, Operator, Index]),
+    ("Batch/BatchCancel", &[Researcher, Operator, Index]),
+    ("Batch/BatchOutput", &[Researcher, Index]),
     ("Replica/RunBatch", &[Repository]),
     ("Replica/ReduceBatch", &[Repository]),
     ("Node/RunBatch", &[Monitor]),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archive_model::batch::{JobId, JobLimits, JobSpec, Program};
+use archive_model::batch::{JobId, JobLane, JobLimits, JobSpec, Program};
 use archive_model::limits::LONGEST_REASON;
 use archive_model::{FileName, FileOutcome, NodeId};
 use archive_rpc::InvalidMessage;
@@ -39,6 +39,8 @@ pub struct Run {
     pub without: BTreeSet<NodeId>,
     /// Nodes without which a monitor is not to begin.
     pub present: BTreeSet<NodeId>,
+    /// Among which jobs it has its place.
+    pub lane: JobLane,
 }
 
 impl Run {
@@ -48,9 +50,15 @@ impl Run {
         let after = convert::after(&open.after)?;
         let without = nodes("without", &open.without)?;
         let present = nodes("present", &open.present)?;
+        let lane = if open.of_index {
+            JobLane::Index
+        } else {
+            JobLane::Research
+        };
         Ok(Self {
             without,
             present,
+            lane,
             ..Self::of(&id, spec, after, left)?
         })
     }
@@ -78,6 +86,7 @@ impl Run {
             left: Duration::from_millis(left_ms).min(LONGEST_TIME),
             without: BTreeSet::new(),
             present: BTreeSet::new(),
+            lane: JobLane::Research,
         })
     }
 }
@@ -105,6 +114,11 @@ fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
         Program::BuiltIn(spec.job)
     };
     convert::name_pattern("files", &spec.files)?;
+    let names = convert::name_list("names", &spec.names)?;
+    if names.is_some() && !spec.files.is_empty() {
+        let reason = "a job is about files by an expression or by their names, not both";
+        return Err(InvalidMessage::invalid("names", reason));
+    }
     for (field, value) in [
         ("time_ms", spec.time_ms),
         ("file_time_ms", spec.file_time_ms),
@@ -119,6 +133,7 @@ fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
         program,
         arguments: read_arguments(spec.arguments)?,
         files: spec.files,
+        names,
         replica: convert::replica_id(&spec.replica)?,
         limits: JobLimits {
             time: Duration::from_millis(spec.time_ms).min(LONGEST_TIME),
@@ -126,6 +141,7 @@ fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
             memory: spec.memory,
             output: spec.output,
         },
+        keep: None,
     })
 }
 
@@ -231,6 +247,7 @@ mod tests {
             left_ms: u64::MAX,
             without: Vec::new(),
             present: Vec::new(),
+            of_index: false,
         }
     }
 
@@ -247,15 +264,21 @@ mod tests {
         assert_eq!(run.left, LONGEST_TIME);
         assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
         assert!(run.without.is_empty());
+        assert_eq!((run.lane, run.spec.names), (JobLane::Research, None));
         let mut open = open();
         open.without = ["b", "a", "b"].map(str::to_owned).to_vec();
         let spec = open.spec.as_mut().unwrap();
         spec.job.clear();
         (spec.component, spec.component_size) = (vec![7; 32].into(), LARGEST_COMPONENT);
         spec.arguments = vec![value("a", ""), value("b", "")];
+        spec.names = ["a.warc", "b.warc"].map(str::to_owned).to_vec();
+        open.of_index = true;
         let run = Run::read(open).unwrap();
         assert_eq!(run.component_size, LARGEST_COMPONENT);
         assert_eq!(run.spec.arguments.len(), 2);
+        assert_eq!(run.lane, JobLane::Index);
+        let names = run.spec.names.unwrap();
+        assert_eq!(convert::names(Some(&names)), ["a.warc", "b.warc"]);
         let without = run.without.iter().map(NodeId::as_str);
         assert_eq!(without.collect::<Vec<_>>(), ["a", "b"]);
     }
@@ -285,6 +308,16 @@ mod tests {
             (spec.component, spec.component_size) = (vec![7; 31].into(), 9);
         });
         refused("files", &|spec| spec.files = "x".repeat(64 * 1024 + 1));
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        refused("names", &|spec| spec.names = list(&["b", "a"]));
+        refused("names", &|spec| spec.names = list(&["a", "a"]));
+        refused("names", &|spec| spec.names = list(&["../x"]));
+        refused("names", &|spec| {
+            (spec.files, spec.names) = ("a".to_owned(), list(&["a"]));
+        });
+        refused("names", &|spec| {
+            spec.names = (0..=10_000).map(|number| format!("{number:05}")).collect();
+        });
         refused("arguments", &|spec| {
             spec.arguments = vec![value("a", "1"), value("a", "2")];
         });

@@ -3,8 +3,8 @@
 //! From the wire a value must pass the model's own rules; the error names the field. To the wire nothing can fail.
 
 use archive_model::{
-    Approval, ArchiveError, FileName, Groups, NamePattern, NodeId, ReplicaId, ReplicaKind, Root,
-    UploadId, VolumeId,
+    Approval, ArchiveError, FileName, Groups, InvalidNameList, NameList, NamePattern, NodeId,
+    ReplicaId, ReplicaKind, Root, UploadId, VolumeId,
 };
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
@@ -47,6 +47,33 @@ pub fn file_name(field: &'static str, value: &str) -> Result<FileName, InvalidMe
 /// Reads the expression that whole names must match; every name does if it is empty.
 pub fn name_pattern(field: &'static str, value: &str) -> Result<NamePattern, InvalidMessage> {
     NamePattern::parse(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+}
+
+/// Reads names of files that are sorted, each once; absent if there are none.
+///
+/// # Errors
+/// A name is not one, or they are too many, too long together, or not in order.
+pub fn name_list(
+    field: &'static str,
+    values: &[String],
+) -> Result<Option<NameList>, InvalidMessage> {
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let invalid = |reason: String| InvalidMessage::invalid(field, reason);
+    // Too many are not even read.
+    if values.len() > NameList::MOST {
+        return Err(invalid(InvalidNameList::Many(values.len()).to_string()));
+    }
+    let names = values.iter().map(|value| file_name(field, value));
+    let list = NameList::from_sorted(names.collect::<Result<_, _>>()?);
+    list.map(Some).map_err(|error| invalid(error.to_string()))
+}
+
+/// Writes names of files; none if the list is absent.
+pub fn names(list: Option<&NameList>) -> Vec<String> {
+    let names = list.map(NameList::as_slice).unwrap_or_default();
+    names.iter().map(ToString::to_string).collect()
 }
 
 /// Reads the name to list after; none if it is empty.

@@ -9,6 +9,7 @@
 pub mod batch_broken;
 pub mod batch_run;
 pub mod convert;
+pub mod feed;
 pub mod rules;
 pub mod wire;
 

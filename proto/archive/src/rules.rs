@@ -22,6 +22,7 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Access/List",
             &[Role::Reader, Role::Index, Role::Viewer],
         )
+        .allow("/holdfast.archive.v1.Access/Changes", &[Role::Index])
         .allow(
             "/holdfast.archive.v1.Access/Status",
             &[Role::Reader, Role::Operator],
@@ -125,26 +126,30 @@ pub fn rules() -> Rules {
             "/holdfast.archive.v1.Preservation/NotifyTest",
             &[Role::Operator],
         )
-        .allow("/holdfast.archive.v1.Batch/BatchJobs", &[Role::Researcher])
+        .allow(
+            "/holdfast.archive.v1.Batch/BatchJobs",
+            &[Role::Researcher, Role::Index],
+        )
         .allow(
             "/holdfast.archive.v1.Batch/BatchSubmit",
-            &[Role::Researcher],
+            &[Role::Researcher, Role::Index],
         )
         .allow(
             "/holdfast.archive.v1.Batch/BatchList",
-            &[Role::Researcher, Role::Operator],
+            &[Role::Researcher, Role::Operator, Role::Index],
         )
         .allow(
             "/holdfast.archive.v1.Batch/BatchFind",
-            &[Role::Researcher, Role::Operator],
+            &[Role::Researcher, Role::Operator, Role::Index],
         )
+        // Whose job it is, is decided for each job.
         .allow(
             "/holdfast.archive.v1.Batch/BatchCancel",
-            &[Role::Researcher, Role::Operator],
+            &[Role::Researcher, Role::Operator, Role::Index],
         )
         .allow(
             "/holdfast.archive.v1.Batch/BatchOutput",
-            &[Role::Researcher],
+            &[Role::Researcher, Role::Index],
         )
         .allow("/holdfast.archive.v1.Replica/RunBatch", &[Role::Repository])
         .allow(

@@ -5,11 +5,11 @@
 
 use std::io::Read;
 
-use archive_formats::cdx::{Capture, Format, extract, extract_with_digest};
+use archive_formats::cdx::{Capture, Exchanges, Format, extract, extract_with_digest};
 use archive_formats::digest::Algorithm;
 use archive_formats::warc::{End, Kind, Record};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, wrong};
 use super::view::LONGEST_LINE;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
 use crate::control::Control;
@@ -20,11 +20,19 @@ pub(super) const INFO: JobInfo = JobInfo {
     about: "Makes a sorted index of the captures in the files: the lines that `holdfast cdx` makes of the same files. The \
             two NetarchiveSuite forms are of HTTP responses only.",
     output: "a CDX line",
-    arguments: &[Argument {
-        name: "format",
-        about: "cdxj, cdx11, cdx9, netarchivesuite (A e b m n g v) or netarchivesuite-md5 (A e b m n g v c)",
-        default: Some("cdxj"),
-    }],
+    arguments: &[
+        Argument {
+            name: "format",
+            about: "cdxj, cdx11, cdx9, netarchivesuite (A e b m n g v) or netarchivesuite-md5 (A e b m n g v c)",
+            default: Some("cdxj"),
+        },
+        Argument {
+            name: "post-append",
+            about: "true: the keys of answers to POST and PUT are made from what was posted, too; not with the two \
+                    NetarchiveSuite forms, which have no keys",
+            default: Some("false"),
+        },
+    ],
     reduce: Reduce::Sort,
 };
 
@@ -89,7 +97,10 @@ impl Form {
 }
 
 #[derive(Debug)]
-struct ExtractCdx(Form);
+struct ExtractCdx {
+    form: Form,
+    is_post_append: bool,
+}
 
 pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     let form = arguments.choice(
@@ -102,25 +113,40 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
             ("netarchivesuite-md5", Form::netarchive_suite(true)),
         ],
     )?;
-    Ok(Box::new(ExtractCdx(form)))
+    let is_post_append = arguments.choice("post-append", &[("false", false), ("true", true)])?;
+    if is_post_append && form.kind != FormKind::Usual {
+        return Err(wrong(
+            "post-append",
+            "lines of the NetarchiveSuite forms have no keys that it could be in".to_owned(),
+        ));
+    }
+    Ok(Box::new(ExtractCdx {
+        form,
+        is_post_append,
+    }))
 }
 
 impl Plan for ExtractCdx {
     fn reduce(&self) -> Reduce {
-        self.0.reduce()
+        self.form.reduce()
     }
 
     fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
         Ok(Box::new(Extracting {
-            form: &self.0,
+            form: &self.form,
+            is_post_append: self.is_post_append,
             file: String::new(),
+            exchanges: None,
         }))
     }
 }
 
 struct Extracting<'a> {
     form: &'a Form,
+    is_post_append: bool,
     file: String,
+    /// Joins requests with their answers, where keys are made of both.
+    exchanges: Option<Exchanges>,
 }
 
 impl Job for Extracting<'_> {
@@ -130,6 +156,9 @@ impl Job for Extracting<'_> {
 
     fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
         file.name.as_str().clone_into(&mut self.file);
+        self.exchanges = self
+            .is_post_append
+            .then(|| Exchanges::new(file.name.as_str()));
         self.form.begin(out)
     }
 
@@ -139,7 +168,10 @@ impl Job for Extracting<'_> {
         out: &mut dyn Sink,
     ) -> Result<End, JobError> {
         let extracted = match self.form.kind {
-            FormKind::Usual => extract(record, &self.file)?,
+            FormKind::Usual => match &mut self.exchanges {
+                Some(exchanges) => exchanges.read(record)?,
+                None => extract(record, &self.file)?,
+            },
             FormKind::NetarchiveSuite { md5 } => {
                 let url = super::view::url(&record).to_ascii_lowercase();
                 let is_http = url.starts_with("http://") || url.starts_with("https://");
@@ -164,11 +196,23 @@ impl Job for Extracting<'_> {
             }
         };
         if let Some(capture) = &extracted.capture {
-            self.form.write(capture, out)?;
+            let written = self.form.write(capture, out);
+            written.map_err(|error| match (error, capture.offset) {
+                // The capture may be that of the record before.
+                (JobError::Failed(why), Some(offset)) if offset != extracted.end.offset => {
+                    JobError::Failed(format!("{why} (of the record at {offset})"))
+                }
+                (error, _) => error,
+            })?;
         }
         match extracted.omitted {
             Some(why) => Err(JobError::Failed(format!("not in the index: {why}"))),
             None => Ok(extracted.end),
         }
+    }
+
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+        let last = self.exchanges.as_mut().and_then(Exchanges::finish);
+        last.map_or(Ok(()), |capture| self.form.write(&capture, out))
     }
 }

@@ -1,6 +1,6 @@
 //! Which files a job is about: their names, in pages.
 
-use archive_model::{FileName, NamePattern};
+use archive_model::{FileName, FileSelection, NameList, NamePattern};
 
 use crate::catalog::{Condition, Entry, Row};
 use crate::error::NodeError;
@@ -8,6 +8,9 @@ use crate::node::Node;
 
 /// How many rows of the catalog are looked at before the catalog is let go.
 const ROWS: usize = 10_000;
+
+/// How many names of a list are looked up before it is told which of them are here.
+const LOOKUPS: usize = 1000;
 
 /// Some names, in order.
 #[derive(Debug, Default)]
@@ -20,10 +23,40 @@ pub(super) struct Page {
 /// The next names of files of the archive, whatever their copies are like now. What nobody admitted is not among them.
 pub(super) fn page(
     node: &Node,
-    pattern: &NamePattern,
+    selection: &FileSelection,
     after: Option<&FileName>,
 ) -> Result<Page, NodeError> {
-    page_of(node.list(after)?, pattern, ROWS)
+    match selection {
+        FileSelection::Pattern(pattern) => page_of(node.list(after)?, pattern, ROWS),
+        FileSelection::Names(names) => {
+            let is_here = |name: &FileName| {
+                let entries = node.find(name)?;
+                Ok(entries.iter().any(|entry| is_admitted(&entry.row)))
+            };
+            page_of_list(names, after, LOOKUPS, is_here)
+        }
+    }
+}
+
+/// Of a list, without a look at any other file of the catalog.
+fn page_of_list(
+    list: &NameList,
+    after: Option<&FileName>,
+    most: usize,
+    is_here: impl Fn(&FileName) -> Result<bool, NodeError>,
+) -> Result<Page, NodeError> {
+    let left = list.after(after);
+    let (now, later) = left.split_at_checked(most).unwrap_or((left, &[]));
+    let mut page = Page::default();
+    for name in now {
+        if is_here(name)? {
+            page.names.push(name.clone());
+        }
+    }
+    if !later.is_empty() {
+        page.next = now.last().cloned();
+    }
+    Ok(page)
 }
 
 fn page_of(
@@ -121,6 +154,35 @@ mod tests {
             }
             assert_eq!(found, ["a", "b", "d", "e"], "{most}");
             assert!(pages <= 5, "{most}: {pages}");
+        }
+    }
+
+    /// Fails if a named file that is here is passed over at the edge of a page, or one that is not is read.
+    #[test]
+    fn pages_of_list_have_every_name_that_is_here() {
+        let names = |texts: &[&str]| -> Vec<_> {
+            let names = texts.iter().map(|text| FileName::new(text).unwrap());
+            names.collect()
+        };
+        let list = NameList::new(names(&["a", "b", "c", "d", "e", "f", "g"])).unwrap();
+        let here = names(&["b", "d", "e", "h"]);
+        for most in 1..=8 {
+            for start in [None, Some("b"), Some("bb"), Some("g")] {
+                let start = start.map(|name| FileName::new(name).unwrap());
+                let (mut found, mut after) = (Vec::new(), start.clone());
+                loop {
+                    let is_here = |name: &FileName| Ok(here.contains(name));
+                    let page = page_of_list(&list, after.as_ref(), most, is_here).unwrap();
+                    found.extend(page.names);
+                    match page.next {
+                        Some(next) => after = Some(next),
+                        None => break,
+                    }
+                }
+                let mut expected = names(&["b", "d", "e"]);
+                expected.retain(|name| start.as_ref().is_none_or(|start| name > start));
+                assert_eq!(found, expected, "{most} {start:?}");
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use archive_batch::{Control, Plan, Stop};
 use archive_daemon::Clock;
-use archive_model::{FileName, FileOutcome, JobId, NamePattern, NodeId, VolumeId};
+use archive_model::{FileName, FileOutcome, FileSelection, JobId, NodeId, VolumeId};
 use bytes::Bytes;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
@@ -37,7 +37,7 @@ pub(crate) struct Order {
     /// What is done with each file.
     pub(crate) plan: Box<dyn Plan>,
     /// Which files.
-    pub(crate) pattern: NamePattern,
+    pub(crate) selection: FileSelection,
     /// Only files after this name.
     pub(crate) after: Option<FileName>,
     /// The most bytes of output.
@@ -105,7 +105,7 @@ pub(super) struct Shared {
     pub(super) bytes: AtomicU64,
     /// How many files there are; 0: not counted yet.
     total: AtomicU64,
-    pattern: NamePattern,
+    selection: FileSelection,
     _slot: Slot,
 }
 
@@ -183,7 +183,7 @@ impl Running {
             instruments: batch.instruments.clone(),
             bytes: AtomicU64::new(0),
             total: AtomicU64::new(0),
-            pattern: order.pattern,
+            selection: order.selection,
             _slot: slot,
         });
         let (counted, after) = (Arc::clone(&shared), order.after.clone());
@@ -272,7 +272,7 @@ impl Running {
         }
         let after = self.after.clone();
         let shared = Arc::clone(&self.shared);
-        let read = spawn_blocking(move || page(&shared.node, &shared.pattern, after.as_ref()));
+        let read = spawn_blocking(move || page(&shared.node, &shared.selection, after.as_ref()));
         let page = read
             .await
             .map_err(|error| Ended::Bug(error.to_string()))??;
@@ -377,7 +377,7 @@ enum Event {
 fn count(shared: &Shared, mut after: Option<FileName>) {
     let mut total = 0;
     while shared.control.why().is_none() {
-        let Ok(page) = page(&shared.node, &shared.pattern, after.as_ref()) else {
+        let Ok(page) = page(&shared.node, &shared.selection, after.as_ref()) else {
             return;
         };
         total += page.names.len() as u64;

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_batch::{CompileError, Component, Control, InvalidJob, Plan, Stop};
-use archive_model::{FileName, Program, Root};
+use archive_model::{FileName, JobLane, Program, Root};
 use archive_rpc::answers::fail;
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use proto_archive::batch_run::{Run, write_done};
-use proto_archive::convert as fields;
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc};
@@ -98,13 +97,21 @@ where
             );
             return Err(InvalidMessage::invalid("replica", reason).into());
         }
-        let pattern = fields::name_pattern("files", &run.spec.files)?;
-        let slot = self.batch.slot().ok_or_else(|| {
-            let most = self.batch.most_jobs();
-            Kind::Busy.status(format!(
-                "{most} batch jobs run on node {} already (`batch_node.jobs`); ask again later",
-                self.batch.node.id()
-            ))
+        let selection = run.spec.selection();
+        let selection =
+            selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
+        let slot = self.batch.slot(run.lane).ok_or_else(|| {
+            let node = self.batch.node.id();
+            Kind::Busy.status(match run.lane {
+                JobLane::Research => format!(
+                    "{} batch jobs run on node {node} already (`batch_node.jobs`); ask again later",
+                    self.batch.most_jobs()
+                ),
+                JobLane::Index => format!(
+                    "{} batch jobs of the index run on node {node} already; ask again later",
+                    JobLane::MOST_OF_INDEX
+                ),
+            })
         })?;
         let (unclean, id) = (self.batch.unclean.clone(), run.id.clone());
         let noted = blocking(move || unclean.begin(&id)).await?;
@@ -129,7 +136,7 @@ where
         let order = Order {
             id: run.id.clone(),
             plan,
-            pattern,
+            selection,
             after: run.after,
             output: run.spec.limits.output,
             ahead: self

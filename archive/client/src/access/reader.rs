@@ -3,16 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use archive_model::FileName;
+use archive_model::{FeedPosition, FileName};
 use archive_proof::{Admission, Envelope, TrustFile};
 use archive_rpc::Idle;
 use proto_archive::wire::access_client::AccessClient;
 use proto_archive::wire::get_response::{Head, Step};
-use proto_archive::wire::{GetRequest, GetResponse, ListRequest, ReceiptRequest, StatusRequest};
+use proto_archive::wire::{
+    ChangesRequest, GetRequest, GetResponse, ListRequest, ReceiptRequest, StatusRequest,
+};
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
+use super::feed::{self, Feed, FeedStep};
 use super::listing::Entries;
 use super::salvage::{self, Parts, Salvage};
 use super::segments::Segments;
@@ -22,6 +25,7 @@ use crate::Answer;
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::limits::ClientLimits;
+use crate::steps::{Steps, Taken};
 
 /// The largest message that is read, in bytes.
 const LARGEST_MESSAGE: usize = 8 << 20;
@@ -180,6 +184,23 @@ impl Reader {
         HeldReceipt::believe(answer.receipt, name, &self.trust)
     }
 
+    async fn begin_changes(
+        &self,
+        after: Option<&FeedPosition>,
+    ) -> Result<Steps<FeedStep>, ClientError> {
+        let request = ChangesRequest {
+            after: after.copied().map(Into::into),
+        };
+        let mut client = self.client.clone();
+        let stream = self.answer(client.changes(request)).await?;
+        let stream = Idle::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
+        Ok(Steps::new(Taken::new(
+            stream,
+            Feed::after(after),
+            "the feed of its files",
+        )))
+    }
+
     async fn ask_status(&self) -> Result<ArchiveStatus, ClientError> {
         let mut client = self.client.clone();
         Ok(ArchiveStatus::try_from(
@@ -240,6 +261,10 @@ impl Access for Reader {
 
     fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
         Box::pin(self.ask_receipt(name))
+    }
+
+    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
+        Box::pin(self.begin_changes(after))
     }
 
     fn status(&self) -> Answer<'_, ArchiveStatus> {

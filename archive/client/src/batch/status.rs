@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive_model::{JobId, NodeId, ReplicaId, Root};
+use archive_model::{JobId, NameList, NodeId, ReplicaId, Root};
 use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use proto_archive::wire::batch_status::State;
@@ -84,9 +84,12 @@ pub struct Submitted {
     pub component: Option<Root>,
     /// Names and values.
     pub arguments: Vec<(String, String)>,
-    /// A regular expression for whole names; absent: every file.
+    /// A regular expression for whole names; absent: every file, or those of `names`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// The files by their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<NameList>,
     /// Over the files of which replica.
     pub replica: ReplicaId,
     /// How long the whole job may take.
@@ -97,6 +100,9 @@ pub struct Submitted {
     pub memory: u64,
     /// The most output of the whole job, in bytes.
     pub output: u64,
+    /// How long what it leaves is kept after its end; absent: as the archive is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Duration>,
 }
 
 /// What one node has done since the run last began.
@@ -186,11 +192,13 @@ impl TryFrom<wire::BatchSpec> for Submitted {
                 .map(|value| (plain(&value.name), plain(&value.value)))
                 .collect(),
             files: text(&message.files),
+            names: convert::name_list("names", &message.names)?,
             replica: convert::replica_id(&message.replica)?,
             time: Duration::from_millis(message.time_ms),
             file_time: Duration::from_millis(message.file_time_ms),
             memory: message.memory,
             output: message.output,
+            keep: (message.keep_ms > 0).then(|| Duration::from_millis(message.keep_ms)),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use archive_model::{JobId, ReplicaId, Root};
+use archive_model::{JobId, NameList, ReplicaId, Root};
 use bytes::Bytes;
 use proto_archive::wire::batch_spec::Value;
 use proto_archive::wire::batch_submit_request::{Open, Step};
@@ -49,6 +49,8 @@ pub struct Submission {
     pub arguments: Vec<(String, String)>,
     /// A regular expression that the whole name of a file must match.
     pub files: Option<String>,
+    /// The files by their names, instead of an expression.
+    pub names: Option<NameList>,
     /// Over the files of which replica; absent: the first that keeps bytes and answers.
     pub replica: Option<ReplicaId>,
     /// How long the whole job may take once it has begun.
@@ -59,9 +61,40 @@ pub struct Submission {
     pub memory: Option<u64>,
     /// The most output of the whole job, in bytes.
     pub output: Option<u64>,
+    /// How long what it leaves is kept after its end.
+    pub keep: Option<Duration>,
 }
 
 impl Submission {
+    /// Returns a built-in job over all files, in which nothing else is said.
+    ///
+    /// ```
+    /// use archive_client::batch::Submission;
+    /// use archive_model::JobId;
+    /// let id = JobId::new("cdx-1")?;
+    /// let job = Submission {
+    ///     arguments: vec![("post-append".to_owned(), "true".to_owned())],
+    ///     ..Submission::built_in(id, "extract-cdx")
+    /// };
+    /// assert_eq!(job.names, None);
+    /// # Ok::<(), archive_model::InvalidId>(())
+    /// ```
+    pub fn built_in(id: JobId, job: &str) -> Self {
+        Self {
+            id,
+            code: Code::BuiltIn(job.to_owned()),
+            arguments: Vec::new(),
+            files: None,
+            names: None,
+            replica: None,
+            time: None,
+            file_time: None,
+            memory: None,
+            output: None,
+            keep: None,
+        }
+    }
+
     /// What is sent, in order.
     pub(super) fn messages(&self) -> impl Iterator<Item = BatchSubmitRequest> + Send + use<> {
         let (bytes, job, component) = match &self.code {
@@ -89,6 +122,8 @@ impl Submission {
             file_time_ms: milliseconds(self.file_time),
             memory: self.memory.unwrap_or_default(),
             output: self.output.unwrap_or_default(),
+            names: convert::names(self.names.as_ref()),
+            keep_ms: milliseconds(self.keep),
         };
         let open = Step::Open(Open {
             id: self.id.to_string(),
@@ -120,15 +155,12 @@ mod tests {
         let bytes = Bytes::from(vec![7; 2 * CHUNK + 1]);
         let digest = Root::from_bytes([1; 32]);
         let submission = Submission {
-            id: JobId::new("j").unwrap(),
             code: Code::Component { digest, bytes },
             arguments: vec![("a".into(), String::new())],
-            files: None,
-            replica: None,
             time: Some(Duration::from_nanos(1)),
-            file_time: None,
-            memory: None,
             output: Some(9),
+            keep: Some(Duration::from_secs(60)),
+            ..Submission::built_in(JobId::new("j").unwrap(), "")
         };
         let steps: Vec<_> = submission.messages().map(|m| m.step.unwrap()).collect();
         let [Step::Open(open), rest @ ..] = steps.as_slice() else {
@@ -136,6 +168,7 @@ mod tests {
         };
         let spec = open.spec.as_ref().unwrap();
         assert_eq!((spec.time_ms, spec.file_time_ms, spec.output), (1, 0, 9));
+        assert_eq!((spec.keep_ms, spec.names.len()), (60_000, 0));
         assert_eq!(spec.component_size, 2 * CHUNK as u64 + 1);
         let sizes = rest.iter().map(|step| match step {
             Step::Component(bytes) => bytes.len(),

@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use archive_model::{FileName, GROUP_SIZE, NamePattern, ReplicaKind};
+use archive_model::{FeedPosition, FileName, GROUP_SIZE, NamePattern, ReplicaKind};
 use archive_proof::encode;
 use archive_rpc::InvalidMessage;
 use bytes::Bytes;
@@ -12,12 +12,13 @@ use super::replica::Replica;
 use super::{FakeArchive, Kept, bug, unknown};
 use crate::Answer;
 use crate::access::{
-    Access, Completeness, HeldReceipt, ListEntry, Listed, Listing, Reading, Salvage, Salvaged,
-    Selection, Slice, Slices, Wanted,
+    Access, Completeness, FeedStep, HeldReceipt, ListEntry, Listed, Listing, Reading, Salvage,
+    Salvaged, Selection, Slice, Slices, Wanted,
 };
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::ingest::CHUNK;
+use crate::steps::Steps;
 
 impl FakeArchive {
     /// The file that is wanted, and which bytes of it.
@@ -40,6 +41,11 @@ impl FakeArchive {
                     )));
                 }
             }
+        }
+        if self.state().is_withdrawn(name) {
+            return Err(ClientError::Unavailable(format!(
+                "{name} is in no replica that was asked for"
+            )));
         }
         let range = wanted.range(kept.admission.size)?;
         Ok((kept, range))
@@ -195,6 +201,10 @@ impl Access for FakeArchive {
             let kept = self.find(name).ok_or_else(|| unknown(name))?;
             self.vouch(&kept)
         })
+    }
+
+    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
+        Box::pin(async move { Ok(self.begin_changes(after)) })
     }
 
     fn status(&self) -> Answer<'_, ArchiveStatus> {

@@ -5,11 +5,11 @@
 //!
 //! Captures are responses, revisits, and resources and metadata that are not `application/warc-fields`. Where it differs
 //! from cdxj-indexer 1.5.0, on purpose: the media type is in small letters; a response that is not HTTP has the type of
-//! its record; a record without a digest gets one only if it is whole.
+//! its record; a record without a digest gets one only if it is whole; where an answer redirects is told.
 
 use std::io::{self, BufRead, Read};
 
-use super::Capture;
+use super::{Capture, redirect};
 use crate::date::{Reading, WarcDate};
 use crate::digest::{Algorithm, Hashers};
 use crate::http::{Head, HeadError, MediaType};
@@ -163,6 +163,8 @@ fn fill<R: Read>(
                     let media = head.get("Content-Type").and_then(MediaType::read);
                     capture.mime = media.map(|media| media.essence);
                 }
+                let url = capture.original.as_deref().unwrap_or_default();
+                capture.redirect = redirect::target(url, &head);
                 if let Some(hashers) = &mut hashers {
                     hashers.update(head.unread());
                 }

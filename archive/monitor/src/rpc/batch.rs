@@ -5,6 +5,7 @@
 
 mod broken;
 mod component;
+mod places;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,13 +22,14 @@ use futures_util::{Stream, StreamExt, stream};
 use proto_archive::batch_run::{Run, read_done, write_done};
 use proto_archive::convert as fields;
 use proto_archive::wire::{self, batch_run_request, batch_run_response};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
 use broken::Broken;
 pub(super) use component::rest_of_component;
 use component::{Component, requests};
+pub(super) use places::Places;
 
 use super::convert;
 use super::nodes_client::{BatchMessages, Nodes as Client};
@@ -58,11 +60,11 @@ pub(super) struct Call {
     pub(super) instruments: Instruments,
 }
 
-/// Runs a job over the nodes of the survey; without a permit it only says so.
+/// Runs a job over the nodes of the survey; without a place it only says so.
 pub(super) fn run<S>(
     call: Call,
     tasks: &Tasks,
-    permit: Option<OwnedSemaphorePermit>,
+    places: Places,
     survey: Survey,
     steps: S,
 ) -> Response<Answers<wire::BatchRunResponse>>
@@ -71,7 +73,7 @@ where
 {
     let (answers, stream) = mpsc::channel(ANSWERS);
     tasks.spawn_once("batch", async move {
-        let served = Box::pin(serve(call, permit, survey, steps, &answers)).await;
+        let served = Box::pin(serve(call, &places, survey, steps, &answers)).await;
         if let Err(status) = served {
             // A caller that is gone, or does not read, needs no answer.
             drop(tokio::time::timeout(UNREAD, answers.send(Err(status))).await);
@@ -101,7 +103,7 @@ impl Drop for Counted {
 
 async fn serve<S>(
     call: Call,
-    permit: Option<OwnedSemaphorePermit>,
+    places: &Places,
     survey: Survey,
     mut steps: S,
     answers: &Sender,
@@ -123,9 +125,7 @@ where
         let reason = format!("is not {}, whose monitor this is", call.replica);
         return Err(InvalidMessage::invalid("replica", reason).into());
     }
-    let _permit = permit.ok_or_else(|| {
-        Kind::Busy.status("too many batch jobs run over this replica (`batch_monitor.jobs` of its monitor); ask again later")
-    })?;
+    let _permit = places.take(run.lane)?;
     call.instruments.batch_jobs.inc();
     let _counted = Counted(call.instruments.batch_jobs.clone());
     if let Some(node) = survey.lacks(&run.present) {

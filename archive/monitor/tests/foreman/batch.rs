@@ -43,6 +43,7 @@ fn open(spec: BatchSpec) -> batch_run_request::Open {
         left_ms: 60_000,
         without: Vec::new(),
         present: Vec::new(),
+        of_index: false,
     }
 }
 

@@ -7,13 +7,13 @@ mod tests;
 
 use archive_model::batch::MOST_FAILURES;
 use archive_model::limits::LONGEST_REASON;
-use archive_model::{FailureKind, FileName, FileOutcome, NamePattern};
+use archive_model::{FailureKind, FileName, FileOutcome, FileSelection};
 
 /// Watches one run.
 #[derive(Debug)]
 pub(crate) struct Intake {
     after: Option<FileName>,
-    matching: NamePattern,
+    selection: FileSelection,
     /// The most output of the whole job, and how much there is.
     most: u64,
     output: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Intake {
 pub(crate) enum Lie {
     #[error("the run is not in order: {name} came after {after}")]
     Order { name: FileName, after: FileName },
-    #[error("the run brought {0}, which its expression does not match")]
+    #[error("the run brought {0}, which its expression does not match, or which it does not name")]
     Unasked(FileName),
     #[error("the run announced {said} bytes of output for {name} and brought {came}")]
     Length {
@@ -59,13 +59,13 @@ impl Intake {
     /// A run that goes on after a file, where there are `output` bytes already.
     pub(crate) const fn new(
         after: Option<FileName>,
-        matching: NamePattern,
+        selection: FileSelection,
         output: u64,
         most: u64,
     ) -> Self {
         Self {
             after,
-            matching,
+            selection,
             most,
             output,
             pending: 0,
@@ -95,7 +95,7 @@ impl Intake {
                 after: after.clone(),
             });
         }
-        if !self.matching.matches(name.as_str()) {
+        if !self.selection.matches(name) {
             return Err(Lie::Unasked(name.clone()));
         }
         if outcome.output != self.pending {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use archive_daemon::{Step, Worker, WorkerError};
 use archive_db::DbError;
 use archive_durable::{DiskError, directory};
+use archive_model::JobLane;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
@@ -128,7 +129,7 @@ fn sweep(jobs: &Jobs, batch: &Path, submitting: &Submitting) -> Result<(), OpenE
             continue;
         };
         // Whoever submits it now holds it.
-        let Ok(_claim) = submitting.claim(&id) else {
+        let Ok(_claim) = submitting.claim(&id, JobLane::Research) else {
             continue;
         };
         if jobs.get(&id)?.is_none() {
@@ -142,7 +143,7 @@ fn sweep(jobs: &Jobs, batch: &Path, submitting: &Submitting) -> Result<(), OpenE
 /// round.
 fn expire(jobs: &Jobs, batch: &Path, submitting: &Submitting, row: &Row) -> Result<(), OpenError> {
     // Until all is gone, nobody submits under its id.
-    let Ok(_claim) = submitting.claim(&row.id) else {
+    let Ok(_claim) = submitting.claim(&row.id, row.lane()) else {
         return Ok(());
     };
     // A crash between the two leaves a directory that the next sweep removes.
@@ -206,12 +207,13 @@ mod tests {
             let names = directory::names(batch.path()).unwrap();
             (jobs.get(&row.id).unwrap().is_some(), !names.is_empty())
         };
-        let claim = submitting.claim(&row.id).unwrap();
+        let claim = submitting.claim(&row.id, row.lane()).unwrap();
         expire(&jobs, batch.path(), &submitting, &row).unwrap();
         assert_eq!(is_there(), (true, true));
         drop(claim);
         expire(&jobs, batch.path(), &submitting, &row).unwrap();
         assert_eq!(is_there(), (false, false));
-        assert!(submitting.claim(&row.id).is_ok(), "it is free again");
+        let claim = submitting.claim(&row.id, row.lane());
+        assert!(claim.is_ok(), "it is free again");
     }
 }

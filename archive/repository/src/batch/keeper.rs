@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
-use archive_model::{FileOutcome, JobId, NamePattern};
+use archive_model::{FileOutcome, FileSelection, JobId};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -90,7 +90,7 @@ impl Keeper {
         jobs: &Jobs,
         folder: &Folder,
         row: &Row,
-        matching: NamePattern,
+        selection: FileSelection,
         (clock, meters, space): (Clock, Meters, super::space::Space),
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -106,7 +106,7 @@ impl Keeper {
             jobs: jobs.clone(),
             id: row.id.clone(),
             files,
-            intake: Intake::new(mark.after.clone(), matching, mark.output, most),
+            intake: Intake::new(mark.after.clone(), selection, mark.output, most),
             is_noted: mark == row.mark,
             mark,
             unread: row.life.unread,

@@ -160,6 +160,8 @@ pub(crate) struct Context<'a> {
     pub(crate) patience: Duration,
     /// The last file whose output is on disk.
     pub(crate) after: Option<&'a FileName>,
+    /// It is about files by their names. Each that nobody has read is counted then, whoever should have it.
+    pub(crate) is_by_name: bool,
 }
 
 impl Life {
@@ -256,7 +258,8 @@ impl Life {
                 return self.close(ending, unread, context.after);
             }
             (Event::Reduced, Phase::Reducing) => {
-                let is_whole = self.gaps.is_empty() && self.unread == 0;
+                // Whether a node that was silent has files of an expression, nobody knows. Names are known.
+                let is_whole = self.unread == 0 && (self.gaps.is_empty() || context.is_by_name);
                 let ending = if is_whole {
                     Ending::Done
                 } else {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::table::Row;
+use super::unread::Missed;
 use crate::store::Content;
 
 /// The first line of a manifest: what was run, over what, for whom.
@@ -19,6 +20,9 @@ struct JobLine<'a> {
     component: Option<String>,
     arguments: Vec<Argument<'a>>,
     files: &'a str,
+    /// How many files it names instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<usize>,
     replica: &'a str,
     time_ms: u128,
     file_time_ms: u128,
@@ -89,6 +93,7 @@ pub(crate) fn job(row: &Row) -> Result<Vec<u8>, serde_json::Error> {
             .map(|(name, value)| Argument { name, value })
             .collect(),
         files: &row.spec.files,
+        names: row.spec.names.as_ref().map(|names| names.as_slice().len()),
         replica: row.spec.replica.as_str(),
         time_ms: row.spec.limits.time.as_millis(),
         file_time_ms: row.spec.limits.file_time.as_millis(),
@@ -134,13 +139,23 @@ pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_js
 }
 
 /// A file that nobody has read.
-pub(crate) fn unread(file: &FileName, node: Option<&NodeId>) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn unread(
+    file: &FileName,
+    node: Option<&NodeId>,
+    missed: Missed,
+) -> Result<Vec<u8>, serde_json::Error> {
     line(&ErrorLine {
         file,
         node: node.map(NodeId::as_str).unwrap_or_default(),
         offset: None,
         kind: FailureKind::Unread.word(),
-        reason: "the replica is known to have it, and no node has read it",
+        reason: match missed {
+            Missed::Here => "the replica is known to have it, and no node has read it",
+            Missed::Elsewhere => {
+                "the archive has it, and this replica is not known to have it; ask another replica"
+            }
+            Missed::Unknown => "the archive knows no file of this name",
+        },
     })
 }
 

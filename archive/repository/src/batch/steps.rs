@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
-use archive_model::{NamePattern, NodeId, Program};
+use archive_model::{NodeId, Program};
 use archive_rpc::Kind;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -46,6 +46,7 @@ impl Runner {
             left: self.left(row),
             without: row.life.left_out().cloned().collect(),
             present: row.life.present().cloned().collect(),
+            lane: row.lane(),
         }
     }
 
@@ -60,14 +61,14 @@ impl Runner {
 
     /// Runs the job after its last file, and writes what comes.
     pub(super) async fn read(&self, row: &Row, halt: &CancellationToken) -> Result<Event, Stuck> {
-        let matching = match NamePattern::parse(&row.spec.files) {
-            Ok(matching) => matching,
+        let selection = match row.spec.selection() {
+            Ok(selection) => selection,
             Err(error) => return Ok(Event::Failed(error.to_string())),
         };
         let instruments = (self.clock.clone(), self.meters.clone(), self.space.clone());
         let (jobs, folder, of) = (self.jobs.clone(), self.folder(row), row.clone());
         let opened =
-            spawn_blocking(move || Keeper::open(&jobs, &folder, &of, matching, instruments));
+            spawn_blocking(move || Keeper::open(&jobs, &folder, &of, selection, instruments));
         let keeper = match opened.await? {
             Ok(keeper) => keeper,
             Err(why) => return Ok(Event::Failed(why)),
@@ -168,7 +169,7 @@ impl Runner {
         let compared = (|| {
             let about = About {
                 replica: row.spec.replica.clone(),
-                matching: NamePattern::parse(&row.spec.files).map_err(|error| failed(&error))?,
+                selection: row.spec.selection().map_err(|error| failed(&error))?,
                 since: row.started.unwrap_or(row.submitted),
             };
             let folder = self.folder(row);
@@ -188,18 +189,17 @@ impl Runner {
                 &about,
                 &self.standing.now(),
                 lists,
-                self.admin.files(None)?,
+                about.candidates(&self.admin)?,
                 control,
                 |finding| {
                     let line = match finding {
-                        Finding::Unread(file) => {
-                            let copy = file.record.replicas.get(replica);
-                            let node = copy.and_then(|copy| copy.node.as_ref());
+                        Finding::Unread(file, missed) => {
+                            let node = file.node(replica);
                             if let Some(node) = node {
                                 let count = by_node.entry(node.clone()).or_default();
                                 *count = count.saturating_add(1);
                             }
-                            lines::unread(&file.record.name, node)
+                            lines::unread(&file.name, node, missed)
                         }
                         Finding::Other(read, content) => lines::other(read, content),
                     };

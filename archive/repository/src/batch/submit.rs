@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_batch::InvalidJob;
 use archive_durable::AppendFile;
-use archive_model::{JobId, JobSpec, NamePattern, Program};
+use archive_model::{JobId, JobLane, JobSpec, Program};
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
 use super::folder::{Folder, FolderError, Name};
 use super::life::Life;
 use super::space::Full;
-use super::table::{Mark, Row, Submitted};
+use super::table::{Mark, Row, Submitted, lane_of};
 use super::{Batches, Stuck};
 
 /// The most arguments, and the most bytes of all together.
@@ -52,6 +52,9 @@ pub(crate) enum SubmitError {
     /// Too many wait.
     #[error("{0} batch jobs wait already; cancel one, or come again when some have run")]
     Full(usize),
+    /// A component of the index.
+    #[error("the index runs built-in jobs only; submit a component as a researcher")]
+    Foreign,
     /// Too many of one person wait.
     #[error(
         "{0} of your batch jobs wait already, and one person may have half of the places; cancel one, or come again when \
@@ -96,12 +99,13 @@ pub(super) struct Claim {
 }
 
 impl Submitting {
-    pub(super) fn claim(&self, id: &JobId) -> Result<Claim, SubmitError> {
+    /// Claims an id. Those of the index bring no component, hold theirs for a moment only, and are not counted.
+    pub(super) fn claim(&self, id: &JobId, lane: JobLane) -> Result<Claim, SubmitError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.contains(id) {
             return Err(SubmitError::Twice(id.clone()));
         }
-        if all.len() >= AT_ONCE {
+        if lane == JobLane::Research && all.len() >= AT_ONCE {
             return Err(SubmitError::Many);
         }
         all.insert(id.clone());
@@ -138,11 +142,16 @@ impl Asked {
         if names.len() < arguments.len() || names.contains("") {
             return field("arguments", "each has a name, and each name stands once");
         }
-        NamePattern::parse(&self.spec.files)
+        self.spec
+            .selection()
             .map_err(|why| SubmitError::Field("files", why.to_string()))?;
         match &self.spec.program {
             Program::BuiltIn(name) => {
                 archive_batch::plan(name, arguments)?;
+            }
+            // A component may compute for minutes at each file, and those of all jobs share the memory of a node.
+            Program::Component(_) if lane_of(&self.who) == JobLane::Index => {
+                return Err(SubmitError::Foreign);
             }
             Program::Component(_) => {
                 let most = archive_batch::component::LARGEST;
@@ -178,7 +187,7 @@ impl Batches {
             return known_or_taken(&asked, known).map(Err);
         }
         asked.check()?;
-        let claim = self.submitting.claim(&asked.id)?;
+        let claim = self.submitting.claim(&asked.id, lane_of(&asked.who))?;
         let space = &self.runner.space;
         space.take(asked.component_size)?;
         let folder = Folder::of(&self.runner.batch, &asked.id);

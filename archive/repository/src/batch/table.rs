@@ -5,13 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_db::{DbError, Table, Value};
-use archive_model::{FileName, JobId, JobSpec, Program};
+use archive_db::{DbError, InvalidValue, Table, Value};
+use archive_model::{FileName, JobId, JobLane, JobSpec, Program};
+use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::life::{Context, Ending, Event, Life, Phase, Step};
+use super::queue::{Crowded, LaneKey, admit};
 use crate::admin::{Admin, AuditLine};
+
+mod version2;
+
+/// How long a job of the index waits for a node, at most: until its monitor has heard of it after a start. Then the index
+/// asks another replica for what was not read.
+const INDEX_PATIENCE: Duration = Duration::from_secs(3);
 
 /// One job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +42,17 @@ pub(crate) struct Row {
 }
 
 impl Value for Row {
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, InvalidValue> {
+        match version {
+            2 => version2::read(body),
+            found => Err(InvalidValue::Version {
+                found,
+                written: Self::VERSION,
+            }),
+        }
+    }
 }
 
 /// How far a job has come: all of it was synced before it was written here.
@@ -64,6 +82,25 @@ impl Row {
         )
     }
 
+    /// Among which jobs it waits and runs: those of the index are told by the role of whoever submitted it.
+    pub(crate) fn lane(&self) -> JobLane {
+        lane_of(&self.who)
+    }
+
+    /// Where it waits and runs.
+    pub(crate) fn lane_key(&self) -> LaneKey {
+        LaneKey {
+            replica: self.spec.replica.clone(),
+            lane: self.lane(),
+        }
+    }
+
+    /// Whether the audit trail tells of it. The index runs jobs all day, as parts read files: only what a person does to
+    /// one of them is told.
+    fn is_audited(&self) -> bool {
+        self.lane() == JobLane::Research
+    }
+
     /// Whether it has not ended.
     pub(crate) const fn is_open(&self) -> bool {
         self.life.ending().is_none()
@@ -75,6 +112,14 @@ impl Row {
             Program::BuiltIn(name) => name.clone(),
             Program::Component(root) => format!("component {root}"),
         }
+    }
+}
+
+/// The lane of the jobs that somebody submits, by `role/name`.
+pub(crate) fn lane_of(who: &str) -> JobLane {
+    match who.parse().map(|grant: Grant| grant.role()) {
+        Ok(Role::Index) => JobLane::Index,
+        Ok(_) | Err(_) => JobLane::Research,
     }
 }
 
@@ -133,25 +178,23 @@ impl Jobs {
         Ok(self.table.scan()?.map(|row| row.map(|(_, row)| row)))
     }
 
-    /// Remembers a job, unless `most` wait already, or half of that, rounded up, of the same person.
+    /// Remembers a job, unless too many wait in its lane: `most` of people in all.
     pub(crate) fn submit(&self, row: Row, most: usize) -> Result<Submitted, DbError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get(&row.id)? {
             return Ok(Submitted::Known(Box::new(known)));
         }
-        let (mut waiting, mut own) = (0_usize, 0_usize);
+        let mut waiting = Vec::new();
         for other in self.all()? {
             let other = other?;
             if other.life.phase == Phase::Waiting {
-                waiting += 1;
-                own += usize::from(other.who == row.who);
+                waiting.push((other.lane(), other.who == row.who));
             }
         }
-        if waiting >= most {
-            return Ok(Submitted::Full(waiting));
-        }
-        if own >= most.div_ceil(2) {
-            return Ok(Submitted::Own(own));
+        match admit(row.lane(), most, waiting) {
+            Ok(()) => {}
+            Err(Crowded::Lane(waiting)) => return Ok(Submitted::Full(waiting)),
+            Err(Crowded::Own(waiting)) => return Ok(Submitted::Own(waiting)),
         }
         let what = format!(
             "batch job {} submitted: {} over replica {}",
@@ -159,7 +202,8 @@ impl Jobs {
             row.program(),
             row.spec.replica
         );
-        self.write(&row, Some((row.who.clone(), what)))?;
+        let line = row.is_audited().then(|| (row.who.clone(), what));
+        self.write(&row, line)?;
         Ok(Submitted::Taken(Box::new(row)))
     }
 
@@ -181,6 +225,7 @@ impl Jobs {
         let mut row = before.clone();
         change(&mut row);
         let now = self.clock.now();
+        let is_by_person = matches!(event, Event::Cancelled(_));
         let who = match &event {
             Event::Cancelled(who) => who.clone(),
             Event::Turn
@@ -201,8 +246,12 @@ impl Jobs {
         };
         let context = Context {
             now,
-            patience: self.patience,
+            patience: match row.lane() {
+                JobLane::Research => self.patience,
+                JobLane::Index => self.patience.min(INDEX_PATIENCE),
+            },
             after: row.mark.after.as_ref(),
+            is_by_name: row.spec.names.is_some(),
         };
         let step = row.life.apply(event, context);
         if row.life.phase != Phase::Waiting && row.started.is_none() && row.is_open() {
@@ -210,11 +259,13 @@ impl Jobs {
         }
         let line = row.life.ending().map(|ending| {
             row.ended = Some(now);
-            row.expires = Some(now.checked_add(self.keep).unwrap_or(Timestamp::MAX));
+            let keep = row.spec.keep.unwrap_or(self.keep).min(self.keep);
+            row.expires = Some(now.checked_add(keep).unwrap_or(Timestamp::MAX));
             (who, ended(&row, ending))
         });
         if row != before {
-            self.write(&row, line)?;
+            let is_audited = row.is_audited() || is_by_person;
+            self.write(&row, line.filter(|_| is_audited))?;
         }
         Ok(Some((row, step)))
     }
@@ -225,12 +276,14 @@ impl Jobs {
         let mut changes = self.admin.change();
         let key = row.id.as_str().to_owned();
         changes.batch().delete(&self.table, &key)?;
-        changes.note(AuditLine {
-            at: self.clock.now(),
-            who: "repository".to_owned(),
-            file: None,
-            what: format!("batch job {} of {} is kept no longer", row.id, row.who),
-        });
+        if row.is_audited() {
+            changes.note(AuditLine {
+                at: self.clock.now(),
+                who: "repository".to_owned(),
+                file: None,
+                what: format!("batch job {} of {} is kept no longer", row.id, row.who),
+            });
+        }
         self.admin.commit(changes)
     }
 

@@ -2,7 +2,8 @@
 //! has: the manifest and the list of errors against the admin data, all by name.
 //!
 //! A file counts when the admin data say, after the run, that it is in the replica, and said before the job began that it
-//! is in the archive. What was stored since, and was not read, is not missed. Memory holds one line of each.
+//! is in the archive. What was stored since, and was not read, is not missed. A file that a job names counts whatever the
+//! admin data say: whoever named it is told. Memory holds one line of each.
 
 #[cfg(test)]
 mod tests;
@@ -12,12 +13,12 @@ use std::io::{BufRead, Read as _};
 
 use archive_batch::{Control, Stop};
 use archive_db::DbError;
-use archive_model::{FileName, NamePattern, ReplicaId};
+use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::lines::{Read, Told};
-use crate::admin::AdminRow;
+use crate::admin::{Admin, AdminRow};
 use crate::standing::Now;
 use crate::store::Content;
 
@@ -28,7 +29,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) replica: ReplicaId,
-    pub(crate) matching: NamePattern,
+    pub(crate) selection: FileSelection,
     /// When it began.
     pub(crate) since: Timestamp,
 }
@@ -48,8 +49,77 @@ pub(crate) enum Unsaid {
     Write(String),
 }
 
+/// A file that the job may be about.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) name: FileName,
+    /// Absent: the archive knows no such file.
+    row: Option<AdminRow>,
+}
+
+/// Why a file was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// The replica is known to have it.
+    Here,
+    /// The archive has it, and the replica is not known to.
+    Elsewhere,
+    /// The archive knows no such file.
+    Unknown,
+}
+
+impl Candidate {
+    /// The node of a replica that should have it.
+    pub(crate) fn node(&self, replica: &ReplicaId) -> Option<&NodeId> {
+        let copy = self.row.as_ref()?.record.replicas.get(replica)?;
+        copy.node.as_ref()
+    }
+}
+
+impl From<AdminRow> for Candidate {
+    fn from(row: AdminRow) -> Self {
+        Self {
+            name: row.record.name.clone(),
+            row: Some(row),
+        }
+    }
+}
+
 impl About {
-    /// Whether the job should have read this file.
+    /// The files that the job may be about, by name: those that it names, each looked up, or every file of the archive.
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        admin: &'a Admin,
+    ) -> Result<Box<dyn Iterator<Item = Result<Candidate, DbError>> + 'a>, DbError> {
+        let FileSelection::Names(names) = &self.selection else {
+            return Ok(Box::new(admin.files(None)?.map(|row| Ok(row?.into()))));
+        };
+        let named = names.as_slice().iter().map(|name| {
+            Ok(Candidate {
+                name: name.clone(),
+                row: admin.file(name)?,
+            })
+        });
+        Ok(Box::new(named))
+    }
+
+    /// Why the job should have read this file; absent: it need not.
+    fn misses(&self, file: &Candidate, standing: &Now) -> Option<Missed> {
+        let FileSelection::Names(_) = &self.selection else {
+            let row = file.row.as_ref()?;
+            return self.has(row, standing).then_some(Missed::Here);
+        };
+        let Some(row) = file.row.as_ref().filter(|row| row.record.content.is_some()) else {
+            return Some(Missed::Unknown);
+        };
+        let copy = row.record.replicas.get(&self.replica);
+        Some(match copy {
+            Some(copy) if standing.counts(&self.replica, copy) => Missed::Here,
+            Some(_) | None => Missed::Elsewhere,
+        })
+    }
+
+    /// Whether a job of an expression should have read this file.
     fn has(&self, row: &AdminRow, standing: &Now) -> bool {
         let Some(copy) = row.record.replicas.get(&self.replica) else {
             return false;
@@ -63,7 +133,7 @@ impl About {
         row.record.content.is_some()
             && standing.counts(&self.replica, copy)
             && known.is_some_and(|known| known <= self.since)
-            && self.matching.matches(row.record.name.as_str())
+            && self.selection.matches(&row.record.name)
     }
 }
 
@@ -78,7 +148,7 @@ pub(crate) struct Lists<M, E> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding<'a> {
     /// Nobody has read it, and nothing was told of it.
-    Unread(&'a AdminRow),
+    Unread(&'a Candidate, Missed),
     /// What was read is not what the archive has.
     Other(&'a Read, &'a Content),
 }
@@ -97,7 +167,7 @@ pub(crate) fn unread(
     about: &About,
     standing: &Now,
     lists: Lists<impl BufRead, impl BufRead>,
-    files: impl Iterator<Item = Result<AdminRow, DbError>>,
+    files: impl Iterator<Item = Result<Candidate, DbError>>,
     control: &Control,
     mut tell: impl FnMut(Finding<'_>) -> Result<(), Unsaid>,
 ) -> Result<Count, Unsaid> {
@@ -107,17 +177,22 @@ pub(crate) fn unread(
     for file in files {
         control.check().map_err(Unsaid::Stop)?;
         let file = file?;
-        let name = &file.record.name;
+        let name = &file.name;
         if let Some(read) = read.at(name)? {
-            let content = file.record.content.as_ref();
+            let content = file
+                .row
+                .as_ref()
+                .and_then(|row| row.record.content.as_ref());
             let is_other = |had: &&Content| (had.root, had.size) != (read.root, read.size);
             if let Some(content) = content.filter(is_other) {
                 tell(Finding::Other(read, content))?;
                 let is_new = u64::from(read.failures == 0);
                 count.failed = count.failed.saturating_add(is_new);
             }
-        } else if told.at(name)?.is_none() && about.has(&file, standing) {
-            tell(Finding::Unread(&file))?;
+        } else if told.at(name)?.is_none()
+            && let Some(missed) = about.misses(&file, standing)
+        {
+            tell(Finding::Unread(&file, missed))?;
             count.unread = count.unread.saturating_add(1);
         }
     }

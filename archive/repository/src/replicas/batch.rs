@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use archive_model::{FailureKind, FileFailure, FileOutcome, JobSpec, NodeId, Program, ReplicaId};
+use archive_model::{
+    FailureKind, FileFailure, FileOutcome, JobLane, JobSpec, NodeId, Program, ReplicaId,
+};
 use archive_rpc::{InvalidMessage, Kind};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -38,6 +40,8 @@ pub(crate) struct BatchOrder {
     pub(crate) without: Vec<NodeId>,
     /// Nodes without which it is not to begin.
     pub(crate) present: Vec<NodeId>,
+    /// Among which jobs it has its place.
+    pub(crate) lane: JobLane,
 }
 
 /// What a run brings.
@@ -207,6 +211,7 @@ fn run_requests(
         left_ms: millis(order.left),
         without: order.without.iter().map(NodeId::to_string).collect(),
         present: order.present.iter().map(NodeId::to_string).collect(),
+        of_index: order.lane == JobLane::Index,
     });
     let bytes = after_want(wanted, component).map(|bytes| bytes.map(Step::Component));
     let steps = stream::once(std::future::ready(Some(open)))
@@ -393,5 +398,7 @@ pub(crate) fn spec_to_wire(spec: &JobSpec, component_size: u64) -> wire::BatchSp
         file_time_ms: millis(spec.limits.file_time),
         memory: spec.limits.memory,
         output: spec.limits.output,
+        names: fields::names(spec.names.as_ref()),
+        keep_ms: spec.keep.map_or(0, millis),
     }
 }

@@ -107,11 +107,7 @@ impl Batch for Door {
                 .grants()
                 .iter()
                 .find(|grant| grant.role() == Role::Operator);
-            let refused = || {
-                let said = format!("batch job {} is of {}, not yours", row.id, row.who);
-                Kind::Refused.status(said)
-            };
-            operator.ok_or_else(refused)?.to_string()
+            operator.ok_or_else(|| not_own(&row))?.to_string()
         };
         let cancelled = self.batches.cancel(&row.id, who).await;
         let row = cancelled.map_err(|error| stuck(&error))?;
@@ -123,6 +119,7 @@ impl Batch for Door {
         &self,
         request: Request<wire::BatchOutputRequest>,
     ) -> Result<Response<AnswerStream<wire::BatchOutputResponse>>, Status> {
+        let identity = Identity::of(&request)?;
         let asked = request.into_inner();
         let what = match What::try_from(asked.what) {
             Ok(What::Unspecified) => return Err(InvalidMessage::missing("what").into()),
@@ -132,6 +129,9 @@ impl Batch for Door {
             }
         };
         let row = self.job_row(&asked.id).await?;
+        if !identity.has(Role::Researcher) && !is_own(&identity, &row) {
+            return Err(not_own(&row));
+        }
         if row.is_open() {
             let said = format!("batch job {} has not ended; ask again later", row.id);
             return Err(Kind::Unavailable.status(said));
@@ -289,12 +289,17 @@ async fn send_bytes(
     send(answers, end).await
 }
 
-/// In whose name the caller submits.
+/// In whose name the caller submits, which also decides the lane. A person who holds both roles is a researcher.
 fn own_name(identity: &Identity) -> Result<String, Status> {
-    let mut grants = identity.grants().iter();
-    let grant = grants.find(|grant| grant.role() == Role::Researcher);
-    let refused = || Kind::Refused.status("this wants a certificate with the role researcher");
+    let of = |role| identity.grants().iter().find(|grant| grant.role() == role);
+    let grant = of(Role::Researcher).or_else(|| of(Role::Index));
+    let refused =
+        || Kind::Refused.status("this wants a certificate with the role researcher or index");
     grant.map(ToString::to_string).ok_or_else(refused)
+}
+
+fn not_own(row: &Row) -> Status {
+    Kind::Refused.status(format!("batch job {} is of {}, not yours", row.id, row.who))
 }
 
 fn is_own(identity: &Identity, row: &Row) -> bool {
@@ -318,6 +323,7 @@ fn refused(error: &SubmitError) -> Status {
             Kind::Invalid
         }
         SubmitError::Taken(..) => Kind::Exists,
+        SubmitError::Foreign => Kind::Refused,
         SubmitError::Twice(_) | SubmitError::Many => Kind::Busy,
         SubmitError::Full(_) | SubmitError::Own(_) | SubmitError::Space(_) => Kind::NoSpace,
         SubmitError::Folder(error) => {

@@ -1,10 +1,11 @@
 //! Archives that break a promise each, so that a suite is seen to fail, by the name of what is broken.
 
 use archive_client::{
-    Access, Announced, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FileStatus,
-    HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices, StoreEvent, Stored, Wanted,
+    Access, Announced, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FeedStep,
+    FileStatus, HeldReceipt, Ingest, Listing, Reading, Salvage, Selection, Slices, Steps,
+    StoreEvent, Stored, Wanted,
 };
-use archive_model::FileName;
+use archive_model::{FeedPosition, FileName};
 use conformance::contract::access::{self, Doors};
 use conformance::contract::ingest;
 use tokio_stream::StreamExt;
@@ -109,6 +110,10 @@ impl Access for Seeded {
 
     fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
         self.archive.receipt(name)
+    }
+
+    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
+        self.archive.changes(after)
     }
 
     fn status(&self) -> Answer<'_, ArchiveStatus> {

@@ -134,7 +134,7 @@ impl Selection {
 }
 
 /// Reads a list of names. One that names nothing is refused: without names, everything would be meant.
-fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
+pub(super) fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
     use std::io::Read;
     let mut text = String::new();
     std::fs::File::open(path)
@@ -148,7 +148,7 @@ fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
     if names.is_empty() {
         let path = path.display();
         return Err(Failure::usage(format!(
-            "{path}: names no file; write one name a line, or leave --names out to check all"
+            "{path}: names no file; write one name a line, or leave --names out to mean all"
         )));
     }
     Ok(names)

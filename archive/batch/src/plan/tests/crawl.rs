@@ -149,6 +149,66 @@ fn what_has_no_place_in_an_index_is_a_failure() {
     );
 }
 
+/// Fails if the index is not told where an answer leads, a request and its answer are not joined, or the last capture of
+/// a file is lost.
+#[test]
+fn post_append_and_redirects_are_in_lines() {
+    let url = "http://a.example.org/form";
+    let mut writer = Writer::plain(Vec::new());
+    let mut put = |builder: Builder, block: &[u8]| {
+        let size = block.len() as u64;
+        let head = builder.target_uri(url).head(size).unwrap();
+        writer.write(&head, size, &mut { block }).unwrap();
+    };
+    let of = |kind, number: u32, content_type: &str| {
+        Builder::new(kind, &format!("urn:uuid:{number}"), "2026-11-21T19:14:09Z")
+            .content_type(content_type)
+    };
+    let request = b"POST /form HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=1";
+    let answer = b"HTTP/1.1 302 Found\r\nLocation: ../done now\r\n\r\n";
+    put(
+        of(Kind::Request, 1, "application/http; msgtype=request"),
+        request,
+    );
+    put(
+        of(Kind::Response, 2, "application/http; msgtype=response").concurrent_to("urn:uuid:1"),
+        answer,
+    );
+    put(of(Kind::Resource, 3, "text/plain"), b"last");
+    let file = writer.into_inner();
+    let files = [("a.warc", file.as_slice())];
+    let keys = |arguments: &[(&str, &str)]| -> Vec<String> {
+        let lines = text("extract-cdx", arguments, &files);
+        let keys = lines.lines().filter(|line| !line.starts_with(" CDX"));
+        keys.map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect()
+    };
+    let plain = "org,example,a)/form";
+    let posted = "org,example,a)/form?__wb_method=post&a=1";
+    assert_eq!(keys(&[]), [plain, plain]);
+    assert_eq!(keys(&[("post-append", "false")]), [plain, plain]);
+    for format in ["cdxj", "cdx11", "cdx9"] {
+        let arguments = [("format", format), ("post-append", "true")];
+        assert_eq!(keys(&arguments), [plain, posted], "{format}");
+        let lines = text("extract-cdx", &arguments, &files);
+        assert!(lines.contains("http://a.example.org/done%20now"), "{lines}");
+    }
+    let cdx11 = text("extract-cdx", &[("format", "cdx11")], &files);
+    let redirects: Vec<_> = cdx11
+        .lines()
+        .skip(1)
+        .map(|line| line.split(' ').nth(6).unwrap())
+        .collect();
+    assert_eq!(redirects, ["http://a.example.org/done%20now", "-"]);
+    for refused in [
+        &[("post-append", "yes")][..],
+        &[("format", "netarchivesuite"), ("post-append", "true")],
+    ] {
+        let refused = prepared("extract-cdx", refused).unwrap_err();
+        assert!(refused.to_string().contains("post-append"), "{refused}");
+    }
+}
+
 const LOG: &str = "\
 2021-07-05T15:20:39.378Z     1         50 dns:www.example.org P http://www.example.org/ text/dns #001 20210705152039300+10 sha1:AAAA http://www.example.org/ content-size:50\n\
 2021-07-05T15:20:40.378Z   200       1234 http://www.example.org/a L http://other.net/ text/html #002 20210705152040300+10 sha1:BBBB http://www.example.org/ duplicate:\"1-2-20200101-00000.warc.gz,4711,20200101000000000\",content-size:1234\r\n\

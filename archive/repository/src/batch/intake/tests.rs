@@ -1,11 +1,15 @@
 //! Each way to lie, and that who does not is believed.
 
-use archive_model::{FailureKind, FileFailure, NodeId, Root, VolumeId};
+use archive_model::{FailureKind, FileFailure, NameList, NamePattern, NodeId, Root, VolumeId};
 
 use super::*;
 
 fn name(text: &str) -> FileName {
     FileName::new(text).unwrap()
+}
+
+fn pattern(text: &str) -> FileSelection {
+    FileSelection::Pattern(NamePattern::parse(text).unwrap())
 }
 
 fn outcome(file: &str, output: u64) -> FileOutcome {
@@ -31,17 +35,12 @@ fn failure(reason: String) -> FileFailure {
 }
 
 fn run() -> Intake {
-    Intake::new(Some(name("b")), NamePattern::default(), 10, 100)
+    Intake::new(Some(name("b")), FileSelection::default(), 10, 100)
 }
 
 #[test]
 fn an_honest_run_is_believed() {
-    let mut run = Intake::new(
-        Some(name("b")),
-        NamePattern::parse("[b-e]").unwrap(),
-        10,
-        15,
-    );
+    let mut run = Intake::new(Some(name("b")), pattern("[b-e]"), 10, 15);
     run.output(2).unwrap();
     run.output(0).unwrap();
     run.output(3).unwrap();
@@ -64,8 +63,13 @@ fn names_come_in_order_and_after_what_is_there() {
             Err(Lie::Order { .. })
         ));
     }
-    let mut asked = Intake::new(None, NamePattern::parse("a.*").unwrap(), 0, 1);
+    let mut asked = Intake::new(None, pattern("a.*"), 0, 1);
     assert_eq!(asked.done(&outcome("b", 0)), Err(Lie::Unasked(name("b"))));
+    // A node of an older release reads every file.
+    let names = NameList::new(vec![name("a"), name("c")]).unwrap();
+    let mut named = Intake::new(None, FileSelection::Names(names), 0, 1);
+    named.done(&outcome("a", 0)).unwrap();
+    assert_eq!(named.done(&outcome("b", 0)), Err(Lie::Unasked(name("b"))));
 }
 
 #[test]

@@ -68,6 +68,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 struct World {
     life: Life,
     seconds: i64,
+    is_by_name: bool,
 }
 
 impl World {
@@ -75,6 +76,7 @@ impl World {
         Self {
             life: Life::default(),
             seconds: 0,
+            is_by_name: false,
         }
     }
 
@@ -102,6 +104,7 @@ impl World {
             now: Timestamp::from_second(self.seconds).unwrap(),
             patience: PATIENCE,
             after: Some(&after),
+            is_by_name: self.is_by_name,
         };
         self.life.apply(event, context)
     }
@@ -264,6 +267,21 @@ fn an_undisturbed_job_is_done() {
     assert_eq!(world.say(Event::Reduced), Step::Stop);
     assert_eq!(world.life.ending(), Some(Ending::Done));
     assert_eq!((world.life.reason.as_str(), world.life.restarts), ("", 0));
+}
+
+/// Fails if a silent node makes a job partial that has read every file it names, or a name that nobody has read does not.
+#[test]
+fn job_by_names_is_done_when_each_was_read() {
+    for (unread, ending) in [(0, Ending::Done), (1, Ending::Partial)] {
+        let mut world = World::running();
+        world.is_by_name = true;
+        world.say(looked(&["a"], &["b"]));
+        world.say(Event::Finished(vec![gap("b")]));
+        world.say(compared(unread));
+        world.say(Event::Reduced);
+        assert_eq!(world.life.ending(), Some(ending));
+        assert_eq!(world.life.gaps.len(), 1, "it is still told");
+    }
 }
 
 #[test]

@@ -6,8 +6,16 @@ fn job(text: &str) -> JobId {
     JobId::new(text).unwrap()
 }
 
-fn replica(text: &str) -> ReplicaId {
-    ReplicaId::new(text).unwrap()
+fn lane(replica: &str, lane: JobLane) -> LaneKey {
+    LaneKey {
+        replica: ReplicaId::new(replica).unwrap(),
+        lane,
+    }
+}
+
+/// The lane of people of a replica.
+fn replica(text: &str) -> LaneKey {
+    lane(text, JobLane::Research)
 }
 
 fn drain(queue: &mut Queue) -> Vec<String> {
@@ -79,4 +87,137 @@ fn what_is_taken_out_is_gone_and_the_others_keep_their_turn() {
     assert!(queue.remove(&one, &job("a1")) && queue.remove(&one, &job("a2")));
     assert_eq!(drain(&mut queue), ["f", "b1", "b2"]);
     assert!(!queue.remove(&replica("none"), &job("b1")));
+}
+
+/// What may happen to a lane.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// A job of this person comes.
+    Push(char),
+    /// One that ran before a restart comes.
+    Again,
+    /// The job that runs longest ends.
+    End,
+    /// The job that came last is cancelled.
+    Cancel,
+}
+
+/// A queue, and what its lanes gave.
+struct Play {
+    queue: Queue,
+    given: BTreeMap<LaneKey, Vec<(u32, JobId)>>,
+    running: BTreeMap<LaneKey, usize>,
+    last: BTreeMap<LaneKey, JobId>,
+}
+
+impl Play {
+    fn new() -> Self {
+        Self {
+            queue: Queue::new(2),
+            given: BTreeMap::new(),
+            running: BTreeMap::new(),
+            last: BTreeMap::new(),
+        }
+    }
+
+    /// Lets it happen to a lane at a moment, and starts what may run then.
+    fn act(&mut self, moment: u32, key: &LaneKey, act: Act) {
+        let id = job(&format!("j{moment}"));
+        match act {
+            Act::Push(who) => self.queue.push(key, &who.to_string(), id.clone()),
+            Act::Again => self.queue.push_first(key, id.clone()),
+            Act::End => {
+                let running = self.running.entry(key.clone()).or_default();
+                if *running > 0 {
+                    *running -= 1;
+                    self.queue.ended(key);
+                }
+            }
+            Act::Cancel => {
+                if let Some(last) = self.last.get(key) {
+                    self.queue.remove(key, last);
+                }
+            }
+        }
+        if matches!(act, Act::Push(_) | Act::Again) {
+            self.last.insert(key.clone(), id);
+        }
+        while let Some((key, job)) = self.queue.next() {
+            let running = self.running.entry(key.clone()).or_default();
+            *running += 1;
+            assert!(*running <= 2, "{key:?}");
+            self.given.entry(key).or_default().push((moment, job));
+        }
+    }
+}
+
+/// Fails if, in any order of events, a job of the index starts at another moment because of jobs of people, or the other
+/// way round; or if more jobs of a lane run than have places.
+#[test]
+fn lane_goes_on_as_if_it_were_alone() {
+    const DEEP: u32 = 5;
+    let keys = JobLane::ALL.map(|of| lane("one", of));
+    let acts = [
+        Act::Push('a'),
+        Act::Push('b'),
+        Act::Again,
+        Act::End,
+        Act::Cancel,
+    ];
+    let all: Vec<_> = keys
+        .iter()
+        .flat_map(|key| acts.map(|act| (key, act)))
+        .collect();
+    let mut sequences = 0_u32;
+    for number in 0..all.len().pow(DEEP) {
+        let (mut both, mut rest) = (Play::new(), number);
+        let mut alone = [Play::new(), Play::new()];
+        for moment in 0..DEEP {
+            let (key, act) = all[rest % all.len()];
+            rest /= all.len();
+            both.act(moment, key, act);
+            let own = usize::from(key.lane == JobLane::Index);
+            alone[own].act(moment, key, act);
+        }
+        for (key, alone) in keys.iter().zip(&alone) {
+            assert_eq!(both.given.get(key), alone.given.get(key), "{number}");
+        }
+        sequences += 1;
+    }
+    assert_eq!(sequences, 100_000);
+}
+
+/// Fails if jobs of people take places of the index, the index those of people, or either has more than its own.
+#[test]
+fn each_lane_has_its_own_waiting_places() {
+    let waiting = |people: usize, own: usize, index: usize| {
+        let people = (0..people).map(move |at| (JobLane::Research, at < own));
+        people.chain((0..index).map(|_| (JobLane::Index, true)))
+    };
+    let most = MOST_OF_INDEX_WAIT;
+    for people in 0..6 {
+        for own in 0..=people {
+            for index in [0, 1, most - 1, most, most + 1] {
+                let of_people = admit(JobLane::Research, 4, waiting(people, own, index));
+                let expected = match (people, own) {
+                    (4.., _) => Err(Crowded::Lane(people)),
+                    (_, 2..) => Err(Crowded::Own(own)),
+                    _ => Ok(()),
+                };
+                assert_eq!(of_people, expected, "{people} {own} {index}");
+                let of_index = admit(JobLane::Index, 4, waiting(people, own, index));
+                let expected = if index < most {
+                    Ok(())
+                } else {
+                    Err(Crowded::Lane(index))
+                };
+                assert_eq!(of_index, expected, "{people} {own} {index}");
+            }
+        }
+    }
+    assert_eq!(
+        admit(JobLane::Research, 0, []),
+        Err(Crowded::Lane(0)),
+        "no place"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archive_model::{Digests, NodeId, ReplicaKind, ReplicaState, Root};
+use archive_model::{Digests, NameList, NamePattern, ReplicaKind, ReplicaState, Root};
 
 use super::*;
 use crate::store::{Content, FileRecord, Phase, ReplicaRecord};
@@ -52,7 +52,7 @@ fn whole(text: &str) -> AdminRow {
 fn about(files: &str) -> About {
     About {
         replica: replica("one"),
-        matching: NamePattern::parse(files).unwrap(),
+        selection: FileSelection::Pattern(NamePattern::parse(files).unwrap()),
         since: at(10),
     }
 }
@@ -90,12 +90,13 @@ fn found(
     rows: Vec<AdminRow>,
 ) -> Result<Found, Unsaid> {
     let (mut nobody, mut other) = (Vec::new(), Vec::new());
-    let rows = rows.into_iter().map(Ok);
+    let rows = rows.into_iter().map(|row| Ok(row.into()));
     let (now, control) = (Now::default(), Control::default());
     let lists = Lists { manifest, errors };
     let count = unread(about, &now, lists, rows, &control, |finding| {
         match finding {
-            Finding::Unread(row) => nobody.push(row.record.name.to_string()),
+            Finding::Unread(file, Missed::Here) => nobody.push(file.name.to_string()),
+            Finding::Unread(file, missed) => panic!("{}: {missed:?}", file.name),
             Finding::Other(read, content) => {
                 other.push(format!("{}: {} {}", read.file, read.size, content.size));
             }
@@ -200,6 +201,78 @@ fn only_what_the_job_is_about_is_missed() {
     assert_eq!(told, ["a.warc", "f.warc"]);
 }
 
+/// Fails if a named file that nobody has read is passed over, whatever the archive knows of it, or one that was read, or
+/// is told already, is named again.
+#[test]
+fn each_named_file_is_read_or_missed() {
+    use ReplicaState::{DataUploaded, UploadCompleted, Withdrawn};
+    let mut undecided = whole("f");
+    undecided.record.content = None;
+    let rows = [
+        whole("a"),
+        whole("b"),
+        whole("c"),
+        // Stored after the job began.
+        file("d", &[("one", UploadCompleted, 11)]),
+        file("e", &[("two", UploadCompleted, 5)]),
+        undecided,
+        file("g", &[("one", DataUploaded, 5)]),
+        file("h", &[("one", Withdrawn("why".to_owned()), 5)]),
+        // Not named.
+        whole("y"),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let mut changes = admin.change();
+    for row in &rows {
+        admin.put(&mut changes, row).unwrap();
+    }
+    admin.commit(changes).unwrap();
+    let named = ["a", "b", "c", "d", "e", "f", "g", "h", "z"].map(name);
+    let about = About {
+        selection: FileSelection::Names(NameList::new(named.to_vec()).unwrap()),
+        ..about("")
+    };
+    let (read, told) = (manifest(&["a"]), errors(&["b"]));
+    let lists = Lists {
+        manifest: read.as_slice(),
+        errors: told.as_slice(),
+    };
+    let mut missed = Vec::new();
+    let candidates = about.candidates(&admin).unwrap();
+    let now = Now::default();
+    let count = unread(
+        &about,
+        &now,
+        lists,
+        candidates,
+        &Control::default(),
+        |finding| {
+            match finding {
+                Finding::Unread(file, why) => missed.push((file.name.to_string(), why)),
+                Finding::Other(read, _) => panic!("{}", read.file),
+            }
+            Ok(())
+        },
+    );
+    assert_eq!(count.unwrap().unread, 7);
+    let counts = |copy: &AdminRow| {
+        let one = replica("one");
+        now.counts(&one, &copy.record.replicas[&one])
+    };
+    assert!(counts(&rows[0]) && !counts(&rows[6]) && !counts(&rows[7]));
+    let expected = [
+        ("c", Missed::Here),
+        ("d", Missed::Here),
+        ("e", Missed::Elsewhere),
+        ("f", Missed::Unknown),
+        ("g", Missed::Elsewhere),
+        ("h", Missed::Elsewhere),
+        ("z", Missed::Unknown),
+    ];
+    assert_eq!(missed, expected.map(|(name, why)| (name.to_owned(), why)));
+}
+
 #[test]
 fn a_manifest_that_is_not_what_was_written_is_an_error() {
     let rows = || vec![whole("a"), whole("z")];
@@ -225,7 +298,7 @@ fn a_manifest_that_is_not_what_was_written_is_an_error() {
 fn it_ends_when_it_is_told_to() {
     let control = Control::default();
     control.stop(Stop::Cancelled);
-    let rows = vec![Ok(whole("a"))].into_iter();
+    let rows = vec![Ok(whole("a").into())].into_iter();
     let told = unread(
         &about(""),
         &Now::default(),

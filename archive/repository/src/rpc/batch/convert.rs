@@ -63,6 +63,16 @@ pub(super) fn spec(
         let asked = if asked == 0 { default } else { asked };
         bounded(field, asked, default.max(most))
     };
+    let names = fields::name_list("names", &wire.names)?;
+    if names.is_some() && !wire.files.is_empty() {
+        let why = "a job is about files by an expression or by their names, not both";
+        return Err(InvalidMessage::invalid("names", why));
+    }
+    let keep = (wire.keep_ms > 0).then(|| Duration::from_millis(wire.keep_ms));
+    let longest = known
+        .and_then(|row| row.spec.keep)
+        .unwrap_or_default()
+        .max(settings.keep.duration());
     let arguments = wire.arguments.iter();
     Ok(JobSpec {
         program: program(wire)?,
@@ -70,6 +80,7 @@ pub(super) fn spec(
             .map(|argument| (argument.name.clone(), argument.value.clone()))
             .collect(),
         files: wire.files.clone(),
+        names,
         replica,
         limits: JobLimits {
             time: time("time_ms", wire.time_ms, default.time, most.time)?,
@@ -82,6 +93,9 @@ pub(super) fn spec(
             memory: bytes("memory", wire.memory, default.memory, most.memory)?,
             output: bytes("output", wire.output, default.output, most.output)?,
         },
+        keep: keep
+            .map(|keep| bounded("keep_ms", keep, longest))
+            .transpose()?,
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive_client::batch::{Code, JobState, JobStatus, Submission};
 use archive_client::{Batch, Researcher};
 use archive_daemon::{ByteSize, Chance, Period};
-use archive_model::{JobId, NamePattern, ReplicaId};
+use archive_model::{JobId, NameList, NamePattern, ReplicaId};
 use clap::Args;
 
 use super::output::Places;
@@ -14,6 +14,7 @@ use super::status::{exit, show};
 use super::{check, job_id};
 use crate::bars::{Bars, Counted};
 use crate::commands::Context;
+use crate::commands::check::read_names;
 use crate::exit::{Exit, Failure};
 use crate::output::tell;
 use crate::session::Session;
@@ -37,6 +38,7 @@ const MOST_GAPS: usize = 20;
   holdfast batch run extract-cdx --files '.*\\.warc\\.gz' -o index.cdxj
   holdfast batch run checksum --arg algorithm=md5 --replica two -o md5.txt -e failed.jsonl
   holdfast batch run --wasm titles.wasm --arg language=da --timeout '2 h' -o titles.txt
+  holdfast batch run extract-cdx --names today.txt --keep '1 h' -o today.cdxj
   holdfast batch run mime-statistics --detach")]
 pub(crate) struct Run {
     /// The built-in job
@@ -55,6 +57,9 @@ pub(crate) struct Run {
     /// Only files whose whole name matches this regular expression [default: every file]
     #[arg(long, value_name = "REGEX")]
     files: Option<NamePattern>,
+    /// Only the files that this list names, one a line, at most 10 000; one that no node has is not read, and named
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    names: Option<PathBuf>,
     /// Over the files of this replica [default: the first that keeps bytes and answers]
     #[arg(long, value_name = "ID")]
     replica: Option<ReplicaId>,
@@ -72,6 +77,9 @@ pub(crate) struct Run {
     /// The most output [default: as the archive is set]
     #[arg(long, value_name = "SIZE")]
     max_output: Option<ByteSize>,
+    /// How long what it leaves is kept after its end [default, and the most: as the archive is set]
+    #[arg(long, value_name = "TIME")]
+    keep: Option<Period>,
     /// The id of the job, to hand it in again without running it twice [default: a new one]
     #[arg(long, value_name = "ID", value_parser = job_id)]
     id: Option<JobId>,
@@ -121,16 +129,19 @@ impl Run {
             (None, None) => return Err(Failure::usage("name a job, or a component with --wasm")),
         };
         let id = self.id.clone().map_or_else(fresh, Ok)?;
+        let names = self.names.as_deref().map(names).transpose()?;
         Ok(Submission {
             id,
             code,
             arguments: self.arguments.clone(),
             files: self.files.as_ref().map(ToString::to_string),
+            names,
             replica: self.replica.clone(),
             time: self.timeout.map(Into::into),
             file_time: self.file_timeout.map(Into::into),
             memory: self.memory.map(ByteSize::bytes),
             output: self.max_output.map(ByteSize::bytes),
+            keep: self.keep.map(Into::into),
         })
     }
 
@@ -177,6 +188,12 @@ impl Run {
             "job {id}: {files} file(s) read, {failed} of them with failures; {unread} not read{where_to_look}"
         ));
     }
+}
+
+/// The files that a list names.
+fn names(path: &Path) -> Result<NameList, Failure> {
+    NameList::new(read_names(path)?)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
 fn detached(context: &Context, job: &JobStatus) -> Result<Exit, Failure> {

@@ -18,8 +18,12 @@ pub(super) fn what(spec: &Submitted) -> String {
     for (name, value) in &spec.arguments {
         words.extend([" ", name, "=", value]);
     }
-    let files = spec.files.as_deref().unwrap_or("all files");
-    words.extend([" over ", files, " of replica ", spec.replica.as_str()]);
+    let files = match (&spec.names, &spec.files) {
+        (Some(names), _) => format!("{} named file(s)", names.as_slice().len()),
+        (None, Some(expression)) => expression.clone(),
+        (None, None) => "all files".to_owned(),
+    };
+    words.extend([" over ", &files, " of replica ", spec.replica.as_str()]);
     words
 }
 
@@ -88,7 +92,7 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use archive_client::batch::JobState;
-    use archive_model::JobId;
+    use archive_model::{JobId, NameList};
 
     use super::*;
 
@@ -100,11 +104,13 @@ pub(super) mod tests {
                 component: None,
                 arguments: vec![("algorithm".into(), "md5".into())],
                 files: None,
+                names: None,
                 replica: "one".parse().unwrap(),
                 time: Duration::from_hours(1),
                 file_time: Duration::from_mins(1),
                 memory: 1,
                 output: 1,
+                keep: None,
             },
             state,
             reason: None,
@@ -148,6 +154,12 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        let mut named = status(JobState::Queued);
+        let names = ["a.warc", "b.warc"].map(|name| name.parse().unwrap());
+        named.spec.names = Some(NameList::new(names.to_vec()).unwrap());
+        let text = job(&named).join("\n");
+        let words = "over 2 named file(s) of replica one";
+        assert!(text.contains(words), "{text}");
         let failed = JobStatus {
             reason: Some("its time is over".into()),
             ..status(JobState::Failed)

@@ -1,6 +1,6 @@
 //! The engine with jobs that were made to break it: damage, endless computing, more output than anybody reads.
 
-use archive_model::{GROUP_SIZE, NamePattern};
+use archive_model::{FileSelection, GROUP_SIZE};
 
 use super::*;
 
@@ -156,7 +156,7 @@ fn begin_as(batch: &Arc<Batch>, does: Does, output: u64, program: &Program) -> B
             written: Arc::clone(&written),
             files: Arc::clone(&files),
         }),
-        pattern: NamePattern::default(),
+        selection: FileSelection::default(),
         after: None,
         output,
         ahead: batch.most_ahead(program, 512 << 20),

@@ -1,0 +1,239 @@
+//! A job from its submission to its end, and what it left line by line: for programs that run jobs, such as the index.
+//!
+//! Owns how often the archive is asked how far a job is. Does not decide what a job that is not whole is worth: whoever
+//! runs it reads its state, and the failures that it left.
+
+use std::time::Duration;
+
+use archive_model::{FileName, JobId, NodeId};
+use bytes::{Buf, Bytes, BytesMut};
+use serde::Deserialize;
+use tokio::time::{Instant, sleep};
+
+use super::{Batch, JobStatus, Left, Submission};
+use crate::error::ClientError;
+use crate::limits::ClientLimits;
+use crate::retry::Retry;
+use crate::steps::Steps;
+
+/// The first pause before a job is looked at again; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+
+/// The longest pause before a job is looked at again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest line that is read, in bytes: no built-in job writes a longer one.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// Hands a job in and waits for its end. Called again after a crash, under the same id, it waits for the same job.
+///
+/// # Errors
+/// As of [`Batch::submit`] and [`wait`].
+pub async fn run(
+    batch: &dyn Batch,
+    submission: &Submission,
+    limits: ClientLimits,
+) -> Result<JobStatus, ClientError> {
+    let job = batch.submit(submission).await?;
+    if job.state.has_ended() {
+        return Ok(job);
+    }
+    wait(batch, &job.id, limits).await
+}
+
+/// Waits until a job has ended, however long that takes; while the archive does not answer, as long as `limits` say.
+///
+/// # Errors
+/// There is no such job, or it is kept no longer; or the archive does not answer.
+pub async fn wait(
+    batch: &dyn Batch,
+    id: &JobId,
+    limits: ClientLimits,
+) -> Result<JobStatus, ClientError> {
+    let begin = Instant::now();
+    let mut retry = Retry::new(limits);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match batch.find(id).await {
+            Ok(job) if job.state.has_ended() => return Ok(job),
+            Ok(_open) => {
+                retry.progress(begin.elapsed());
+                sleep(pause).await;
+                pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+            }
+            Err(error) if error.is_passing() => match retry.pause(begin.elapsed()) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads what a job that has ended left, line by line.
+///
+/// # Errors
+/// There is no such job, it has not ended, or it is another caller's.
+pub async fn lines(batch: &dyn Batch, id: &JobId, left: Left) -> Result<Lines, ClientError> {
+    batch.output(id, left, 0).await.map(Lines::new)
+}
+
+/// Lines as they come, without their ends. They end only when the archive has sent all of them.
+#[derive(Debug)]
+pub struct Lines {
+    pieces: Steps<Bytes>,
+    /// The rest of the last piece.
+    piece: Bytes,
+    /// The beginning of a line that came in an earlier piece.
+    begun: BytesMut,
+}
+
+impl Lines {
+    fn new(pieces: Steps<Bytes>) -> Self {
+        Self {
+            pieces,
+            piece: Bytes::new(),
+            begun: BytesMut::new(),
+        }
+    }
+
+    /// Returns the next line; nothing after the last.
+    ///
+    /// # Errors
+    /// The answer was cut, or a line is longer than any job writes.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        loop {
+            let end = self.piece.iter().position(|byte| *byte == b'\n');
+            let part = self.piece.split_to(end.unwrap_or(self.piece.len()));
+            if self.begun.len().saturating_add(part.len()) > LONGEST_LINE {
+                return Err(ClientError::Untrusted(format!(
+                    "the archive sent a line of more than {LONGEST_LINE} bytes"
+                )));
+            }
+            if end.is_some() {
+                self.piece.advance(1);
+                if self.begun.is_empty() {
+                    return Ok(Some(part));
+                }
+                self.begun.extend_from_slice(&part);
+                return Ok(Some(self.begun.split().freeze()));
+            }
+            self.begun.extend_from_slice(&part);
+            match self.pieces.next().await? {
+                Some(piece) => self.piece = piece,
+                None if self.begun.is_empty() => return Ok(None),
+                None => return Ok(Some(self.begun.split().freeze())),
+            }
+        }
+    }
+}
+
+/// A line of the list of errors that a job left: why something of a file is not in its result.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct JobFailure {
+    /// The file.
+    pub file: FileName,
+    /// The node that says so, or that should have the file; empty: it is not known.
+    pub node: String,
+    /// Where in the file, in bytes; absent: the file as a whole.
+    pub offset: Option<u64>,
+    /// `damaged`, `format`, `job`, `component` or `unread`.
+    pub kind: String,
+    /// Why, for people.
+    pub reason: String,
+}
+
+impl JobFailure {
+    /// Reads a line of [`Left::Errors`].
+    ///
+    /// # Errors
+    /// It is not such a line.
+    pub fn read(line: &[u8]) -> Result<Self, ClientError> {
+        serde_json::from_slice(line).map_err(|error| {
+            ClientError::Untrusted(format!("a line of the list of errors is none: {error}"))
+        })
+    }
+
+    /// Returns whether no node has read the file.
+    pub fn is_unread(&self) -> bool {
+        self.kind == archive_model::FailureKind::Unread.word()
+    }
+
+    /// The node, where it is known.
+    pub fn node(&self) -> Option<NodeId> {
+        NodeId::new(&self.node).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(pieces: &[&'static [u8]]) -> (Vec<Bytes>, Result<(), ClientError>) {
+        let pieces: Vec<_> = pieces
+            .iter()
+            .map(|piece| Ok(Bytes::from_static(piece)))
+            .collect();
+        let mut lines = Lines::new(Steps::new(tokio_stream::iter(pieces)));
+        let mut all = Vec::new();
+        loop {
+            match lines.next().await {
+                Ok(Some(line)) => all.push(line),
+                Ok(None) => return (all, Ok(())),
+                Err(error) => return (all, Err(error)),
+            }
+        }
+    }
+
+    /// Fails if a line is lost, split or joined where one piece ends and the next begins.
+    #[tokio::test]
+    async fn lines_are_same_however_pieces_are_cut() {
+        let text: &[u8] = b"one\n\ntwo three\nfour\n";
+        let expected: Vec<_> = text[..text.len() - 1]
+            .split(|byte| *byte == b'\n')
+            .collect();
+        for first in 0..=text.len() {
+            for second in first..=text.len() {
+                let pieces = [&text[..first], &text[first..second], &text[second..]];
+                let pieces = pieces.map(|piece| &*piece.to_vec().leak());
+                let (lines, ended) = read(&pieces).await;
+                ended.unwrap();
+                assert_eq!(lines, expected, "{first} {second}");
+            }
+        }
+        let (lines, _) = read(&[b"one\ntw", b"o"]).await;
+        assert_eq!(lines, [&b"one"[..], b"two"], "the last one has no end");
+        assert_eq!(read(&[]).await.0, Vec::<Bytes>::new());
+    }
+
+    /// Fails if an archive that sends no end of a line fills the memory of its caller.
+    #[tokio::test]
+    async fn endless_line_is_refused() {
+        let piece: &'static [u8] = vec![b'x'; LONGEST_LINE].leak();
+        let (lines, ended) = read(&[piece, b"\n"]).await;
+        assert_eq!((lines.len(), ended.is_ok()), (1, true));
+        let (lines, ended) = read(&[piece, b"x\n"]).await;
+        assert!(lines.is_empty());
+        assert!(matches!(ended, Err(ClientError::Untrusted(_))), "{ended:?}");
+    }
+
+    /// Fails if a failure is read as another one, or nonsense as a failure.
+    #[test]
+    fn failure_is_read_as_archive_writes_it() {
+        let line = br#"{"file":"a.warc","node":"n-1","offset":7,"kind":"damaged","reason":"x"}"#;
+        let failure = JobFailure::read(line).unwrap();
+        assert_eq!((failure.file.as_str(), failure.offset), ("a.warc", Some(7)));
+        assert!(!failure.is_unread());
+        assert_eq!(failure.node(), NodeId::new("n-1").ok());
+        let line = br#"{"file":"b.warc","node":"","offset":null,"kind":"unread","reason":"y"}"#;
+        let unread = JobFailure::read(line).unwrap();
+        assert!(unread.is_unread() && unread.node().is_none());
+        for bad in [
+            &b""[..],
+            b"{}",
+            br#"{"file":"../x","node":"","offset":null,"kind":"","reason":""}"#,
+        ] {
+            assert!(JobFailure::read(bad).is_err());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The feed of the archive in memory, and the acts of people that only a feed shows.
+//!
+//! Not promised: that it says again and again that a reader has caught up. It says so once after each change.
+
+use archive_model::{ArchiveError, ChangeKind, FeedChange, FeedFile, FeedPosition, FileName};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{FakeArchive, Kept, State, unknown};
+use crate::access::FeedStep;
+use crate::error::ClientError;
+use crate::ingest::Deposit;
+use crate::steps::Steps;
+
+/// How many steps wait for a reader.
+const AHEAD: usize = 16;
+
+/// Every change since the feed began.
+pub(super) struct Feed {
+    changes: Vec<FeedChange>,
+    /// Which feed it is: the one before was lost with the admin data.
+    lineage: u64,
+    /// Wakes those who follow it; says which feed there is, and its last number.
+    end: watch::Sender<FeedPosition>,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        let begin = FeedPosition {
+            number: 0,
+            lineage: 1,
+        };
+        Self {
+            changes: Vec::new(),
+            lineage: begin.lineage,
+            end: watch::Sender::new(begin),
+        }
+    }
+}
+
+impl Feed {
+    fn end(&self) -> FeedPosition {
+        FeedPosition {
+            number: self.changes.len() as u64,
+            lineage: self.lineage,
+        }
+    }
+
+    fn add(&mut self, kind: ChangeKind, file: FeedFile) {
+        let mut position = self.end();
+        position.number += 1;
+        self.changes.push(FeedChange {
+            position,
+            kind,
+            file,
+        });
+        self.end.send_replace(position);
+    }
+
+    /// The change after this position; an error if the position is of another feed by now.
+    fn next(&self, position: FeedPosition) -> Result<Option<FeedChange>, ClientError> {
+        if position.lineage != self.lineage {
+            return Err(ClientError::Unavailable("the feed was cut".to_owned()));
+        }
+        let index = usize::try_from(position.number).ok();
+        Ok(index.and_then(|index| self.changes.get(index)).cloned())
+    }
+}
+
+impl State {
+    /// Tells of a change of a file.
+    pub(super) fn tell(&mut self, kind: ChangeKind, kept: &Kept) {
+        self.feed.add(kind, kept.in_feed());
+    }
+
+    /// What a reader is told first, and the position that changes follow.
+    fn begin_feed(&self, after: Option<&FeedPosition>) -> (Vec<FeedStep>, FeedPosition) {
+        let end = self.feed.end();
+        let is_known =
+            |after: &&FeedPosition| after.lineage == end.lineage && after.number <= end.number;
+        if let Some(position) = after.filter(is_known) {
+            return (Vec::new(), *position);
+        }
+        let files = self.files.values();
+        let standing = files.filter(|kept| !self.is_withdrawn(&kept.admission.name));
+        let listed = standing.map(|kept| FeedStep::File(kept.in_feed()));
+        let steps = std::iter::once(FeedStep::Listing).chain(listed);
+        (steps.chain([FeedStep::Listed(end)]).collect(), end)
+    }
+
+    pub(super) fn is_withdrawn(&self, name: &FileName) -> bool {
+        self.withdrawn.contains(name)
+    }
+}
+
+impl Kept {
+    fn in_feed(&self) -> FeedFile {
+        FeedFile {
+            name: self.admission.name.clone(),
+            size: self.admission.size,
+            root: self.admission.root,
+        }
+    }
+}
+
+impl FakeArchive {
+    /// Takes a file out of every replica, as two persons may decide. Reading it is refused from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NotFound`] where no such file stands.
+    pub fn withdraw(&self, name: &FileName) -> Result<(), ClientError> {
+        let kept = self.find(name).ok_or_else(|| unknown(name))?;
+        let mut state = self.state();
+        if !state.withdrawn.insert(name.clone()) {
+            return Err(unknown(name));
+        }
+        state.tell(ChangeKind::Withdrawn, &kept);
+        Ok(())
+    }
+
+    /// Puts a withdrawn file back.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NotFound`] where no such file is withdrawn.
+    pub fn bring_back(&self, name: &FileName) -> Result<(), ClientError> {
+        let kept = self.find(name).ok_or_else(|| unknown(name))?;
+        let mut state = self.state();
+        if !state.withdrawn.remove(name) {
+            return Err(unknown(name));
+        }
+        state.tell(ChangeKind::BroughtBack, &kept);
+        Ok(())
+    }
+
+    /// Gives the name of a file that stands other content, as two persons may decide.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NotFound`] where no such file stands, [`ClientError::Exists`] where it has this content.
+    pub async fn adopt_new_root(&self, deposit: &Deposit) -> Result<(), ClientError> {
+        let name = &deposit.name;
+        let kept = self.find(name).ok_or_else(|| unknown(name))?;
+        let received = self.receive(deposit, &|_| ()).await?;
+        if received.admission.root == kept.admission.root {
+            return Err(kept.exists());
+        }
+        let mut state = self.state();
+        if state.is_withdrawn(name) {
+            return Err(unknown(name));
+        }
+        let kept = received.keep(&self.shared.key, state.now())?;
+        state.tell(ChangeKind::NewRoot, &kept);
+        state.files.insert(name.clone(), kept);
+        Ok(())
+    }
+
+    /// Loses the feed, as an archive does whose admin data are restored: the files stay, positions of before are unknown,
+    /// and whoever follows is cut off.
+    pub fn lose_feed(&self) {
+        let mut state = self.state();
+        state.feed.lineage += 1;
+        state.feed.changes.clear();
+        let end = state.feed.end();
+        state.feed.end.send_replace(end);
+    }
+
+    /// What is said of a store of a file that people have removed.
+    pub(super) fn removed(name: &FileName) -> ClientError {
+        let error = ArchiveError::Refused(format!(
+            "{name} was removed from the archive; its name stays taken, so store it under another"
+        ));
+        ClientError::Refused(error.to_string())
+    }
+
+    pub(super) fn begin_changes(&self, after: Option<&FeedPosition>) -> Steps<FeedStep> {
+        let (steps, stream) = mpsc::channel(AHEAD);
+        let (first, position, end) = {
+            let state = self.state();
+            let (first, position) = state.begin_feed(after);
+            (first, position, state.feed.end.subscribe())
+        };
+        tokio::spawn(self.clone().follow(first, position, end, steps));
+        Steps::new(ReceiverStream::new(stream))
+    }
+
+    /// Sends steps until nobody takes them any more, or the feed is lost.
+    async fn follow(
+        self,
+        first: Vec<FeedStep>,
+        mut position: FeedPosition,
+        mut end: watch::Receiver<FeedPosition>,
+        steps: mpsc::Sender<Result<FeedStep, ClientError>>,
+    ) {
+        for step in first {
+            if steps.send(Ok(step)).await.is_err() {
+                return;
+            }
+        }
+        loop {
+            end.mark_unchanged();
+            let next = self.state().feed.next(position);
+            let (step, is_end) = match next {
+                Ok(Some(change)) => {
+                    position = change.position;
+                    (Ok(FeedStep::Change(change)), false)
+                }
+                Ok(None) => (Ok(FeedStep::CaughtUp(position)), true),
+                Err(error) => (Err(error), false),
+            };
+            let is_over = step.is_err();
+            if steps.send(step).await.is_err() || is_over {
+                return;
+            }
+            if is_end {
+                tokio::select! {
+                    () = steps.closed() => return,
+                    changed = end.changed() => if changed.is_err() { return },
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The feed of the archive: what can change about which files it has, and how far a reader of that is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{FileName, Root};
+
+/// A place in the feed: behind one change and before the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FeedPosition {
+    /// The number of the change; 0 is before the first one.
+    pub number: u64,
+    /// Names the changes up to it: admin data that were restored, or put back from a backup and gone on with differently,
+    /// have other lineages.
+    pub lineage: u64,
+}
+
+impl fmt::Display for FeedPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:016x}", self.number, self.lineage)
+    }
+}
+
+/// What has changed about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// Every required replica has it: its depositor may be told so.
+    Stored,
+    /// People have taken it out of every replica that keeps bytes.
+    Withdrawn,
+    /// People have put a copy of a withdrawn file back.
+    BroughtBack,
+    /// People have decided that the name means other content from now on.
+    NewRoot,
+}
+
+impl ChangeKind {
+    /// In a word or two.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Withdrawn => "withdrawn",
+            Self::BroughtBack => "brought-back",
+            Self::NewRoot => "new-root",
+        }
+    }
+}
+
+/// A file as the feed names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedFile {
+    /// The name.
+    pub name: FileName,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The BLAKE3 root of its content.
+    pub root: Root,
+}
+
+/// One change of which files the archive has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedChange {
+    /// The place behind this change.
+    pub position: FeedPosition,
+    /// What has changed.
+    pub kind: ChangeKind,
+    /// About which file: as it is from then on, or, of a withdrawn one, as it was.
+    pub file: FeedFile,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if two positions that differ read the same.
+    #[test]
+    fn position_says_number_and_lineage() {
+        let position = FeedPosition {
+            number: 57,
+            lineage: 0xab,
+        };
+        assert_eq!(position.to_string(), "57-00000000000000ab");
+    }
+}

@@ -1,0 +1,127 @@
+//! Why the index did not do as it was asked, by what the caller does next.
+
+use archive_rpc::{ConnectError, InvalidMessage, Kind};
+use tonic::{Code, Status};
+
+/// The most characters that are repeated of a text from the other end.
+const LONGEST_TEXT: usize = 2000;
+
+/// Why there is no answer, or no answer that counts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct IndexError {
+    /// What the caller does next.
+    pub kind: Kind,
+    /// What could not be done, why, and what to do.
+    pub message: String,
+}
+
+impl IndexError {
+    /// Makes an error.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { kind, message }
+    }
+
+    /// Whether the same request may succeed in a moment.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self.kind, Kind::Busy | Kind::Unavailable | Kind::TimedOut)
+    }
+
+    /// Reads the status of a call that failed.
+    pub(crate) fn from_status(status: &Status) -> Self {
+        if status.code() == Code::Unimplemented {
+            return Self::new(
+                Kind::NotFound,
+                "this index does not offer what was asked for; it runs an older version: ask its operator to upgrade it",
+            );
+        }
+        let kind = Kind::of(status);
+        let said = match ConnectError::within(status) {
+            Some(error) => plain(&error.to_string()),
+            None if status.message().is_empty() => format!("the index says {:?}", status.code()),
+            None => plain(status.message()),
+        };
+        let advice = match kind {
+            Kind::Unavailable => "; see that the index is running, then try again",
+            Kind::TimedOut => "; try again",
+            Kind::Refused => "; use an identity that may do this",
+            Kind::Storage => "; an operator of the index must look at it",
+            Kind::Internal => "; this is a bug, please report it",
+            Kind::Invalid
+            | Kind::NotFound
+            | Kind::Exists
+            | Kind::Busy
+            | Kind::Mismatch
+            | Kind::NotEnoughReplicas
+            | Kind::Damaged
+            | Kind::NoSpace => "",
+        };
+        Self::new(kind, format!("{said}{advice}"))
+    }
+
+    /// An answer that was cut.
+    pub(crate) fn cut() -> Self {
+        Self::new(
+            Kind::Unavailable,
+            "the answer of the index was cut; try again",
+        )
+    }
+
+    /// A limit that passed.
+    pub(crate) fn silent(limit: std::time::Duration) -> Self {
+        Self::new(
+            Kind::TimedOut,
+            format!("the index did not answer for {limit:?}; try again"),
+        )
+    }
+}
+
+impl From<InvalidMessage> for IndexError {
+    fn from(error: InvalidMessage) -> Self {
+        let said = plain(&error.to_string());
+        Self::new(
+            Kind::Damaged,
+            format!("the answer of the index cannot be read: {said}; tell its operator"),
+        )
+    }
+}
+
+/// Makes a text from the other end fit for a terminal: without control characters and turns of direction, and of a bounded
+/// length.
+pub(crate) fn plain(text: &str) -> String {
+    let steers = |c: char| {
+        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control()
+    };
+    let visible = |c: char| if steers(c) { ' ' } else { c };
+    text.chars().take(LONGEST_TEXT).map(visible).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if an error loses its kind, or what to do about it.
+    #[test]
+    fn errors_keep_their_kind() {
+        for kind in Kind::ALL {
+            let error = IndexError::from_status(&kind.status("the query is too long"));
+            assert_eq!(error.kind, kind);
+            assert!(error.message.starts_with("the query is too long"), "{error}");
+            let passing = matches!(kind, Kind::Busy | Kind::Unavailable | Kind::TimedOut);
+            assert_eq!(error.is_passing(), passing, "{kind}");
+        }
+        let older = IndexError::from_status(&Status::unimplemented(""));
+        assert!(older.message.contains("older version"), "{older}");
+    }
+
+    /// Fails if a server can move the cursor of a terminal, or fill it.
+    #[test]
+    fn texts_of_servers_are_tamed() {
+        let status = Kind::NotFound.status(format!("a\u{1b}[2J\r\nb{}", "x".repeat(100_000)));
+        let error = IndexError::from_status(&status);
+        assert!(error.message.starts_with("a [2J  bxxx"), "{error}");
+        assert!(error.message.len() < 3000);
+    }
+}

@@ -1,0 +1,59 @@
+//! An index in memory, for the tests of code that asks one: it answers by the shared terms of `archive_formats::cdx::query`
+//! alone, which makes it the model of a real one.
+
+use archive_formats::cdx::Capture;
+use archive_formats::cdx::query::{CaptureQuery, Cursor, Order};
+use archive_rpc::Kind;
+
+use crate::Answer;
+use crate::captures::{CaptureStream, Captures};
+use crate::error::IndexError;
+
+/// An index of these captures.
+#[derive(Clone, Debug, Default)]
+pub struct FakeIndex {
+    captures: Vec<Capture>,
+}
+
+impl FakeIndex {
+    /// Makes an index. Captures of one key and second stay in the order that they have here.
+    pub fn new(mut captures: Vec<Capture>) -> Self {
+        captures.sort_by(|one, other| Order::Ascending.compare(one, other));
+        Self { captures }
+    }
+
+    /// Answers a query at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the query breaks a rule.
+    pub fn answer_to(&self, query: &CaptureQuery) -> Result<Vec<Capture>, IndexError> {
+        let invalid = |error: archive_formats::cdx::query::InvalidQuery| {
+            IndexError::new(Kind::Invalid, error.to_string())
+        };
+        query.validate().map_err(invalid)?;
+        let mut found: Vec<&Capture> = match query.order {
+            Order::Descending => self.captures.iter().rev().collect(),
+            Order::Ascending | Order::Closest(_) => self.captures.iter().collect(),
+        };
+        found.sort_by(|one, other| query.order.compare(one, other));
+        if let Some(cursor) = &query.cursor {
+            let place = found.iter().position(|capture| Cursor::of(capture) == *cursor);
+            found.drain(..place.map_or(0, |at| at + 1));
+        }
+        found.retain(|capture| query.accepts(capture));
+        let found = found.into_iter().cloned().map(Ok::<_, IndexError>);
+        let thinned = query.thin(found);
+        thinned.map(|run| run.map(|run| run.capture)).collect()
+    }
+}
+
+impl Captures for FakeIndex {
+    fn query<'a>(&'a self, query: &'a CaptureQuery) -> Answer<'a, CaptureStream> {
+        let answer = self.answer_to(query);
+        Box::pin(async move {
+            let captures = answer?.into_iter().map(Ok);
+            Ok(CaptureStream::new(tokio_stream::iter(captures)))
+        })
+    }
+}

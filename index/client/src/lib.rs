@@ -1,0 +1,31 @@
+//! The index of captures as its users see it.
+//!
+//! Owns this end of `holdfast.index.v1`: programs that look captures up hold a [`Captures`], and [`IndexClient`] is one over
+//! gRPC, with the verbs of operators beside it.
+//!
+//! Invariants:
+//! - an answer that was cut is an error, never a shorter answer;
+//! - every wait has a limit, and memory is bounded: what nobody reads is not sent.
+//!
+//! With the feature `fake`, it has an index in memory for the tests of code that asks one.
+//!
+//! Not promised: that a capture can be read. Its file may be gone, damaged, or on a machine that is down.
+
+pub mod captures;
+pub mod client;
+pub mod error;
+#[cfg(feature = "fake")]
+pub mod fake;
+
+pub use captures::{CaptureStream, Captures};
+pub use client::{Exported, IndexClient, IndexLimits};
+pub use error::IndexError;
+#[cfg(feature = "fake")]
+pub use fake::FakeIndex;
+pub use proto_index::sets::{ImportFault, Imported, InvalidSetName, SetName};
+pub use proto_index::status::{Comparison, FollowState, IndexStatus, ParkedFile, SetStatus};
+
+use std::pin::Pin;
+
+/// The answer of an index, once it comes. Dropping it gives the call up.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, IndexError>> + Send + 'a>>;

@@ -1,0 +1,251 @@
+//! What a change of the archive, or its listing, means for a file in the index. Pure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use archive_model::{ChangeKind, FeedFile, Root};
+
+/// The content that a name stands for: kept with each file, so that other content is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileContent {
+    /// Its size in bytes.
+    pub(crate) size: u64,
+    /// Its BLAKE3 root.
+    pub(crate) root: Root,
+}
+
+/// A file that the index knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownFile {
+    /// Its content; absent if that was not kept.
+    pub(crate) content: Option<FileContent>,
+    /// Whether its captures are hidden.
+    pub(crate) is_withdrawn: bool,
+}
+
+/// What is to be done about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileAction {
+    /// The index is right already.
+    Nothing,
+    /// It is new: its captures are extracted.
+    Index,
+    /// Its captures are of other content: they go, and are extracted again.
+    IndexAnew,
+    /// Its captures are hidden.
+    Withdraw,
+    /// Its captures are shown again.
+    BringBack,
+    /// It is forgotten, with its captures.
+    Delete,
+}
+
+/// Decides about a change.
+pub(crate) fn on_change(
+    known: Option<KnownFile>,
+    kind: ChangeKind,
+    content: FileContent,
+) -> FileAction {
+    match kind {
+        ChangeKind::Stored | ChangeKind::BroughtBack | ChangeKind::NewRoot => {
+            stands(known, content)
+        }
+        ChangeKind::Withdrawn => match known {
+            Some(known) if !known.is_withdrawn => FileAction::Withdraw,
+            Some(_) | None => FileAction::Nothing,
+        },
+    }
+}
+
+/// Decides about a file that a full listing has, or has not.
+pub(crate) fn on_listing(known: Option<KnownFile>, listed: Option<FileContent>) -> FileAction {
+    match (known, listed) {
+        (known, Some(content)) => stands(known, content),
+        // It stays hidden, and comes back at once if it is brought back.
+        (Some(known), None) if known.is_withdrawn => FileAction::Nothing,
+        (Some(_), None) => FileAction::Delete,
+        (None, None) => FileAction::Nothing,
+    }
+}
+
+fn stands(known: Option<KnownFile>, content: FileContent) -> FileAction {
+    match known {
+        None => FileAction::Index,
+        Some(known) if known.content != Some(content) => FileAction::IndexAnew,
+        Some(known) if known.is_withdrawn => FileAction::BringBack,
+        Some(_) => FileAction::Nothing,
+    }
+}
+
+/// Whether a file may have the captures of an earlier crawl in its logs: it is a metadata file of a harvest job.
+pub(crate) fn is_metadata(name: &str) -> bool {
+    name.contains("-metadata-") && is_archive_name(name)
+}
+
+/// Whether a file is an archive file by its name: one that turns out not to be is a failure.
+pub(crate) fn is_archive_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let bare = [".gz", ".zst", ".open"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(&name);
+    bare.ends_with(".warc") || bare.ends_with(".arc")
+}
+
+/// Whether a file is an ARC file by its name.
+pub(crate) fn is_arc_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let bare = name.strip_suffix(".gz").unwrap_or(&name);
+    bare.ends_with(".arc")
+}
+
+impl From<&FeedFile> for FileContent {
+    fn from(file: &FeedFile) -> Self {
+        Self {
+            size: file.size,
+            root: file.root,
+        }
+    }
+}
+
+/// As it is kept with a file: `SIZE ROOT`.
+impl fmt::Display for FileContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.size, self.root)
+    }
+}
+
+impl FromStr for FileContent {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (size, root) = text.split_once(' ').ok_or(())?;
+        Ok(Self {
+            size: size.parse().or(Err(()))?,
+            root: root.parse().or(Err(()))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(number: u8) -> FileContent {
+        FileContent {
+            size: u64::from(number),
+            root: Root::from_bytes([number; 32]),
+        }
+    }
+
+    /// Fails if a kept content is read as another one.
+    #[test]
+    fn content_survives_its_text() {
+        for content in [content(0), content(255)] {
+            assert_eq!(content.to_string().parse(), Ok(content));
+        }
+        for bad in ["", "1", "1 ", "x 00", "-1 ff"] {
+            assert_eq!(bad.parse::<FileContent>(), Err(()), "{bad}");
+        }
+    }
+
+    /// Where a file stands in a small archive, beside what an index that follows it shows.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    struct Archived {
+        content: Option<u8>,
+        is_withdrawn: bool,
+    }
+
+    fn apply(known: &mut Option<KnownFile>, action: FileAction, content: FileContent) {
+        match action {
+            FileAction::Nothing => {}
+            FileAction::Index | FileAction::IndexAnew => {
+                *known = Some(KnownFile {
+                    content: Some(content),
+                    is_withdrawn: false,
+                });
+            }
+            FileAction::Withdraw => known.as_mut().unwrap().is_withdrawn = true,
+            FileAction::BringBack => known.as_mut().unwrap().is_withdrawn = false,
+            FileAction::Delete => *known = None,
+        }
+    }
+
+    /// Fails if some order of decisions of the archive, each told once or twice, or a listing at any point, leaves the index
+    /// with other content than the archive, or shows what is withdrawn.
+    #[test]
+    fn every_short_history_ends_like_the_archive() {
+        const DEPTH: u32 = 6;
+        const STEPS: usize = 6;
+        for sequence in 0..STEPS.pow(DEPTH) {
+            let (mut rest, mut archived) = (sequence, Archived::default());
+            let mut known: Option<KnownFile> = None;
+            for _ in 0..DEPTH {
+                let step = rest % STEPS;
+                rest /= STEPS;
+                let kind = match (step, archived.content, archived.is_withdrawn) {
+                    (0, None, _) => {
+                        archived.content = Some(1);
+                        ChangeKind::Stored
+                    }
+                    (1, Some(_), false) => {
+                        archived.is_withdrawn = true;
+                        ChangeKind::Withdrawn
+                    }
+                    (2, Some(_), true) => {
+                        archived.is_withdrawn = false;
+                        ChangeKind::BroughtBack
+                    }
+                    (3, Some(number), false) => {
+                        archived.content = Some(number + 1);
+                        ChangeKind::NewRoot
+                    }
+                    (4, ..) => {
+                        let number = archived.content.filter(|_| !archived.is_withdrawn);
+                        let listed = number.map(content);
+                        let action = on_listing(known, listed);
+                        apply(&mut known, action, content(number.unwrap_or(0)));
+                        continue;
+                    }
+                    (5, ..) => {
+                        // The index is begun anew.
+                        known = None;
+                        continue;
+                    }
+                    _ => continue,
+                };
+                let content = content(archived.content.unwrap());
+                for _ in 0..2 {
+                    let action = on_change(known, kind, content);
+                    apply(&mut known, action, content);
+                }
+            }
+            let stands = archived.content.filter(|_| !archived.is_withdrawn);
+            let action = on_listing(known, stands.map(content));
+            apply(&mut known, action, content(stands.unwrap_or(0)));
+            let shown = known.filter(|known| !known.is_withdrawn);
+            let shown = shown.map(|known| known.content.unwrap());
+            assert_eq!(shown, stands.map(content), "{sequence}");
+        }
+    }
+
+    /// Fails if a file is taken for what it is not by its name.
+    #[test]
+    fn names_tell_kinds_of_files() {
+        for (name, archive, arc, metadata) in [
+            ("a.warc", true, false, false),
+            ("A.WARC.GZ", true, false, false),
+            ("a.warc.zst", true, false, false),
+            ("a.arc.gz", true, true, false),
+            ("1-metadata-1.warc.gz", true, false, true),
+            ("1-metadata-1.arc", true, true, true),
+            ("1-metadata-1.txt", false, false, false),
+            ("notes.txt.gz", false, false, false),
+            ("warc", false, false, false),
+        ] {
+            assert_eq!(is_archive_name(name), archive, "{name}");
+            assert_eq!(is_arc_name(name), arc, "{name}");
+            assert_eq!(is_metadata(name), metadata, "{name}");
+        }
+    }
+}

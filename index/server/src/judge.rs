@@ -1,0 +1,120 @@
+//! What the report of a job says about the index of a file. Pure.
+//!
+//! Bytes that could not be read may be read in another replica, or after a repair: that is a failure, and tried again. What
+//! is wrong in the bytes themselves stays wrong: the captures around it are in the index, and the rest is counted.
+
+use archive_model::{FailureKind, Root};
+
+use crate::decide::is_archive_name;
+
+/// What a job says of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileReport {
+    /// The root of the bytes that were read; absent: no node has read the file.
+    pub(crate) root: Option<Root>,
+    /// The first failure to read its bytes.
+    pub(crate) unread: Option<String>,
+    /// Why it is not an archive file.
+    pub(crate) foreign: Option<String>,
+    /// How many records, or parts of the file, were left out.
+    pub(crate) defects: u64,
+}
+
+/// What is to be done about a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// Its captures are those that came.
+    Extracted {
+        /// How many records, or parts of it, were left out.
+        defects: u64,
+    },
+    /// It failed, and why.
+    Failed(String),
+}
+
+impl FileReport {
+    /// Adds a failure.
+    pub(crate) fn add(&mut self, kind: &str, offset: Option<u64>, reason: String) {
+        let passing = [FailureKind::Damaged, FailureKind::Unread];
+        if passing.iter().any(|passing| passing.word() == kind) {
+            self.unread.get_or_insert(reason);
+        } else if kind == FailureKind::Format.word() && offset.is_none() {
+            self.foreign.get_or_insert(reason);
+        } else {
+            self.defects = self.defects.saturating_add(1);
+        }
+    }
+}
+
+/// Judges a file of which `captures` came, and whose bytes should have the root `expected`.
+pub(crate) fn judge(
+    name: &str,
+    expected: Option<Root>,
+    report: &FileReport,
+    captures: u64,
+) -> Judgement {
+    if let Some(reason) = &report.unread {
+        return Judgement::Failed(reason.clone());
+    }
+    let Some(root) = report.root else {
+        return Judgement::Failed("no node has read the file".to_owned());
+    };
+    if expected.is_some_and(|expected| expected != root) {
+        return Judgement::Failed(format!(
+            "a node read other bytes under this name than the archive has (root {root})"
+        ));
+    }
+    match &report.foreign {
+        // By its name it should have captures.
+        Some(reason) if captures == 0 && is_archive_name(name) => {
+            Judgement::Failed(reason.clone())
+        }
+        Some(_) | None => Judgement::Extracted {
+            defects: report.defects,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(failures: &[(&str, Option<u64>)]) -> FileReport {
+        let mut report = FileReport {
+            root: Some(Root::from_bytes([1; 32])),
+            ..FileReport::default()
+        };
+        for (kind, offset) in failures {
+            report.add(kind, *offset, format!("{kind} {offset:?}"));
+        }
+        report
+    }
+
+    /// Fails if a file is tried again although that cannot help, or is taken for whole although its bytes were not read.
+    #[test]
+    fn failures_that_may_pass_are_tried_again() {
+        let root = Some(Root::from_bytes([1; 32]));
+        let check = |name: &str, failures: &[_], captures, expected: Result<u64, &str>| {
+            let judged = judge(name, root, &report(failures), captures);
+            let expected = match expected {
+                Ok(defects) => Judgement::Extracted { defects },
+                Err(reason) => Judgement::Failed(reason.to_owned()),
+            };
+            assert_eq!(judged, expected, "{name} {failures:?}");
+        };
+        check("a.warc", &[], 7, Ok(0));
+        check("a.warc", &[], 0, Ok(0));
+        check("a.warc", &[("job", Some(5)), ("format", Some(9))], 7, Ok(2));
+        check("a.warc", &[("damaged", Some(5))], 7, Err("damaged Some(5)"));
+        check("a.warc", &[("unread", None)], 0, Err("unread None"));
+        check("a.warc", &[("format", None)], 0, Err("format None"));
+        check("a.warc", &[("format", None)], 3, Ok(0));
+        check("notes.txt", &[("format", None)], 0, Ok(0));
+        let other = judge("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
+        assert!(matches!(other, Judgement::Failed(reason) if reason.contains("other bytes")));
+        let unknown = judge("a.warc", None, &report(&[]), 7);
+        assert_eq!(unknown, Judgement::Extracted { defects: 0 });
+        let nobody = judge("a.warc", root, &FileReport::default(), 0);
+        assert_eq!(nobody, Judgement::Failed("no node has read the file".to_owned()));
+    }
+}

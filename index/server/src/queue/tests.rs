@@ -1,0 +1,234 @@
+//! The queue, by every short sequence of events beside a model that is too simple to be wrong.
+
+use super::*;
+
+const LIMITS: QueueLimits = QueueLimits {
+    batches: 2,
+    files: 3,
+    bytes: 100,
+    pause: Duration::from_secs(10),
+};
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+fn file(text: &str, size: u64) -> WaitingFile {
+    WaitingFile {
+        name: name(text),
+        size,
+        failures: 0,
+    }
+}
+
+fn names(batch: &FileBatch) -> Vec<&str> {
+    batch.files.iter().map(|file| file.name.as_str()).collect()
+}
+
+const fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Fails if a batch has more files or bytes than it may, or a large file is never read.
+#[test]
+fn batches_keep_their_limits() {
+    let mut queue = Queue::new(LIMITS);
+    for (text, size) in [("d", 1), ("a", 1), ("c", 1), ("b", 1)] {
+        queue.put(file(text, size), at(0));
+    }
+    queue.put(file("large", 5000), at(1));
+    let first = queue.next_batch(at(1)).unwrap();
+    assert_eq!(names(&first), ["a", "b", "c"]);
+    let second = queue.next_batch(at(1)).unwrap();
+    assert_eq!(names(&second), ["d"], "the large file would not fit");
+    assert_eq!(queue.next_batch(at(1)), None, "two batches are enough");
+    assert_eq!(queue.next_turn(at(1)), None);
+    queue.end(second.number, at(1));
+    let third = queue.next_batch(at(1)).unwrap();
+    assert_eq!(names(&third), ["d"], "it was not settled");
+    assert_eq!(
+        queue.settle(third.number, &name("d"), Attempt::Extracted, at(1)),
+        Verdict::Indexed
+    );
+    queue.end(third.number, at(1));
+    let fourth = queue.next_batch(at(1)).unwrap();
+    assert_eq!(names(&fourth), ["large"]);
+    assert_eq!(queue.waiting(), 0);
+}
+
+/// Fails if a file is tried again at once, more than three times, or together with others after a failure.
+#[test]
+fn third_failure_parks() {
+    let mut queue = Queue::new(LIMITS);
+    queue.put(file("bad", 1), at(0));
+    queue.put(file("good", 1), at(0));
+    let mut now = 0;
+    let failed = || Attempt::Failed("why".to_owned());
+    for (failures, pause) in [(1, 10), (2, 100)] {
+        let batch = queue.next_batch(at(now)).unwrap();
+        let verdict = queue.settle(batch.number, &name("bad"), failed(), at(now));
+        assert_eq!(verdict, Verdict::Retry { failures });
+        if failures == 1 {
+            let good = queue.settle(batch.number, &name("good"), Attempt::Extracted, at(now));
+            assert_eq!(good, Verdict::Indexed);
+        } else {
+            assert_eq!(names(&batch), ["bad"]);
+        }
+        queue.end(batch.number, at(now));
+        assert_eq!(queue.next_turn(at(now)), Some(at(pause)));
+        assert_eq!(queue.next_batch(at(now + pause - 1)), None);
+        now += pause;
+        queue.put(file("other", 1), at(now));
+        if failures == 2 {
+            continue;
+        }
+        queue.drop_file(&name("other"));
+    }
+    let batch = queue.next_batch(at(now)).unwrap();
+    assert_eq!(names(&batch), ["bad"], "a file that failed is read alone");
+    let verdict = queue.settle(batch.number, &name("bad"), failed(), at(now));
+    let parked = Verdict::Parked {
+        failures: 3,
+        reason: "why".to_owned(),
+    };
+    assert_eq!(verdict, parked);
+    queue.end(batch.number, at(now));
+    assert_eq!(queue.waiting(), 1, "only the other one");
+}
+
+/// One event about a file of the exhaustive walk.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Put,
+    Drop,
+    Begin,
+    Extract,
+    Fail,
+    End,
+    Refill,
+    Clear,
+}
+
+/// The state that a single file should be in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Model {
+    waits: bool,
+    failures: u32,
+    /// Failures of the attempt under way, if that attempt counts.
+    read: Option<u32>,
+}
+
+/// Fails if some order of events loses a file, reads it twice at once, or lets a stale attempt count.
+#[test]
+fn every_short_sequence_keeps_the_invariants() {
+    use Step::{Begin, Clear, Drop, End, Extract, Fail, Put, Refill};
+    const STEPS: [Step; 8] = [Put, Drop, Begin, Extract, Fail, End, Refill, Clear];
+    const DEPTH: u32 = 6;
+    for sequence in 0..STEPS.len().pow(DEPTH) {
+        let (mut rest, mut taken) = (sequence, Vec::new());
+        for _ in 0..DEPTH {
+            taken.push(STEPS[rest % STEPS.len()]);
+            rest /= STEPS.len();
+        }
+        walk(&taken);
+    }
+}
+
+fn walk(steps: &[Step]) {
+    let mut queue = Queue::new(LIMITS);
+    let mut model = Model::default();
+    let mut batch = None;
+    // Far enough apart that every pause is over.
+    for (step, now) in steps.iter().zip((0..).map(|n| at(n * 10_000))) {
+        let context = || format!("{steps:?} at {step:?}");
+        match step {
+            Step::Put => {
+                queue.put(file("a", 1), now);
+                model = Model {
+                    waits: true,
+                    ..Model::default()
+                };
+            }
+            Step::Refill => {
+                queue.refill(file("a", 1), now);
+                if !model.waits && model.read.is_none() {
+                    model = Model {
+                        waits: true,
+                        ..model
+                    };
+                    model.failures = 0;
+                }
+            }
+            Step::Drop => {
+                queue.drop_file(&name("a"));
+                model = Model::default();
+            }
+            Step::Clear => {
+                queue.clear();
+                model = Model::default();
+            }
+            Step::Begin => {
+                let begun = queue.next_batch(now);
+                assert_eq!(begun.is_some(), model.waits && batch_room(&queue, &begun), "{}", context());
+                if let Some(begun) = begun {
+                    assert_eq!(begun.files[0].failures, model.failures, "{}", context());
+                    model = Model {
+                        read: Some(model.failures),
+                        ..Model::default()
+                    };
+                    batch = Some(begun.number);
+                }
+            }
+            Step::Extract | Step::Fail => {
+                let Some(number) = batch else { continue };
+                assert_eq!(queue.counts(number, &name("a")), model.read.is_some(), "{}", context());
+                let attempt = match step {
+                    Step::Fail => Attempt::Failed(String::new()),
+                    _ => Attempt::Extracted,
+                };
+                let failed = matches!(attempt, Attempt::Failed(_));
+                let verdict = queue.settle(number, &name("a"), attempt, now);
+                let expected = match model.read {
+                    None => Verdict::Stale,
+                    Some(_) if !failed => Verdict::Indexed,
+                    Some(before) if before + 1 < MOST_FAILURES => Verdict::Retry {
+                        failures: before + 1,
+                    },
+                    Some(before) => Verdict::Parked {
+                        failures: before + 1,
+                        reason: String::new(),
+                    },
+                };
+                assert_eq!(verdict, expected, "{}", context());
+                if model.read.take().is_some() {
+                    if let Verdict::Retry { failures } = verdict {
+                        model = Model {
+                            waits: true,
+                            failures,
+                            read: None,
+                        };
+                    }
+                }
+            }
+            Step::End => {
+                let Some(number) = batch.take() else { continue };
+                queue.end(number, now);
+                if let Some(failures) = model.read.take() {
+                    model = Model {
+                        waits: true,
+                        failures,
+                        read: None,
+                    };
+                }
+            }
+        }
+        assert_eq!(queue.waiting(), usize::from(model.waits), "{}", context());
+        assert_eq!(queue.turns.len(), queue.waiting.len(), "{}", context());
+        assert!(queue.batches() <= LIMITS.batches, "{}", context());
+    }
+}
+
+/// Whether the queue could begin another batch before it was asked.
+fn batch_room(queue: &Queue, begun: &Option<FileBatch>) -> bool {
+    queue.batches() - usize::from(begun.is_some()) < LIMITS.batches
+}

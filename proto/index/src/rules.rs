@@ -1,0 +1,39 @@
+//! The roles that may call each RPC of the index. An RPC without a rule is refused to everyone, and a server that offers
+//! it does not start.
+
+use archive_rpc::{Role, Rules};
+
+/// Returns the rules of `holdfast.index.v1`.
+///
+/// A role that includes another (a researcher is a reader) need not be named beside it.
+pub fn rules() -> Rules {
+    Rules::new()
+        .allow(
+            "/holdfast.index.v1.Captures/Query",
+            &[Role::Reader, Role::Index, Role::Viewer],
+        )
+        .allow("/holdfast.index.v1.Captures/Status", &[Role::Operator])
+        .allow("/holdfast.index.v1.Captures/Retry", &[Role::Operator])
+        .allow("/holdfast.index.v1.Captures/Rebuild", &[Role::Operator])
+        .allow("/holdfast.index.v1.Captures/Import", &[Role::Operator])
+        .allow("/holdfast.index.v1.Captures/Export", &[Role::Operator])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if an RPC has no rule, or a rule names no RPC.
+    #[test]
+    fn rules_and_rpcs_are_the_same() {
+        let paths = archive_rpc::rpc_paths(crate::DESCRIPTORS).unwrap();
+        assert_eq!(rules().missing(&paths), Vec::<String>::new());
+        let unknown: Vec<String> = rules()
+            .paths()
+            .filter(|path| path.starts_with("/holdfast."))
+            .filter(|path| !paths.iter().any(|known| known == path))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(unknown, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,199 @@
+//! Sets of imported captures, and what comes of an import.
+
+use std::fmt;
+use std::str::FromStr;
+
+use archive_rpc::InvalidMessage;
+use serde::Serialize;
+
+use crate::wire;
+
+/// The longest name of a set, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// The most bad lines that an answer names.
+pub const MOST_BAD_LINES: usize = 1000;
+
+/// The name of a set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct SetName(String);
+
+/// Why a text is no name of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidSetName(String);
+
+impl fmt::Display for InvalidSetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is not the name of a set; use 1 to {LONGEST_NAME} of a-z, 0-9, `.`, `_` and `-`, beginning with a letter \
+             or digit",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for InvalidSetName {}
+
+impl SetName {
+    /// Accepts the name of a set.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the text is empty, too long, or has other characters than small letters, digits, `.`, `_` and `-`.
+    pub fn new(text: &str) -> Result<Self, InvalidSetName> {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let begins_well = text.bytes().next().is_some_and(is_plain);
+        let is_name = begins_well
+            && text.len() <= LONGEST_NAME
+            && text
+                .bytes()
+                .all(|byte| is_plain(byte) || matches!(byte, b'.' | b'_' | b'-'));
+        if is_name {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(InvalidSetName(text.chars().take(LONGEST_NAME).collect()))
+    }
+
+    /// Returns the name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads a field that holds the name of a set.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the field is empty, or no such name.
+    pub fn read(field: &'static str, text: &str) -> Result<Self, InvalidMessage> {
+        if text.is_empty() {
+            return Err(InvalidMessage::missing(field));
+        }
+        Self::new(text).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+    }
+}
+
+impl fmt::Display for SetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for SetName {
+    type Err = InvalidSetName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSetName> {
+        Self::new(text)
+    }
+}
+
+/// The outcome of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// The number of captures that were taken.
+    pub captures: u64,
+    /// The number of lines that were not.
+    pub bad_lines: u64,
+    /// The first [`MOST_BAD_LINES`] of them.
+    pub bad: Vec<ImportFault>,
+}
+
+/// A line that was not imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImportFault {
+    /// The number of the line, counted from 1.
+    pub number: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Imported {
+    /// Counts a line that cannot be taken, and names it if it is one of the first.
+    pub fn refuse(&mut self, fault: ImportFault) {
+        self.bad_lines = self.bad_lines.saturating_add(1);
+        if self.bad.len() < MOST_BAD_LINES {
+            self.bad.push(fault);
+        }
+    }
+}
+
+impl From<Imported> for wire::ImportResponse {
+    fn from(imported: Imported) -> Self {
+        let bad = imported.bad.into_iter().take(MOST_BAD_LINES);
+        Self {
+            captures: imported.captures,
+            bad_lines: imported.bad_lines,
+            bad: bad
+                .map(|fault| wire::import_response::BadLine {
+                    number: fault.number,
+                    offset: fault.offset,
+                    reason: fault.reason,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl TryFrom<wire::ImportResponse> for Imported {
+    type Error = InvalidMessage;
+
+    fn try_from(message: wire::ImportResponse) -> Result<Self, InvalidMessage> {
+        if message.bad.len() > MOST_BAD_LINES {
+            let reason = format!("has more than {MOST_BAD_LINES} lines");
+            return Err(InvalidMessage::invalid("bad", reason));
+        }
+        Ok(Self {
+            captures: message.captures,
+            bad_lines: message.bad_lines,
+            bad: message
+                .bad
+                .into_iter()
+                .map(|fault| ImportFault {
+                    number: fault.number,
+                    offset: fault.offset,
+                    reason: fault.reason,
+                })
+                .collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a name could be taken for an option or a path, or a good one is refused.
+    #[test]
+    fn set_names_are_plain() {
+        let longest = "a".repeat(LONGEST_NAME);
+        for good in ["a", "0", "old-2019.v1_b", longest.as_str()] {
+            assert_eq!(SetName::new(good).unwrap().as_str(), good);
+        }
+        let long = "a".repeat(LONGEST_NAME + 1);
+        for bad in ["", "-a", ".a", "_a", "A", "a b", "a/b", "å", long.as_str()] {
+            let error = SetName::new(bad).unwrap_err().to_string();
+            assert!(error.contains("use 1 to 64"), "{error}");
+        }
+    }
+
+    /// Fails if bad lines fill the memory, or are not counted.
+    #[test]
+    fn bad_lines_are_counted_beyond_the_list() {
+        let mut imported = Imported::default();
+        let fault = |number| ImportFault {
+            number,
+            offset: number * 10,
+            reason: "why".to_owned(),
+        };
+        (0..MOST_BAD_LINES as u64 + 5).for_each(|number| imported.refuse(fault(number)));
+        assert_eq!(imported.bad_lines, MOST_BAD_LINES as u64 + 5);
+        assert_eq!(imported.bad.len(), MOST_BAD_LINES);
+        let mut message = wire::ImportResponse::from(imported.clone());
+        assert_eq!(Imported::try_from(message.clone()), Ok(imported));
+        message.bad.push(message.bad[0].clone());
+        assert_eq!(Imported::try_from(message).unwrap_err().field, "bad");
+    }
+}

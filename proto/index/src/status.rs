@@ -1,0 +1,354 @@
+//! How an index stands, in the nouns that its users and the wire share.
+
+use archive_model::FileName;
+use archive_rpc::InvalidMessage;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::sets::SetName;
+use crate::wire;
+use crate::wire::status_response as message;
+
+/// The most parked files of one answer.
+pub const MOST_PARKED: usize = 1000;
+
+/// How the index follows the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FollowState {
+    /// The archive has not answered since the start.
+    Starting,
+    /// A full listing is compared with the index.
+    Listing,
+    /// Changes are taken as they come.
+    Following,
+    /// The archive does not answer.
+    Waiting,
+}
+
+impl FollowState {
+    /// Returns the state in one word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Listing => "listing",
+            Self::Following => "following",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// How an index stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IndexStatus {
+    /// How it follows the archive.
+    pub state: FollowState,
+    /// Why it does not, or not yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The number of the last change of the archive that was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+    /// The number of captures, those of sets included.
+    pub captures: u64,
+    /// The number of files whose captures are in the index.
+    pub indexed: u64,
+    /// The number of files that wait or are being read.
+    pub behind: u64,
+    /// The number of files that are not tried any more.
+    pub parked_files: u64,
+    /// The imported sets.
+    pub sets: Vec<SetStatus>,
+    /// Parked files, sorted by name; at most [`MOST_PARKED`].
+    pub parked: Vec<ParkedFile>,
+    /// The last file that was read again and compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// The number of files that were compared since the start.
+    pub compared: u64,
+    /// The number of those that differed.
+    pub differed: u64,
+    /// Why the database of captures was begun anew at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuilt: Option<String>,
+    /// The version of the programme.
+    pub version: String,
+}
+
+/// An imported set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SetStatus {
+    /// Its name.
+    pub name: SetName,
+    /// The number of its captures.
+    pub captures: u64,
+}
+
+/// A file that is not tried any more until an operator says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ParkedFile {
+    /// The file.
+    pub name: FileName,
+    /// Why its last attempt failed.
+    pub reason: String,
+    /// How many attempts failed.
+    pub failures: u32,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// A file that was read again, beside what the index had of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// When.
+    pub time: Timestamp,
+    /// The file.
+    pub name: FileName,
+    /// The number of its captures.
+    pub captures: u64,
+    /// The number of captures that the index had otherwise, lacked, or had too many.
+    pub differences: u64,
+}
+
+impl From<IndexStatus> for wire::StatusResponse {
+    fn from(status: IndexStatus) -> Self {
+        let state = match status.state {
+            FollowState::Starting => message::State::Starting,
+            FollowState::Listing => message::State::Listing,
+            FollowState::Following => message::State::Following,
+            FollowState::Waiting => message::State::Waiting,
+        };
+        Self {
+            state: state.into(),
+            problem: status.problem.unwrap_or_default(),
+            position: status.position,
+            captures: status.captures,
+            indexed: status.indexed,
+            behind: status.behind,
+            parked_files: status.parked_files,
+            sets: status
+                .sets
+                .into_iter()
+                .map(|set| message::Set {
+                    name: set.name.to_string(),
+                    captures: set.captures,
+                })
+                .collect(),
+            parked: status
+                .parked
+                .into_iter()
+                .take(MOST_PARKED)
+                .map(|file| message::Parked {
+                    name: file.name.to_string(),
+                    reason: file.reason,
+                    failures: file.failures,
+                    since: file.since.to_string(),
+                })
+                .collect(),
+            comparison: status.comparison.map(|comparison| message::Comparison {
+                time: comparison.time.to_string(),
+                name: comparison.name.to_string(),
+                captures: comparison.captures,
+                differences: comparison.differences,
+            }),
+            compared: status.compared,
+            differed: status.differed,
+            rebuilt: status.rebuilt.unwrap_or_default(),
+            version: status.version,
+        }
+    }
+}
+
+impl TryFrom<wire::StatusResponse> for IndexStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(status: wire::StatusResponse) -> Result<Self, InvalidMessage> {
+        let state = match message::State::try_from(status.state) {
+            Ok(message::State::Starting) => FollowState::Starting,
+            Ok(message::State::Listing) => FollowState::Listing,
+            Ok(message::State::Following) => FollowState::Following,
+            Ok(message::State::Waiting) => FollowState::Waiting,
+            Ok(message::State::Unspecified) => return Err(InvalidMessage::missing("state")),
+            Err(_) => {
+                let reason = format!("has the unknown value {}", status.state);
+                return Err(InvalidMessage::invalid("state", reason));
+            }
+        };
+        if status.parked.len() > MOST_PARKED {
+            let reason = format!("has more than {MOST_PARKED} files");
+            return Err(InvalidMessage::invalid("parked", reason));
+        }
+        let set = |set: message::Set| {
+            Ok(SetStatus {
+                name: SetName::read("sets.name", &set.name)?,
+                captures: set.captures,
+            })
+        };
+        let parked = |file: message::Parked| {
+            Ok(ParkedFile {
+                name: parsed("parked.name", &file.name)?,
+                reason: file.reason,
+                failures: file.failures,
+                since: parsed("parked.since", &file.since)?,
+            })
+        };
+        let comparison = |comparison: message::Comparison| {
+            Ok::<_, InvalidMessage>(Comparison {
+                time: parsed("comparison.time", &comparison.time)?,
+                name: parsed("comparison.name", &comparison.name)?,
+                captures: comparison.captures,
+                differences: comparison.differences,
+            })
+        };
+        let optional = |text: String| Some(text).filter(|text| !text.is_empty());
+        Ok(Self {
+            state,
+            problem: optional(status.problem),
+            position: status.position,
+            captures: status.captures,
+            indexed: status.indexed,
+            behind: status.behind,
+            parked_files: status.parked_files,
+            sets: status
+                .sets
+                .into_iter()
+                .map(set)
+                .collect::<Result<_, InvalidMessage>>()?,
+            parked: status
+                .parked
+                .into_iter()
+                .map(parked)
+                .collect::<Result<_, InvalidMessage>>()?,
+            comparison: status.comparison.map(comparison).transpose()?,
+            compared: status.compared,
+            differed: status.differed,
+            rebuilt: optional(status.rebuilt),
+            version: status.version,
+        })
+    }
+}
+
+/// Reads the name of a file; absent if the text is empty.
+///
+/// # Errors
+///
+/// Fails when the text is no name of an archive file.
+pub fn optional_name(
+    field: &'static str,
+    text: &str,
+) -> Result<Option<FileName>, InvalidMessage> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    parsed(field, text).map(Some)
+}
+
+/// Reads the names of files.
+///
+/// # Errors
+///
+/// Fails when one of them is no name of an archive file.
+pub fn names(field: &'static str, texts: &[String]) -> Result<Vec<FileName>, InvalidMessage> {
+    texts.iter().map(|text| parsed(field, text)).collect()
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    field: &'static str,
+    text: &str,
+) -> Result<T, InvalidMessage> {
+    if text.is_empty() {
+        return Err(InvalidMessage::missing(field));
+    }
+    text.parse()
+        .map_err(|error: T::Err| InvalidMessage::invalid(field, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> IndexStatus {
+        let name = FileName::new("a.warc.gz").unwrap();
+        let time: Timestamp = "2026-11-23T20:00:00Z".parse().unwrap();
+        IndexStatus {
+            state: FollowState::Waiting,
+            problem: Some("the archive is silent".to_owned()),
+            position: Some(0),
+            captures: 1,
+            indexed: 2,
+            behind: 3,
+            parked_files: 4,
+            sets: vec![SetStatus {
+                name: SetName::new("old").unwrap(),
+                captures: 5,
+            }],
+            parked: vec![ParkedFile {
+                name: name.clone(),
+                reason: "damaged".to_owned(),
+                failures: 3,
+                since: time,
+            }],
+            comparison: Some(Comparison {
+                time,
+                name,
+                captures: 6,
+                differences: 7,
+            }),
+            compared: 8,
+            differed: 9,
+            rebuilt: Some("damaged".to_owned()),
+            version: "0.1.0".to_owned(),
+        }
+    }
+
+    /// Fails if a part of the status is lost, or becomes another one, on the way.
+    #[test]
+    fn statuses_survive_the_wire() {
+        let bare = IndexStatus {
+            problem: None,
+            position: None,
+            sets: Vec::new(),
+            parked: Vec::new(),
+            comparison: None,
+            rebuilt: None,
+            ..status()
+        };
+        let states = [
+            FollowState::Starting,
+            FollowState::Listing,
+            FollowState::Following,
+            FollowState::Waiting,
+        ];
+        for state in states {
+            for status in [status(), bare.clone()] {
+                let status = IndexStatus { state, ..status };
+                let read = IndexStatus::try_from(wire::StatusResponse::from(status.clone()));
+                assert_eq!(read, Ok(status));
+            }
+        }
+    }
+
+    /// Fails if a faulty answer is believed, or the error does not name its field.
+    #[test]
+    fn faulty_statuses_name_their_field() {
+        let refused = |field: &str, change: &dyn Fn(&mut wire::StatusResponse)| {
+            let mut message = wire::StatusResponse::from(status());
+            change(&mut message);
+            let error = IndexStatus::try_from(message).unwrap_err();
+            assert_eq!(error.field, field, "{error}");
+        };
+        refused("state", &|message| message.state = 0);
+        refused("state", &|message| message.state = 77);
+        refused("sets.name", &|message| message.sets[0].name.clear());
+        refused("parked.name", &|message| {
+            message.parked[0].name = "../x".to_owned();
+        });
+        refused("parked.since", &|message| message.parked[0].since.clear());
+        refused("parked", &|message| {
+            message.parked = vec![message.parked[0].clone(); MOST_PARKED + 1];
+        });
+        refused("comparison.time", &|message| {
+            message.comparison.as_mut().unwrap().time = "noon".to_owned();
+        });
+    }
+}
