@@ -6,7 +6,13 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
+//! | [`request`] | what a path asks for, and the addresses that lead back |
+//! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
+//! | [`resolve`] | which capture is shown, and where its payload lies |
 //! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
 
 pub mod access;
 pub mod cdx_server;
+pub mod memento;
+pub mod request;
+pub mod resolve;

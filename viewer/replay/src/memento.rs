@@ -1,0 +1,174 @@
+//! Memento: captures by date, as RFC 7089 says.
+//!
+//! Owns `Accept-Datetime`, the answers of a TimeGate, the `Link` of a capture, TimeMaps and `Prefer`. Does not look captures
+//! up: a shell says which there are. Header values that are made here are visible ASCII.
+//!
+//! ```
+//! use viewer_replay::memento::{self, Neighbours, TimeGateStyle};
+//! use viewer_replay::request::Addresses;
+//!
+//! let wanted = memento::accept_datetime([b"Thu, 31 May 2007 20:35:00 GMT".as_slice()])?;
+//! assert_eq!(wanted.unwrap().to_string(), "20070531203500");
+//!
+//! let addresses = Addresses::new("https://replay.example.org", "all");
+//! let only = Neighbours::alone("20070601000000".parse().unwrap());
+//! let headers = memento::time_gate(&addresses, "http://a.dk/", &only, TimeGateStyle::Redirect, None);
+//! assert_eq!(headers[0], ("Location", "https://replay.example.org/all/20070601000000/http://a.dk/".to_owned()));
+//! # Ok::<(), viewer_replay::memento::InvalidDatetime>(())
+//! ```
+
+mod http_date;
+mod negotiate;
+mod preference;
+mod time_map;
+
+use archive_formats::date::Stamp;
+
+use crate::request::{Addresses, Modifier, TimeMapFormat, header_safe};
+
+pub use http_date::{InvalidDatetime, accept_datetime, http_date};
+pub use negotiate::{Nearest, nearest};
+pub use preference::Preference;
+pub use time_map::{TimeMapPage, TimeMapScope, TimeMapWriter, pages};
+
+/// A header field: its name and its value.
+pub type Field = (&'static str, String);
+
+/// A capture among the captures of its URL, in the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbours {
+    /// The capture itself.
+    pub this: Stamp,
+    /// The first capture.
+    pub first: Option<Stamp>,
+    /// The capture before.
+    pub previous: Option<Stamp>,
+    /// The capture after.
+    pub next: Option<Stamp>,
+    /// The last capture.
+    pub last: Option<Stamp>,
+}
+
+impl Neighbours {
+    /// A capture of whose neighbours nothing is said.
+    pub const fn alone(this: Stamp) -> Self {
+        Self {
+            this,
+            first: None,
+            previous: None,
+            next: None,
+            last: None,
+        }
+    }
+
+    /// The captures with their relations; a capture with several relations is named once.
+    fn relations(&self) -> Vec<(Stamp, String)> {
+        let named = [
+            (self.first, "first "),
+            (self.last, "last "),
+            (self.previous, "prev "),
+            (self.next, "next "),
+            (Some(self.this), ""),
+        ];
+        let mut relations: Vec<(Stamp, String)> = Vec::new();
+        for (stamp, relation) in named {
+            let Some(stamp) = stamp else {
+                continue;
+            };
+            match relations.iter_mut().find(|(known, _)| *known == stamp) {
+                Some((_, relations)) => relations.push_str(relation),
+                None => relations.push((stamp, relation.to_owned())),
+            }
+        }
+        relations.sort_by_key(|(stamp, _)| *stamp);
+        for (_, relations) in &mut relations {
+            relations.push_str("memento");
+        }
+        relations
+    }
+}
+
+/// How a TimeGate answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeGateStyle {
+    /// With the capture itself, and its address in `Content-Location` (RFC 7089, pattern 2.2; pywb's default).
+    #[default]
+    Direct,
+    /// With a redirect to the capture (pattern 2.3).
+    Redirect,
+}
+
+impl TimeGateStyle {
+    /// The status of the answer; `None` if it is that of the capture.
+    pub const fn status(self) -> Option<u16> {
+        match self {
+            Self::Direct => None,
+            Self::Redirect => Some(302),
+        }
+    }
+}
+
+/// The fields of a TimeGate's answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself its date.
+pub fn time_gate(
+    addresses: &Addresses,
+    url: &str,
+    neighbours: &Neighbours,
+    style: TimeGateStyle,
+    modifier: Option<Modifier>,
+) -> Vec<Field> {
+    let address = addresses.memento(neighbours.this, modifier, url);
+    let link = link(addresses, url, neighbours);
+    let mut fields = match style {
+        TimeGateStyle::Direct => vec![
+            ("Content-Location", address),
+            ("Memento-Datetime", http_date(neighbours.this)),
+        ],
+        // RFC 7089 forbids the date on an answer that is no capture.
+        TimeGateStyle::Redirect => vec![("Location", address)],
+    };
+    fields.push(("Vary", "accept-datetime, prefer".to_owned()));
+    fields.push(("Link", link));
+    fields
+}
+
+/// The fields of a TimeGate's answer that finds nothing, or that refuses the date.
+pub fn empty_time_gate(addresses: &Addresses, url: &str) -> Vec<Field> {
+    vec![
+        ("Vary", "accept-datetime, prefer".to_owned()),
+        ("Link", context_link(addresses, url)),
+    ]
+}
+
+/// The fields of a capture at its own address: its date, and `Link`.
+pub fn memento(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec<Field> {
+    vec![
+        ("Memento-Datetime", http_date(neighbours.this)),
+        ("Link", link(addresses, url, neighbours)),
+    ]
+}
+
+/// The value of `Link` for a capture: original, TimeGate, TimeMap and the captures around it.
+fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
+    let mut link = context_link(addresses, url);
+    for (stamp, relations) in neighbours.relations() {
+        let address = addresses.memento(stamp, None, url);
+        let date = http_date(stamp);
+        link.push_str(&format!(
+            ", <{address}>; rel=\"{relations}\"; datetime=\"{date}\""
+        ));
+    }
+    link
+}
+
+/// The part of `Link` that does not depend on captures.
+fn context_link(addresses: &Addresses, url: &str) -> String {
+    format!(
+        "<{}>; rel=\"original\", <{}>; rel=\"timegate\", <{}>; rel=\"timemap\"; type=\"application/link-format\"",
+        header_safe(url),
+        addresses.time_gate(url),
+        addresses.time_map(TimeMapFormat::Link, None, url),
+    )
+}
+
+#[cfg(test)]
+mod tests;

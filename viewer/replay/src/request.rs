@@ -1,0 +1,556 @@
+//! What a request asks for: pywb's path space, with the Internet Archive's and OutbackCDX's look-ups in it.
+//!
+//! Owns the paths, and how the URL in one is read: raw, from path and query together, as it was sent. Does not know which
+//! collections there are, and does not read the queries of look-ups.
+//!
+//! | Path | Request |
+//! |---|---|
+//! | `/` | [`Request::Home`] |
+//! | `/<coll>/` | [`Request::Collection`] |
+//! | `/<coll>/cdx?…`, `/<coll>/index?…`, `/cdx/search/cdx?…`, `/<coll>?…` | [`Request::Lookup`] |
+//! | `/<coll>/timemap/(link\|json\|cdxj)/[page/]<url>` | [`Request::TimeMap`] |
+//! | `/<coll>/[mod_/]<url>` | [`Request::TimeGate`] |
+//! | `/<coll>/<ts>[mod_]/<url>` | [`Request::Memento`] |
+//! | `/<coll>/*/<url>`, `/<coll>/2020*/<url>` | [`Request::Calendar`] |
+//! | `/<coll>/getFile`, `getRecord`, `getMetadata` | [`Request::File`], [`Request::Record`], [`Request::Metadata`] |
+//! | `/replay/<coll>/[<ts>/]<url>` | [`Request::Page`], on the host of the pages |
+//!
+//! ```
+//! use viewer_replay::request::{Modifier, Request};
+//!
+//! let request = Request::parse("/all/2020id_/http:/example.org/a?b=c")?;
+//! let Request::Memento { collection, time, modifier, target } = request else {
+//!     panic!("a memento was asked for");
+//! };
+//! assert_eq!((collection.as_str(), time.digits()), ("all", "2020"));
+//! assert_eq!(time.stamp().to_string(), "20201231235959");
+//! assert_eq!(modifier, Some(Modifier::Identity));
+//! assert_eq!(target.url(), "http://example.org/a?b=c");
+//! assert_eq!(target.key().as_str(), "org,example)/a?b=c");
+//! # Ok::<(), viewer_replay::request::InvalidRequest>(())
+//! ```
+
+mod addresses;
+mod modifier;
+mod target;
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+
+use archive_formats::date::{Fill, InvalidDate, Stamp};
+use thiserror::Error;
+use url::form_urlencoded;
+
+pub use addresses::{Addresses, header_safe};
+pub use modifier::Modifier;
+pub use target::{InvalidTarget, LONGEST_URL, Target, TargetMatch};
+
+/// Names that no collection can have: they begin other paths.
+pub const RESERVED_NAMES: [&str; 3] = ["cdx", "replay", "static"];
+
+/// The longest name of a collection.
+const LONGEST_NAME: usize = 64;
+
+/// A request, as far as its path says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The list of collections.
+    Home,
+    /// The page of a collection.
+    Collection {
+        /// The collection.
+        collection: String,
+    },
+    /// A look-up in the index.
+    Lookup {
+        /// The collection; `None` for the path of the Internet Archive, which names none.
+        collection: Option<String>,
+        /// Whose parameters and answers are meant.
+        dialect: LookupDialect,
+        /// The query as it was sent, without the question mark.
+        query: String,
+    },
+    /// The captures of a URL, for machines.
+    TimeMap {
+        /// The collection.
+        collection: String,
+        /// Its form.
+        format: TimeMapFormat,
+        /// Its page, if one is named.
+        page: Option<NonZeroU32>,
+        /// The URL.
+        target: Target,
+    },
+    /// The capture of a URL that is nearest to `Accept-Datetime`, or the latest one.
+    TimeGate {
+        /// The collection.
+        collection: String,
+        /// How the capture is shown.
+        modifier: Option<Modifier>,
+        /// The URL.
+        target: Target,
+    },
+    /// The capture of a URL at a time, or the nearest one.
+    Memento {
+        /// The collection.
+        collection: String,
+        /// The time.
+        time: RequestedTime,
+        /// How the capture is shown.
+        modifier: Option<Modifier>,
+        /// The URL.
+        target: Target,
+    },
+    /// The captures of a URL, or of the URLs that begin with it, for people.
+    Calendar {
+        /// The collection.
+        collection: String,
+        /// The time that is shown.
+        span: RequestedSpan,
+        /// The URL, or the beginning of some.
+        target: Target,
+        /// Which URLs are meant.
+        matching: TargetMatch,
+    },
+    /// The page that frames a capture.
+    Page {
+        /// The collection.
+        collection: String,
+        /// The time; `None` for the latest capture.
+        time: Option<RequestedTime>,
+        /// The URL.
+        target: Target,
+    },
+    /// A whole archive file.
+    File {
+        /// The collection.
+        collection: String,
+        /// The name of the file (`arcFile`).
+        file: String,
+    },
+    /// A record of an archive file.
+    Record {
+        /// The collection.
+        collection: String,
+        /// The name of the file (`arcFile`).
+        file: String,
+        /// Where the record begins (`arcOffset`).
+        offset: u64,
+    },
+    /// The metadata files of a harvest job.
+    Metadata {
+        /// The collection.
+        collection: String,
+        /// The job (`jobID`).
+        job: String,
+    },
+}
+
+/// The dialect of a look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupDialect {
+    /// pywb's CDXJ API.
+    Pywb,
+    /// The CDX server of the Internet Archive.
+    InternetArchive,
+    /// OutbackCDX.
+    Outback,
+}
+
+/// The form of a TimeMap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeMapFormat {
+    /// `application/link-format`, as RFC 7089 has it.
+    Link,
+    /// A line of JSON for each capture.
+    Json,
+    /// A line of CDXJ for each capture.
+    Cdxj,
+}
+
+impl TimeMapFormat {
+    /// Its name in paths.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Json => "json",
+            Self::Cdxj => "cdxj",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Link, Self::Json, Self::Cdxj]
+            .into_iter()
+            .find(|format| format.name() == name)
+    }
+}
+
+/// A time as a path names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestedTime {
+    digits: Box<str>,
+    stamp: Stamp,
+}
+
+impl RequestedTime {
+    /// Reads 1 to 14 digits, or 17.
+    ///
+    /// # Errors
+    /// Fails if they are no date of the calendar.
+    pub fn parse(digits: &str) -> Result<Self, InvalidDate> {
+        Ok(Self {
+            digits: digits.into(),
+            stamp: Stamp::from_query(digits, Fill::Last)?,
+        })
+    }
+
+    /// The digits.
+    pub fn digits(&self) -> &str {
+        &self.digits
+    }
+
+    /// The end of what the digits name: `2020` asks for the capture that is nearest to the end of that year, as in pywb.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Whether the digits name a second, so that they can be the time of a capture.
+    pub fn is_complete(&self) -> bool {
+        self.digits.len() >= 14
+    }
+}
+
+/// The span of time that a calendar shows: all of it, or the time that begins with some digits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestedSpan(Option<(Box<str>, Stamp, Stamp)>);
+
+impl RequestedSpan {
+    fn parse(digits: &str) -> Result<Self, InvalidDate> {
+        if digits.is_empty() {
+            return Ok(Self(None));
+        }
+        let first = Stamp::from_query(digits, Fill::First)?;
+        let last = Stamp::from_query(digits, Fill::Last)?;
+        Ok(Self(Some((digits.into(), first, last))))
+    }
+
+    /// The digits; empty for all time.
+    pub fn digits(&self) -> &str {
+        self.0.as_ref().map_or("", |(digits, _, _)| digits)
+    }
+
+    /// The first and the last second; `None` for all time.
+    pub fn bounds(&self) -> Option<(Stamp, Stamp)> {
+        self.0.as_ref().map(|(_, first, last)| (*first, *last))
+    }
+}
+
+/// A request that cannot be understood. The words are for the client.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidRequest {
+    /// The path has another shape than all that are known.
+    #[error("there is nothing at this path; captures are at /<collection>/<time>/<url>")]
+    NoSuchPath,
+    /// A name that no collection has.
+    #[error("`{}` is no name of a collection", .0.escape_debug())]
+    Collection(String),
+    /// A time that does not exist.
+    #[error("`{}` is no time: {reason}; write 1 to 14 digits, as in 20201231235959", .digits.escape_debug())]
+    Time {
+        /// The digits.
+        digits: String,
+        /// Why.
+        reason: InvalidDate,
+    },
+    /// Letters behind a time that are no modifier.
+    #[error("`{}` is no modifier; known are {}", .0.escape_debug(), Modifier::NAMES.join(", "))]
+    Modifier(String),
+    /// A form of TimeMaps that is not known.
+    #[error("`{}` is no form of a TimeMap; known are link, json and cdxj", .0.escape_debug())]
+    TimeMapFormat(String),
+    /// A page that is not a number from 1 on.
+    #[error("`{}` is no page; pages are counted from 1", .0.escape_debug())]
+    Page(String),
+    /// The URL.
+    #[error("the URL of the request: {0}")]
+    Target(#[from] InvalidTarget),
+    /// A parameter that is missing, empty, or there twice with different values.
+    #[error("the request needs one parameter `{0}`")]
+    Parameter(&'static str),
+    /// A parameter that has to be a number.
+    #[error("parameter `{name}` is `{}`, and has to be a number", .value.escape_debug())]
+    Number {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+}
+
+impl InvalidRequest {
+    /// The status of the answer.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::NoSuchPath | Self::Collection(_) => 404,
+            Self::Target(InvalidTarget::TooLong) => 414,
+            Self::Time { .. }
+            | Self::Modifier(_)
+            | Self::TimeMapFormat(_)
+            | Self::Page(_)
+            | Self::Target(_)
+            | Self::Parameter(_)
+            | Self::Number { .. } => 400,
+        }
+    }
+}
+
+impl Request {
+    /// Reads the path and query of a request, as they were sent.
+    ///
+    /// # Errors
+    /// Fails with what the client should be told.
+    pub fn parse(path_and_query: &str) -> Result<Self, InvalidRequest> {
+        let rest = path_and_query
+            .strip_prefix('/')
+            .ok_or(InvalidRequest::NoSuchPath)?;
+        let (path, query) = split_query(rest);
+        if path.is_empty() {
+            return Ok(Self::Home);
+        }
+        if path == "cdx/search/cdx" {
+            return Ok(Self::Lookup {
+                collection: None,
+                dialect: LookupDialect::InternetArchive,
+                query: query.unwrap_or_default().to_owned(),
+            });
+        }
+        if let Some(page) = rest.strip_prefix("replay/") {
+            return page_request(page);
+        }
+        let Some((name, _)) = path.split_once('/') else {
+            let collection = collection(path)?;
+            return Ok(match query {
+                None | Some("") => Self::Collection { collection },
+                Some(query) => Self::Lookup {
+                    collection: Some(collection),
+                    dialect: LookupDialect::Outback,
+                    query: query.to_owned(),
+                },
+            });
+        };
+        let inner = rest.get(name.len() + 1..).unwrap_or_default();
+        in_collection(collection(name)?, inner)
+    }
+}
+
+/// A request of the pages: what is behind `/replay/`.
+fn page_request(rest: &str) -> Result<Request, InvalidRequest> {
+    let (name, rest) = rest.split_once('/').ok_or(InvalidRequest::NoSuchPath)?;
+    let collection = collection(name)?;
+    let (time, url) = match leading_time(rest)? {
+        Some((LeadingTime::At(time, None), url)) => (Some(time), url),
+        Some((LeadingTime::At(_, Some(modifier)), _)) => {
+            return Err(InvalidRequest::Modifier(modifier.name().to_owned()));
+        }
+        Some((LeadingTime::Span(_) | LeadingTime::Latest(_), _)) | None => (None, rest),
+    };
+    Ok(Request::Page {
+        collection,
+        time,
+        target: Target::parse(url)?,
+    })
+}
+
+/// A request within a collection: what is behind `/<coll>/`.
+fn in_collection(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
+    let (path, query) = split_query(rest);
+    let query = query.unwrap_or_default();
+    match path {
+        "" => return Ok(Request::Collection { collection }),
+        "cdx" | "index" => {
+            return Ok(Request::Lookup {
+                collection: Some(collection),
+                dialect: LookupDialect::Pywb,
+                query: query.to_owned(),
+            });
+        }
+        "getFile" => {
+            return Ok(Request::File {
+                collection,
+                file: parameter(query, "arcFile")?.into_owned(),
+            });
+        }
+        "getRecord" => {
+            let offset = parameter(query, "arcOffset")?;
+            return Ok(Request::Record {
+                collection,
+                file: parameter(query, "arcFile")?.into_owned(),
+                offset: number("arcOffset", &offset)?,
+            });
+        }
+        "getMetadata" => {
+            return Ok(Request::Metadata {
+                collection,
+                job: parameter(query, "jobID")?.into_owned(),
+            });
+        }
+        _ => {}
+    }
+    if let Some(rest) = rest.strip_prefix("timemap/") {
+        return time_map(collection, rest);
+    }
+    Ok(match leading_time(rest)? {
+        Some((LeadingTime::At(time, modifier), url)) => Request::Memento {
+            collection,
+            time,
+            modifier,
+            target: Target::parse(url)?,
+        },
+        Some((LeadingTime::Span(span), url)) => {
+            let (target, matching) = Target::parse_pattern(url)?;
+            Request::Calendar {
+                collection,
+                span,
+                target,
+                matching,
+            }
+        }
+        Some((LeadingTime::Latest(modifier), url)) => Request::TimeGate {
+            collection,
+            modifier: Some(modifier),
+            target: Target::parse(url)?,
+        },
+        None => Request::TimeGate {
+            collection,
+            modifier: None,
+            target: Target::parse(rest)?,
+        },
+    })
+}
+
+fn time_map(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
+    let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    let format = TimeMapFormat::from_name(name)
+        .ok_or_else(|| InvalidRequest::TimeMapFormat(name.to_owned()))?;
+    let (page, url) = match rest.split_once('/') {
+        Some((digits, url)) if is_digits(digits) => {
+            let page = digits
+                .parse()
+                .map_err(|_error| InvalidRequest::Page(digits.to_owned()))?;
+            (Some(page), url)
+        }
+        Some(_) | None => (None, rest),
+    };
+    Ok(Request::TimeMap {
+        collection,
+        format,
+        page,
+        target: Target::parse(url)?,
+    })
+}
+
+/// The first segment of a path, where it is a time and not the beginning of a URL.
+enum LeadingTime {
+    At(RequestedTime, Option<Modifier>),
+    Span(RequestedSpan),
+    /// A modifier alone: the latest capture.
+    Latest(Modifier),
+}
+
+/// Reads a time, a span or a modifier that a slash ends; `None` if the URL begins at once.
+///
+/// A segment of digits is a time, so that an impossible one is refused; digits that letters follow are a host (`1und1.de`)
+/// unless the letters end like a modifier.
+fn leading_time(rest: &str) -> Result<Option<(LeadingTime, &str)>, InvalidRequest> {
+    let Some((segment, url)) = rest.split_once('/') else {
+        return if is_digits(rest) {
+            Err(InvalidTarget::Empty.into())
+        } else {
+            Ok(None)
+        };
+    };
+    let end = segment
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(segment.len());
+    let (digits, behind) = segment.split_at(end);
+    let time = || RequestedTime::parse(digits).map_err(|reason| bad_time(digits, reason));
+    let found = match behind {
+        "*" => {
+            let span = RequestedSpan::parse(digits).map_err(|reason| bad_time(digits, reason))?;
+            LeadingTime::Span(span)
+        }
+        "" if digits.is_empty() => return Ok(None),
+        "" => LeadingTime::At(time()?, None),
+        letters => match Modifier::from_name(letters) {
+            Some(modifier) if digits.is_empty() => LeadingTime::Latest(modifier),
+            Some(modifier) => LeadingTime::At(time()?, Some(modifier)),
+            None if !digits.is_empty() && is_like_modifier(letters) => {
+                return Err(InvalidRequest::Modifier(letters.to_owned()));
+            }
+            None => return Ok(None),
+        },
+    };
+    Ok(Some((found, url)))
+}
+
+fn bad_time(digits: &str, reason: InvalidDate) -> InvalidRequest {
+    InvalidRequest::Time {
+        digits: digits.chars().take(40).collect(),
+        reason,
+    }
+}
+
+fn is_like_modifier(text: &str) -> bool {
+    let letters = text.strip_suffix('_').unwrap_or_default();
+    !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn split_query(text: &str) -> (&str, Option<&str>) {
+    match text.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (text, None),
+    }
+}
+
+/// The name of a collection, if it can be one.
+fn collection(name: &str) -> Result<String, InvalidRequest> {
+    let is_sound = (1..=LONGEST_NAME).contains(&name.len())
+        && !name.starts_with('.')
+        && !RESERVED_NAMES.contains(&name)
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    if is_sound {
+        Ok(name.to_owned())
+    } else {
+        Err(InvalidRequest::Collection(name.chars().take(80).collect()))
+    }
+}
+
+/// The value of a parameter that has to be there once.
+fn parameter<'a>(query: &'a str, name: &'static str) -> Result<Cow<'a, str>, InvalidRequest> {
+    let mut values = form_urlencoded::parse(query.as_bytes())
+        .filter(|(found, _)| found == name)
+        .map(|(_, value)| value);
+    let first = values.next().filter(|value| !value.is_empty());
+    let first = first.ok_or(InvalidRequest::Parameter(name))?;
+    if values.any(|value| value != first) {
+        return Err(InvalidRequest::Parameter(name));
+    }
+    Ok(first)
+}
+
+fn number(name: &'static str, value: &str) -> Result<u64, InvalidRequest> {
+    let number = is_digits(value).then(|| value.parse().ok()).flatten();
+    number.ok_or_else(|| InvalidRequest::Number {
+        name,
+        value: value.chars().take(40).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

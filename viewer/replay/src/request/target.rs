@@ -1,0 +1,162 @@
+//! The URL that a request is about.
+//!
+//! Owns how the rest of a path becomes a URL: with its scheme, with two slashes, and otherwise as it was sent. Escapes are kept
+//! as they are: the key makes different spellings equal.
+
+use archive_formats::surt::UrlKey;
+use thiserror::Error;
+
+/// The longest URL, in characters.
+pub const LONGEST_URL: usize = 10_000;
+
+/// The schemes whose URLs have a host behind two slashes.
+const WITH_HOST: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
+
+/// Why a text is no URL of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InvalidTarget {
+    /// Nothing is there.
+    #[error("there is no URL; write it at the end of the path")]
+    Empty,
+    /// Longer than [`LONGEST_URL`].
+    #[error("it is longer than {LONGEST_URL} characters")]
+    TooLong,
+    /// A control character, such as a line end.
+    #[error("character {0} is a control character; escape it with %")]
+    Control(usize),
+}
+
+/// A URL, with its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    url: String,
+    key: UrlKey,
+}
+
+/// Which URLs a pattern means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetMatch {
+    /// The URL.
+    Exact,
+    /// All URLs that begin with it: `http://example.org/a*`.
+    Prefix,
+    /// All URLs of a domain: `*.example.org`.
+    Domain,
+}
+
+impl Target {
+    /// Reads the end of a path, its query included.
+    ///
+    /// # Errors
+    /// Fails if nothing is there, or if it is too long or has control characters.
+    pub fn parse(raw: &str) -> Result<Self, InvalidTarget> {
+        let raw = raw.split('#').next().unwrap_or_default();
+        if raw.chars().nth(LONGEST_URL).is_some() {
+            return Err(InvalidTarget::TooLong);
+        }
+        if let Some(at) = raw.chars().position(char::is_control) {
+            return Err(InvalidTarget::Control(at));
+        }
+        let decoded = is_escaped_whole(raw).then(|| unescape_ascii(raw));
+        let url = with_scheme(decoded.as_deref().unwrap_or(raw))?;
+        let key = UrlKey::of(&url);
+        Ok(Self { url, key })
+    }
+
+    /// Reads a URL that may end with `*`, or begin with `*.`.
+    ///
+    /// # Errors
+    /// Fails as [`Target::parse`] does.
+    pub fn parse_pattern(raw: &str) -> Result<(Self, TargetMatch), InvalidTarget> {
+        let (raw, matching) = if let Some(domain) = raw.strip_prefix("*.") {
+            (domain, TargetMatch::Domain)
+        } else if let Some(prefix) = raw.strip_suffix('*') {
+            (prefix, TargetMatch::Prefix)
+        } else {
+            (raw, TargetMatch::Exact)
+        };
+        Ok((Self::parse(raw)?, matching))
+    }
+
+    /// The URL, with its scheme. It may have characters beyond ASCII.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &UrlKey {
+        &self.key
+    }
+}
+
+/// Whether the whole URL was escaped, as programs do that put it into a path as one segment.
+fn is_escaped_whole(raw: &str) -> bool {
+    ["http%3a", "https%3a", "ftp%3a"].iter().any(|begin| {
+        raw.get(..begin.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(begin))
+    })
+}
+
+/// Undoes the escapes of visible ASCII characters, once. Others stay, so that no control character comes out.
+fn unescape_ascii(raw: &str) -> String {
+    let mut url = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((before, behind)) = rest.split_once('%') {
+        url.push_str(before);
+        let code = behind
+            .get(..2)
+            .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let byte = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match byte.filter(u8::is_ascii_graphic) {
+            Some(byte) => {
+                url.push(char::from(byte));
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                url.push('%');
+                rest = behind;
+            }
+        }
+    }
+    url.push_str(rest);
+    url
+}
+
+/// The URL with its scheme: `http` where there is none, and two slashes where a proxy or browser has taken one away.
+fn with_scheme(raw: &str) -> Result<String, InvalidTarget> {
+    let (scheme, rest) = match raw.split_once(':') {
+        Some((name, rest)) if is_scheme(name) && !is_host_and_port(name, rest) => {
+            let name = name.to_ascii_lowercase();
+            if !WITH_HOST.contains(&name.as_str()) {
+                return if rest.is_empty() {
+                    Err(InvalidTarget::Empty)
+                } else {
+                    Ok(raw.to_owned())
+                };
+            }
+            (name, rest)
+        }
+        Some(_) | None => ("http".to_owned(), raw),
+    };
+    let rest = rest.trim_start_matches('/');
+    if rest.is_empty() || rest.starts_with('?') {
+        return Err(InvalidTarget::Empty);
+    }
+    Ok(format!("{scheme}://{rest}"))
+}
+
+fn is_scheme(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+}
+
+/// Whether what looks like a scheme is a host with its port: `localhost:8080/`.
+fn is_host_and_port(name: &str, rest: &str) -> bool {
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_port = (1..=5).contains(&digits)
+        && matches!(rest.as_bytes().get(digits), None | Some(b'/' | b'?'));
+    // Numbers and e-mail addresses are not captured, and `urn:1` has no slash behind it.
+    is_port && (name.contains('.') || name.eq_ignore_ascii_case("localhost"))
+}

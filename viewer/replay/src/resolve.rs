@@ -1,0 +1,252 @@
+//! Which capture is shown, and where its payload lies.
+//!
+//! Owns the choice among captures that are near in time, and the way from a revisit to its original, both as a state machine
+//! that asks for one look-up after the other: a shell does them, and brings the answers. Access is asked for every capture whose
+//! content might be shown. Does not say how a capture is shown.
+//!
+//! Chosen is the nearest capture that the visitor may know of. Captures that lead to themselves (`http` to `https`, with or
+//! without `www`), that are a part (206) or say "not modified" (304) without being revisits are chosen only if there is nothing
+//! else. If the nearest one is blocked, that is the answer: another one would hide it.
+//!
+//! The original of a revisit is looked for where the index or the record says (file and offset, URL and date), then under
+//! its digest at any URL. A revisit may lead to a revisit, and that to the original; longer chains and circles end with a
+//! word about it. An original that the visitor may not see is not shown under another name.
+//!
+//! ```
+//! use archive_formats::cdx::Capture;
+//! use archive_formats::warc::Kind;
+//! use viewer_replay::access::{Policy, Subject, Visitor};
+//! use viewer_replay::resolve::{Answer, Outcome, RecordFacts, Resolver, Step};
+//!
+//! let policy = Policy::default();
+//! let access = |capture: &Capture| {
+//!     let subject = Subject::Capture { key: &capture.key, time: capture.timestamp };
+//!     policy.decide(&Visitor::anonymous(), subject, jiff::Timestamp::UNIX_EPOCH)
+//! };
+//! let capture = Capture::new("dk,a)/", "20200101000000".parse()?);
+//! let mut resolver = Resolver::new();
+//! let Step::Read(chosen) = resolver.answer(Answer::Captures(vec![capture]), &access) else {
+//!     panic!("the capture is read first");
+//! };
+//! let facts = RecordFacts::new(Kind::Response);
+//! let Step::Finished(outcome) = resolver.answer(Answer::Record(facts), &access) else {
+//!     panic!("a response is its own original");
+//! };
+//! assert!(matches!(outcome, Outcome::Shown(shown) if shown.capture == *chosen));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod choose;
+mod facts;
+mod original;
+
+use archive_formats::cdx::Capture;
+use archive_formats::date::Stamp;
+use archive_formats::surt::UrlKey;
+
+use crate::access::Decision;
+
+pub use facts::{RecordFacts, RevisitFacts, RevisitProfile};
+
+use choose::Candidates;
+use original::OriginalSearch;
+
+/// The next thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Read the head of this capture's record, and answer with [`Answer::Record`].
+    Read(Box<Capture>),
+    /// Look up the captures of a URL, the nearest to a time first; answer with [`Answer::Captures`].
+    FindByUrl {
+        /// The URL.
+        url: String,
+        /// Its key.
+        key: UrlKey,
+        /// The time.
+        time: Stamp,
+    },
+    /// Look up captures of any URL with a payload digest, a few of them that are no revisits; answer with
+    /// [`Answer::Captures`].
+    FindByDigest {
+        /// The digest, as the revisit has it.
+        digest: String,
+    },
+    /// There is nothing more to do.
+    Finished(Outcome),
+}
+
+/// The answer to a step.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Captures, in the order that was asked for. The first answer of all has those of the request.
+    Captures(Vec<Capture>),
+    /// The record of a capture.
+    Record(RecordFacts),
+    /// The archive does not have the file, or it has no record there.
+    Missing,
+    /// The record cannot be read now.
+    Unavailable,
+}
+
+/// How a request ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// A capture is shown.
+    Shown(Box<ShownCapture>),
+    /// The visitor may not see it.
+    Refused(Decision),
+    /// There is nothing to show: 404.
+    NotFound(NotFoundReason),
+    /// There is something to show, but not now: 503.
+    Unavailable,
+}
+
+/// A capture that is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownCapture {
+    /// The capture: its URL and time are those of the memento.
+    pub capture: Capture,
+    /// The capture whose record has the payload, if that is another one.
+    pub original: Option<Capture>,
+    /// Whose HTTP head is shown.
+    pub head: HeadSource,
+    /// Whether the capture redirects to its own URL and nothing else is there.
+    pub is_self_redirect: bool,
+}
+
+/// The record whose HTTP head is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadSource {
+    /// That of the capture.
+    Capture,
+    /// That of the original: the capture has no head, or one that only says "not modified".
+    Original,
+}
+
+/// Why there is nothing to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFoundReason {
+    /// There are no captures that the visitor may know of.
+    NoCapture,
+    /// The index has the capture, and the archive does not have its record.
+    NoRecord,
+    /// The capture is a revisit, and nothing that it refers to is there.
+    NoOriginal,
+    /// The capture is a revisit of a revisit of a revisit.
+    ChainTooLong,
+    /// The capture is a revisit that leads back to itself.
+    Circle,
+}
+
+/// Finds the capture that is shown.
+///
+/// [`answer`](Self::answer) is called with the captures of the request first, and then with what each step asked for.
+#[derive(Clone, Debug)]
+pub struct Resolver {
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// The captures of the request are awaited.
+    Beginning,
+    /// The head of a chosen capture is awaited.
+    Reading {
+        chosen: Box<Capture>,
+        candidates: Candidates,
+    },
+    /// The original of a revisit is looked for.
+    Searching(Box<OriginalSearch>),
+    /// The outcome has been told.
+    Finished(Outcome),
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Resolver {
+    /// Before the captures of the request are known.
+    pub const fn new() -> Self {
+        Self {
+            state: State::Beginning,
+        }
+    }
+
+    /// Takes an answer, and says what comes next. An answer that was not asked for ends the request as unavailable; behind
+    /// the end the outcome is told once more.
+    pub fn answer(&mut self, answer: Answer, access: &impl Fn(&Capture) -> Decision) -> Step {
+        let state = std::mem::replace(&mut self.state, State::Finished(Outcome::Unavailable));
+        let (state, step) = match (state, answer) {
+            (State::Beginning, Answer::Captures(captures)) => {
+                choose(Candidates::new(captures), access)
+            }
+            (State::Reading { chosen, candidates }, answer) => {
+                read(*chosen, candidates, answer, access)
+            }
+            (State::Searching(mut search), answer) => {
+                let step = search.answer(answer, access);
+                (State::Searching(search), step)
+            }
+            (State::Finished(outcome), _) => finished(outcome),
+            (State::Beginning, _) => finished(Outcome::Unavailable),
+        };
+        self.state = match &step {
+            Step::Finished(outcome) => State::Finished(outcome.clone()),
+            Step::Read(_) | Step::FindByUrl { .. } | Step::FindByDigest { .. } => state,
+        };
+        step
+    }
+}
+
+fn finished(outcome: Outcome) -> (State, Step) {
+    (State::Finished(outcome.clone()), Step::Finished(outcome))
+}
+
+fn choose(mut candidates: Candidates, access: &impl Fn(&Capture) -> Decision) -> (State, Step) {
+    match candidates.next(access) {
+        Ok(chosen) => {
+            let chosen = Box::new(chosen);
+            let step = Step::Read(chosen.clone());
+            (State::Reading { chosen, candidates }, step)
+        }
+        Err(outcome) => finished(outcome),
+    }
+}
+
+/// Goes on behind the head of the chosen capture.
+fn read(
+    chosen: Capture,
+    mut candidates: Candidates,
+    answer: Answer,
+    access: &impl Fn(&Capture) -> Decision,
+) -> (State, Step) {
+    let facts = match answer {
+        Answer::Record(facts) => facts,
+        Answer::Missing => return finished(Outcome::NotFound(NotFoundReason::NoRecord)),
+        Answer::Unavailable | Answer::Captures(_) => return finished(Outcome::Unavailable),
+    };
+    let is_self_redirect =
+        choose::leads_to_itself(&chosen, facts.status, facts.location.as_deref());
+    if is_self_redirect && candidates.put_aside(&chosen) {
+        return choose(candidates, access);
+    }
+    match facts.revisit.clone() {
+        None => finished(Outcome::Shown(Box::new(ShownCapture {
+            capture: chosen,
+            original: None,
+            head: HeadSource::Capture,
+            is_self_redirect,
+        }))),
+        Some(revisit) => {
+            let mut search = OriginalSearch::new(chosen, &facts, revisit, is_self_redirect);
+            let step = search.next(access);
+            (State::Searching(Box::new(search)), step)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The choice among captures that are near in time.
+
+use std::collections::VecDeque;
+
+use archive_formats::cdx::Capture;
+use archive_formats::surt::UrlKey;
+use url::Url;
+
+use super::{NotFoundReason, Outcome};
+use crate::access::{Decision, Verdict};
+
+/// The captures of a request that were not chosen yet, the nearest first.
+#[derive(Clone, Debug)]
+pub(super) struct Candidates {
+    left: VecDeque<Capture>,
+    /// Captures that are shown only if there is nothing else, the nearest first.
+    second_choice: VecDeque<Capture>,
+    /// Whether the second choice is what is left.
+    is_second_choice: bool,
+}
+
+impl Candidates {
+    pub(super) fn new(captures: Vec<Capture>) -> Self {
+        Self {
+            left: captures.into(),
+            second_choice: VecDeque::new(),
+            is_second_choice: false,
+        }
+    }
+
+    /// The next capture to read, or how the request ends without one.
+    pub(super) fn next(
+        &mut self,
+        access: &impl Fn(&Capture) -> Decision,
+    ) -> Result<Capture, Outcome> {
+        while let Some(capture) = self.left.pop_front() {
+            let decision = access(&capture);
+            match decision.verdict {
+                Verdict::Exclude => {}
+                Verdict::Block => return Err(Outcome::Refused(decision)),
+                Verdict::Allow if is_second_choice(&capture) => {
+                    self.second_choice.push_back(capture);
+                }
+                Verdict::Allow => return Ok(capture),
+            }
+        }
+        self.is_second_choice = true;
+        let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
+        self.second_choice.pop_front().ok_or(nothing)
+    }
+
+    /// Keeps a capture for the case that there is nothing else, and says whether to go on with the next one.
+    pub(super) fn put_aside(&mut self, capture: &Capture) -> bool {
+        if self.is_second_choice {
+            return false;
+        }
+        self.second_choice.push_back(capture.clone());
+        true
+    }
+}
+
+fn is_second_choice(capture: &Capture) -> bool {
+    let is_revisit = capture.mime.as_deref() == Some("warc/revisit");
+    let is_poor = match capture.status {
+        Some(206) => true,
+        Some(304) => !is_revisit,
+        Some(status) => status < 200,
+        None => false,
+    };
+    is_poor || leads_to_itself(capture, capture.status, capture.redirect.as_deref())
+}
+
+/// Whether a capture is a redirect to its own key: following it would lead to it again.
+pub(super) fn leads_to_itself(
+    capture: &Capture,
+    status: Option<u16>,
+    location: Option<&str>,
+) -> bool {
+    let is_redirect = status.is_some_and(|status| (300..400).contains(&status) && status != 304);
+    let (true, Some(location), Some(own)) = (is_redirect, location, &capture.original) else {
+        return false;
+    };
+    let location = location.trim();
+    if location.is_empty() || location == "-" {
+        return false;
+    }
+    let key = match Url::parse(own).and_then(|own| own.join(location)) {
+        Ok(url) => UrlKey::of(url.as_str()),
+        Err(_) => UrlKey::of(location),
+    };
+    key.as_str() == capture.key
+}

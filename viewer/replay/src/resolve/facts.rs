@@ -1,0 +1,104 @@
+//! What is known of a record once its heads are read.
+
+use std::borrow::Cow;
+
+use archive_formats::date::{Reading, Stamp, WarcDate};
+use archive_formats::http::Head;
+use archive_formats::warc::{Header, Kind};
+
+/// The facts of a record that decide how it is resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordFacts {
+    /// Its type.
+    pub kind: Kind,
+    /// The status of the HTTP message in it.
+    pub status: Option<u16>,
+    /// The `Location` of the HTTP message in it.
+    pub location: Option<String>,
+    /// The digest of its payload.
+    pub digest: Option<String>,
+    /// What it says of another record, if it is a revisit.
+    pub revisit: Option<RevisitFacts>,
+}
+
+impl RecordFacts {
+    /// A record of a type of which nothing else is known.
+    pub const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            status: None,
+            location: None,
+            digest: None,
+            revisit: None,
+        }
+    }
+
+    /// The facts in the header of a record and in the HTTP head of its block, if it has one.
+    pub fn read(kind: Kind, header: &Header, head: Option<&Head>) -> Self {
+        let digest = header.text_of("WARC-Payload-Digest");
+        Self {
+            kind,
+            status: head.and_then(Head::status),
+            location: head.and_then(|head| head.get("location")).map(text),
+            digest: digest.map(|digest| digest.trim().to_owned()),
+            revisit: (kind == Kind::Revisit).then(|| RevisitFacts::read(header)),
+        }
+    }
+}
+
+/// The reference of a revisit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevisitFacts {
+    /// Why there is no payload.
+    pub profile: RevisitProfile,
+    /// The URL of the original.
+    pub target_uri: Option<String>,
+    /// The time of the original.
+    pub date: Option<Stamp>,
+}
+
+impl RevisitFacts {
+    /// The reference in the header of a revisit.
+    pub fn read(header: &Header) -> Self {
+        let profile = header.uri("WARC-Profile").unwrap_or_default();
+        let date = header.text_of("WARC-Refers-To-Date");
+        let date = date.and_then(|date| WarcDate::read(date.trim(), Reading::Lenient).ok());
+        Self {
+            profile: RevisitProfile::read(&profile),
+            target_uri: header
+                .uri("WARC-Refers-To-Target-URI")
+                .map(Cow::into_owned)
+                .filter(|uri| !uri.is_empty()),
+            date: date.map(|date| date.stamp()),
+        }
+    }
+}
+
+/// The profile of a revisit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevisitProfile {
+    /// The payload was the same: `…/revisit/identical-payload-digest` of any version, and profiles that are not known.
+    IdenticalPayload,
+    /// The server said that it was: `…/revisit/server-not-modified` of any version.
+    NotModified,
+}
+
+impl RevisitProfile {
+    /// Reads the URI of a profile.
+    pub fn read(uri: &str) -> Self {
+        let name = uri.trim().rsplit('/').next().unwrap_or_default();
+        if name.eq_ignore_ascii_case("server-not-modified") {
+            Self::NotModified
+        } else {
+            Self::IdenticalPayload
+        }
+    }
+}
+
+/// A header value as text; bytes that are not UTF-8 are Latin-1, so that different values stay different.
+fn text(value: &[u8]) -> String {
+    match str::from_utf8(value) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value.iter().copied().map(char::from).collect(),
+    }
+}

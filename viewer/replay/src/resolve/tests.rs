@@ -1,0 +1,529 @@
+//! Tests of resolution, against a small archive that answers the steps.
+
+use std::cell::RefCell;
+
+use archive_formats::date::Fill;
+use archive_formats::http::Head;
+use archive_formats::warc::{Header, Kind};
+
+use super::*;
+use crate::access::{Policy, RuleFile, RuleSet, Subject, Visitor};
+
+const SAME: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.0/revisit/server-not-modified";
+const DIGEST: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
+const OTHER_DIGEST: &str = "sha1:B2LTWWPUOYAH7UIPQ7ZUPQ4VMBSVC36A";
+
+/// Captures, and the records behind them.
+#[derive(Default)]
+struct TestArchive {
+    captures: Vec<Capture>,
+    records: Vec<(Header, Option<Head>)>,
+    policy: Policy,
+    steps: RefCell<Vec<String>>,
+}
+
+fn stamp(digits: &str) -> Stamp {
+    Stamp::from_query(digits, Fill::First).unwrap()
+}
+
+impl TestArchive {
+    fn with_rules(rules: &'static str) -> Self {
+        let file = RuleFile {
+            name: "rules",
+            text: rules.as_bytes(),
+        };
+        Self {
+            policy: Policy {
+                rules: RuleSet::parse([file]).unwrap(),
+                ..Policy::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    /// Adds a record, with the fields of its WARC header and the HTTP head of its block.
+    fn add(
+        &mut self,
+        url: &str,
+        time: &str,
+        kind: Kind,
+        fields: &[(&str, &str)],
+        head: &str,
+    ) -> &mut Capture {
+        let mut header = format!("WARC/1.1\r\nWARC-Type: {kind}\r\n");
+        for (name, value) in fields {
+            header += &format!("{name}: {value}\r\n");
+        }
+        let header = Header::parse(format!("{header}\r\n").as_bytes());
+        let head = (!head.is_empty())
+            .then(|| Head::read(&mut format!("{head}\r\n\r\n").as_bytes(), 1000).unwrap());
+        let mut capture = Capture::new(UrlKey::of(url).as_str(), stamp(time));
+        capture.original = Some(url.to_owned());
+        capture.status = head.as_ref().and_then(Head::status);
+        capture.digest = header.text_of("WARC-Payload-Digest").map(String::from);
+        capture.mime = (kind == Kind::Revisit).then(|| "warc/revisit".to_owned());
+        capture.file = Some("x.warc.gz".to_owned());
+        capture.offset = Some(self.records.len() as u64);
+        self.records.push((header, head));
+        self.captures.push(capture);
+        self.captures.last_mut().unwrap()
+    }
+
+    fn response(&mut self, url: &str, time: &str, digest: &str) -> &mut Capture {
+        self.add(
+            url,
+            time,
+            Kind::Response,
+            &[("WARC-Payload-Digest", digest)],
+            "HTTP/1.1 200 OK",
+        )
+    }
+
+    fn redirect(&mut self, url: &str, time: &str, location: &str) -> &mut Capture {
+        let head = format!("HTTP/1.1 301 Moved\r\nLocation: {location}");
+        let capture = self.add(url, time, Kind::Response, &[], &head);
+        capture.redirect = Some(location.to_owned());
+        capture
+    }
+
+    fn revisit(
+        &mut self,
+        url: &str,
+        time: &str,
+        profile: &str,
+        refers_to: Option<(&str, &str)>,
+    ) -> &mut Capture {
+        let mut fields = vec![("WARC-Profile", profile)];
+        if let Some((uri, date)) = refers_to {
+            fields.extend([
+                ("WARC-Refers-To-Target-URI", uri),
+                ("WARC-Refers-To-Date", date),
+            ]);
+        }
+        let is_same = profile == SAME;
+        if is_same {
+            fields.push(("WARC-Payload-Digest", DIGEST));
+        }
+        let head = if is_same {
+            "HTTP/1.1 200 OK"
+        } else {
+            "HTTP/1.1 304 Not Modified"
+        };
+        self.add(url, time, Kind::Revisit, &fields, head)
+    }
+
+    fn nearest(&self, key: &str, time: Stamp) -> Vec<Capture> {
+        let mut found: Vec<Capture> = self
+            .captures
+            .iter()
+            .filter(|c| c.key == key)
+            .cloned()
+            .collect();
+        found.sort_by_key(|c| c.timestamp.time().duration_since(time.time()).abs());
+        found
+    }
+
+    fn access(&self, capture: &Capture) -> Decision {
+        let subject = Subject::Capture {
+            key: &capture.key,
+            time: capture.timestamp,
+        };
+        self.policy
+            .decide(&Visitor::anonymous(), subject, stamp("2026").time())
+    }
+
+    fn answer(&self, step: &Step) -> Answer {
+        match step {
+            Step::Read(capture) => {
+                let at = usize::try_from(capture.offset.unwrap_or(u64::MAX)).unwrap();
+                self.steps.borrow_mut().push(format!("read {at}"));
+                match self.records.get(at) {
+                    None if at == 404 => Answer::Missing,
+                    None => Answer::Unavailable,
+                    Some((header, head)) => {
+                        let kind = Kind::from_bytes(&header.get("WARC-Type").unwrap());
+                        Answer::Record(RecordFacts::read(kind, header, head.as_ref()))
+                    }
+                }
+            }
+            Step::FindByUrl { key, time, .. } => {
+                self.steps.borrow_mut().push(format!("url {key}"));
+                Answer::Captures(self.nearest(key.as_str(), *time))
+            }
+            Step::FindByDigest { digest } => {
+                self.steps.borrow_mut().push("digest".to_owned());
+                let same = |c: &&Capture| c.digest.as_ref() == Some(digest);
+                Answer::Captures(self.captures.iter().filter(same).cloned().collect())
+            }
+            Step::Finished(outcome) => panic!("nothing answers {outcome:?}"),
+        }
+    }
+
+    fn resolve(&self, url: &str, time: &str) -> Outcome {
+        let access = |capture: &Capture| self.access(capture);
+        let mut resolver = Resolver::new();
+        let captures = self.nearest(UrlKey::of(url).as_str(), stamp(time));
+        let mut step = resolver.answer(Answer::Captures(captures), &access);
+        for _ in 0..100 {
+            if let Step::Finished(outcome) = step {
+                // The end stays the end.
+                let again = resolver.answer(Answer::Missing, &access);
+                assert_eq!(again, Step::Finished(outcome.clone()));
+                return outcome;
+            }
+            step = resolver.answer(self.answer(&step), &access);
+        }
+        panic!("no end after {:?}", self.steps.borrow());
+    }
+
+    /// The offsets of what is shown: of the capture, and of its original.
+    fn shown(&self, url: &str, time: &str) -> (u64, Option<u64>) {
+        match self.resolve(url, time) {
+            Outcome::Shown(shown) => (
+                shown.capture.offset.unwrap(),
+                shown.original.map(|c| c.offset.unwrap()),
+            ),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Fails if another capture than the nearest one is shown, or something is shown where nothing is.
+#[test]
+fn nearest_capture_is_shown() {
+    let mut archive = TestArchive::default();
+    archive.response("http://a.dk/", "2019", DIGEST);
+    archive.response("http://a.dk/", "2021", OTHER_DIGEST);
+    assert_eq!(archive.shown("http://a.dk/", "2018"), (0, None));
+    assert_eq!(archive.shown("http://a.dk/", "2022"), (1, None));
+    let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
+    assert_eq!(archive.resolve("http://b.dk/", "2022"), nothing);
+}
+
+/// Fails if a redirect to the same key is shown while there is another capture: a browser would go round for good.
+#[test]
+fn self_redirects_are_passed_over() {
+    let mut archive = TestArchive::default();
+    archive.redirect("http://a.dk/", "20200101000000", "https://www.a.dk/");
+    archive.redirect("http://a.dk/", "20200101000001", "/");
+    // The index does not always know the redirect: then the record says it.
+    archive
+        .redirect("http://a.dk/", "20200101000002", "//a.dk")
+        .redirect = None;
+    archive.response("https://www.a.dk/", "20200101000000", DIGEST);
+    archive.redirect("http://b.dk/", "2020", "http://b.dk/other");
+    assert_eq!(archive.shown("http://a.dk/", "20200101000000"), (3, None));
+    assert_eq!(archive.shown("http://a.dk/", "2030"), (3, None));
+    assert_eq!(archive.shown("http://b.dk/", "2020"), (4, None));
+    archive.captures.remove(3);
+    match archive.resolve("http://a.dk/", "2030") {
+        Outcome::Shown(shown) => assert!(shown.is_self_redirect),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Fails if a part of a resource or an answer without one is preferred to a whole one.
+#[test]
+fn poor_statuses_are_second_choice() {
+    let mut archive = TestArchive::default();
+    for (time, status) in [
+        ("2020", "206 Partial"),
+        ("2021", "304 Not Modified"),
+        ("2022", "100 Continue"),
+    ] {
+        archive.add(
+            "http://a.dk/",
+            time,
+            Kind::Response,
+            &[],
+            &format!("HTTP/1.1 {status}"),
+        );
+    }
+    assert_eq!(archive.shown("http://a.dk/", "2021"), (1, None));
+    archive.add(
+        "http://a.dk/",
+        "2001",
+        Kind::Response,
+        &[],
+        "HTTP/1.1 404 Not Found",
+    );
+    assert_eq!(archive.shown("http://a.dk/", "2021"), (3, None));
+}
+
+/// Fails if an excluded capture hides the next one, or a blocked one does not.
+#[test]
+fn access_is_asked_before_choice() {
+    let mut archive = TestArchive::with_rules(
+        "dk,a)/ - {\"access\": \"exclude\", \"before\": \"2010\"}\ndk,a)/ - {\"access\": \"block\", \"after\": \"2020\"}",
+    );
+    for time in ["2009", "2015", "2021"] {
+        archive.response("http://a.dk/", time, DIGEST);
+    }
+    assert_eq!(archive.shown("http://a.dk/", "2000"), (1, None));
+    match archive.resolve("http://a.dk/", "2030") {
+        Outcome::Refused(decision) => assert_eq!(decision.to_string(), "block by rules:2"),
+        other => panic!("{other:?}"),
+    }
+    archive.captures.truncate(1);
+    let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
+    assert_eq!(archive.resolve("http://a.dk/", "2009"), nothing);
+    assert!(!archive.steps.borrow().contains(&"read 0".to_owned()));
+    assert!(!archive.steps.borrow().contains(&"read 2".to_owned()));
+}
+
+/// Fails if the original is not found by the reference of the revisit, or a wrong head is taken.
+#[test]
+fn revisits_are_resolved_by_reference() {
+    let mut archive = TestArchive::default();
+    archive.response("http://b.dk/x", "20190102030405", DIGEST);
+    archive.revisit(
+        "http://a.dk/",
+        "2020",
+        SAME,
+        Some(("http://b.dk/x", "2019-01-02T03:04:05Z")),
+    );
+    archive.response("http://c.dk/", "20190102030405", OTHER_DIGEST);
+    archive.revisit(
+        "http://c.dk/",
+        "2020",
+        NOT_MODIFIED,
+        Some(("<http://c.dk/>", "2019-01-02T03:04:05Z")),
+    );
+    assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(0)));
+    assert_eq!(archive.shown("http://c.dk/", "2020"), (3, Some(2)));
+    let head = |url: &str| match archive.resolve(url, "2020") {
+        Outcome::Shown(shown) => shown.head,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(head("http://a.dk/"), HeadSource::Capture);
+    assert_eq!(head("http://c.dk/"), HeadSource::Original);
+    assert!(!archive.steps.borrow().contains(&"digest".to_owned()));
+}
+
+/// Fails if a revisit without a reference is not resolved by its digest at any URL, or a 304 by the capture before it.
+#[test]
+fn revisits_without_reference_are_resolved() {
+    let mut archive = TestArchive::default();
+    archive.response("http://far.dk/", "2019", DIGEST);
+    archive.response("http://a.dk/", "2019", OTHER_DIGEST);
+    archive.revisit("http://a.dk/", "2020", SAME, None);
+    archive.response("http://b.dk/", "2018", DIGEST);
+    archive.response("http://b.dk/", "2021", DIGEST);
+    archive.revisit("http://b.dk/", "2020", NOT_MODIFIED, None);
+    assert_eq!(archive.shown("http://a.dk/", "2020"), (2, Some(0)));
+    assert_eq!(archive.shown("http://b.dk/", "2020"), (5, Some(3)));
+    // A wrong date, as old crawlers wrote it, is mended by the digest.
+    archive.revisit(
+        "http://c.dk/",
+        "2020",
+        SAME,
+        Some(("http://far.dk/", "2001-01-01T00:00:00Z")),
+    );
+    assert_eq!(archive.shown("http://c.dk/", "2020"), (6, Some(0)));
+}
+
+/// Fails if the place of the original in a line of 14 fields is not used first.
+#[test]
+fn place_in_index_is_used_first() {
+    let mut archive = TestArchive::default();
+    archive.response("http://a.dk/", "2019", DIGEST);
+    archive
+        .revisit("http://a.dk/", "2020", SAME, None)
+        .original_record = Some(archive_formats::cdx::OriginalRecord {
+        length: None,
+        offset: Some(0),
+        file: Some("x.warc.gz".to_owned()),
+    });
+    assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(0)));
+    assert_eq!(*archive.steps.borrow(), ["read 1", "read 0"]);
+}
+
+/// Fails if a chain of two is not followed, or one of three is.
+#[test]
+fn chains_end_after_two_links() {
+    let mut archive = TestArchive::default();
+    archive.response("http://a.dk/", "20170101000000", DIGEST);
+    archive.revisit(
+        "http://b.dk/",
+        "20180101000000",
+        SAME,
+        Some(("http://a.dk/", "2017-01-01T00:00:00Z")),
+    );
+    archive.revisit(
+        "http://c.dk/",
+        "20190101000000",
+        SAME,
+        Some(("http://b.dk/", "2018-01-01T00:00:00Z")),
+    );
+    archive.revisit(
+        "http://d.dk/",
+        "20200101000000",
+        SAME,
+        Some(("http://c.dk/", "2019-01-01T00:00:00Z")),
+    );
+    assert_eq!(archive.shown("http://c.dk/", "2019"), (2, Some(0)));
+    // The digest finds the original of the long chain; without digests there is a word about it.
+    assert_eq!(archive.shown("http://d.dk/", "2020"), (3, Some(0)));
+    for capture in &mut archive.captures {
+        capture.digest = None;
+    }
+    for (header, _) in &mut archive.records {
+        let text = String::from_utf8_lossy(header.raw()).replace("WARC-Payload-Digest", "X-None");
+        *header = Header::parse(text.as_bytes());
+    }
+    assert_eq!(archive.shown("http://c.dk/", "2019"), (2, Some(0)));
+    let too_long = Outcome::NotFound(NotFoundReason::ChainTooLong);
+    assert_eq!(archive.resolve("http://d.dk/", "2020"), too_long);
+}
+
+/// Fails if a circle of revisits is not noticed.
+#[test]
+fn circles_are_noticed() {
+    let mut archive = TestArchive::default();
+    archive.revisit(
+        "http://a.dk/",
+        "20180101000000",
+        SAME,
+        Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
+    );
+    archive.revisit(
+        "http://b.dk/",
+        "20190101000000",
+        SAME,
+        Some(("http://a.dk/", "2018-01-01T00:00:00Z")),
+    );
+    let circle = Outcome::NotFound(NotFoundReason::Circle);
+    assert_eq!(archive.resolve("http://a.dk/", "2018"), circle);
+    archive.revisit(
+        "http://c.dk/",
+        "20190101000000",
+        SAME,
+        Some(("http://c.dk/", "2019-01-01T00:00:00Z")),
+    );
+    archive.records.truncate(3);
+    archive.captures.retain(|capture| capture.key == "dk,c)/");
+    assert_eq!(archive.resolve("http://c.dk/", "2019"), circle);
+}
+
+/// Fails if a missing original has no word of its own, or a record that cannot be read passes for one that is not there.
+#[test]
+fn missing_and_unavailable_are_told_apart() {
+    let mut archive = TestArchive::default();
+    archive.revisit(
+        "http://a.dk/",
+        "2020",
+        SAME,
+        Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
+    );
+    let no_original = Outcome::NotFound(NotFoundReason::NoOriginal);
+    assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
+    archive
+        .response("http://b.dk/", "20190101000000", DIGEST)
+        .offset = Some(500);
+    assert_eq!(
+        archive.resolve("http://a.dk/", "2020"),
+        Outcome::Unavailable
+    );
+    archive.captures.last_mut().unwrap().offset = Some(404);
+    assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
+    let no_record = Outcome::NotFound(NotFoundReason::NoRecord);
+    assert_eq!(archive.resolve("http://b.dk/", "2019"), no_record);
+    archive.captures.last_mut().unwrap().offset = Some(500);
+    assert_eq!(
+        archive.resolve("http://b.dk/", "2019"),
+        Outcome::Unavailable
+    );
+    // Another copy of the payload helps.
+    archive.response("http://c.dk/", "2018", DIGEST);
+    assert_eq!(archive.shown("http://a.dk/", "2020"), (0, Some(2)));
+}
+
+/// Fails if the payload of a URL that the visitor may not see is shown under another one.
+#[test]
+fn refused_original_is_not_shown() {
+    let mut archive = TestArchive::with_rules(
+        "dk,b)/ - {\"access\": \"block\"}\ndk,c)/ - {\"access\": \"exclude\"}",
+    );
+    archive.response("http://b.dk/", "20190101000000", DIGEST);
+    archive.revisit(
+        "http://a.dk/",
+        "2020",
+        SAME,
+        Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
+    );
+    match archive.resolve("http://a.dk/", "2020") {
+        Outcome::Refused(decision) => assert_eq!(decision.to_string(), "block by rules:1"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!archive.steps.borrow().contains(&"read 0".to_owned()));
+    archive.response("http://d.dk/", "2015", DIGEST);
+    assert_eq!(archive.shown("http://a.dk/", "2020"), (1, Some(2)));
+}
+
+/// Fails if an original whose digest is another one is shown.
+#[test]
+fn original_with_other_digest_is_refused() {
+    let mut archive = TestArchive::default();
+    archive.response("http://b.dk/", "20190101000000", OTHER_DIGEST);
+    archive.revisit(
+        "http://a.dk/",
+        "2020",
+        SAME,
+        Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
+    );
+    let no_original = Outcome::NotFound(NotFoundReason::NoOriginal);
+    assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
+    // An index without digests does not hide it: the record has one.
+    archive.captures[0].digest = None;
+    assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
+    assert!(archive.steps.borrow().contains(&"read 0".to_owned()));
+}
+
+/// Fails if a hundred captures that are of no use are all read, or an answer to nothing panics.
+#[test]
+fn work_is_bounded() {
+    let mut archive = TestArchive::default();
+    archive.revisit("http://a.dk/", "2020", SAME, None);
+    for at in 0..100 {
+        archive
+            .response(&format!("http://b{at}.dk/"), "2019", DIGEST)
+            .offset = Some(500 + at);
+    }
+    assert_eq!(
+        archive.resolve("http://a.dk/", "2020"),
+        Outcome::Unavailable
+    );
+    let reads = archive
+        .steps
+        .borrow()
+        .iter()
+        .filter(|step| step.starts_with("read"))
+        .count();
+    assert!((2..=10).contains(&reads), "{reads}");
+    let access = |capture: &Capture| archive.access(capture);
+    for answer in [
+        Answer::Missing,
+        Answer::Unavailable,
+        Answer::Record(RecordFacts::new(Kind::Response)),
+    ] {
+        let step = Resolver::new().answer(answer, &access);
+        assert_eq!(step, Step::Finished(Outcome::Unavailable));
+    }
+}
+
+/// Fails if a profile of any version is not known.
+#[test]
+fn profiles_of_all_versions_are_known() {
+    for version in ["0.18", "1.0", "1.1"] {
+        let uri = |name: &str| format!("http://netpreserve.org/warc/{version}/revisit/{name}");
+        assert_eq!(
+            RevisitProfile::read(&uri("server-not-modified")),
+            RevisitProfile::NotModified
+        );
+        assert_eq!(
+            RevisitProfile::read(&uri("identical-payload-digest")),
+            RevisitProfile::IdenticalPayload
+        );
+    }
+}
