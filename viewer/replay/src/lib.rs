@@ -10,9 +10,11 @@
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 //! | [`resolve`] | which capture is shown, and where its payload lies |
 //! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
+//! | [`response`] | the head and the bytes of a raw answer, and what its digest is worth |
 
 pub mod access;
 pub mod cdx_server;
 pub mod memento;
 pub mod request;
 pub mod resolve;
+pub mod response;

@@ -7,7 +7,6 @@
 //!
 //! Not promised: that the payload is what its digest says. That is checked while it passes, and told.
 
-mod payload_check;
 mod read;
 
 use std::fmt;
@@ -18,15 +17,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use archive_client::{Access, ClientError, record};
-use archive_formats::http::Head;
 use archive_formats::warc::{Header, Kind};
 use archive_model::FileName;
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::spawn_blocking;
+use viewer_replay::response::StoredMessage;
 
-pub(crate) use payload_check::PayloadVerdict;
 use read::{ArchiveInput, Opening, Outlet, Piece, Rest};
 
 /// The longest body that is held in memory as a whole, in bytes.
@@ -52,6 +50,17 @@ pub(crate) enum RecordError {
     Stopped,
 }
 
+/// What the digest of a payload is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PayloadVerdict {
+    /// The payload has it.
+    Matches,
+    /// The payload has it in no reading.
+    Differs,
+    /// The record has no digest of its payload, one of an unknown kind, or the payload was not read to its end.
+    Unchecked,
+}
+
 /// Where a record lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
@@ -72,8 +81,8 @@ pub(crate) struct Records {
 pub(crate) struct OpenRecord {
     pub(crate) kind: Kind,
     pub(crate) header: Header,
-    /// The head of the HTTP message in it, if there is one.
-    pub(crate) head: Option<Head>,
+    /// The head of its block.
+    pub(crate) message: StoredMessage,
     pub(crate) body: RecordBody,
 }
 
@@ -156,7 +165,7 @@ impl Records {
         let Opening {
             kind,
             header,
-            head,
+            message,
             prefix,
             rest,
         } = opening;
@@ -180,7 +189,7 @@ impl Records {
         Ok(OpenRecord {
             kind,
             header,
-            head,
+            message,
             body,
         })
     }

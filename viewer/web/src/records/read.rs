@@ -2,21 +2,22 @@
 //!
 //! Owns the order: head, beginning of the body, then what the client wants of the rest. Each wait for the client has a limit.
 
-use std::borrow::Cow;
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::time::Duration;
 
 use archive_client::ClientError;
-use archive_formats::http::{Body, BodyError, Head, HeadError, MediaType};
+use archive_formats::digest::Digest;
+use archive_formats::http::{BodyError, HeadError, Verdict};
 use archive_formats::warc::{Header, Kind, Reader, Record};
 use bytes::{Buf, Bytes};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::payload_check::{PayloadCheck, PayloadVerdict};
-use super::{RecordError, WHOLE};
+use viewer_replay::response::{AuditedBody, PayloadAudit, StoredMessage};
+
+use super::{PayloadVerdict, RecordError, WHOLE};
 
 /// The longest head of an HTTP message that is read, in bytes.
 const LONGEST_HEAD: usize = 1 << 20;
@@ -28,7 +29,7 @@ const PIECE: usize = 64 * 1024;
 pub(super) struct Opening {
     pub(super) kind: Kind,
     pub(super) header: Header,
-    pub(super) head: Option<Head>,
+    pub(super) message: StoredMessage,
     pub(super) prefix: Bytes,
     pub(super) rest: Rest,
 }
@@ -129,59 +130,44 @@ pub(super) fn read(
             return;
         }
     };
-    let head = match head(&mut record) {
-        Ok(head) => head,
-        Err(error) => {
-            drop(opened.send(Err(error)));
+    let header = record.header().clone();
+    let message = StoredMessage::read(record.kind(), &header, &mut record, LONGEST_HEAD);
+    let message = match message {
+        Ok(message) => message,
+        Err(HeadError::Io(error)) => {
+            drop(opened.send(Err(failure(error))));
+            return;
+        }
+        Err(error @ HeadError::TooLarge { .. }) => {
+            drop(opened.send(Err(RecordError::Broken(error.to_string()))));
             return;
         }
     };
-    let outcome = body(record, head, opened, planned, outlet);
-    if let Err(error) = outcome {
+    if let Err(error) = body(record, header, message, (opened, planned), outlet) {
         outlet.fail(error);
     }
 }
 
-/// The head of the HTTP message in a record, if it has one.
-fn head<R: Read>(record: &mut Record<'_, R>) -> Result<Option<Head>, RecordError> {
-    let is_message = record
-        .header()
-        .get("Content-Type")
-        .and_then(|value| MediaType::read(&value))
-        .is_some_and(|media| media.essence == "application/http");
-    if !is_message {
-        return Ok(None);
-    }
-    match Head::read(record, LONGEST_HEAD) {
-        Ok(head) => Ok(Some(head)),
-        Err(HeadError::Io(error)) => Err(failure(error)),
-        Err(error @ HeadError::TooLarge { .. }) => Err(RecordError::Broken(error.to_string())),
-    }
-}
+/// The two ends of the talk about a record: what was found, and what of it is wanted.
+type Talk = (
+    oneshot::Sender<Result<Opening, RecordError>>,
+    oneshot::Receiver<Range<u64>>,
+);
 
 fn body<R: Read>(
     mut record: Record<'_, R>,
-    head: Option<Head>,
-    opened: oneshot::Sender<Result<Opening, RecordError>>,
-    planned: oneshot::Receiver<Range<u64>>,
+    header: Header,
+    message: StoredMessage,
+    (opened, planned): Talk,
     outlet: &Outlet,
 ) -> Result<(), RecordError> {
-    let (kind, header) = (record.kind(), record.header().clone());
+    let kind = record.kind();
     // The payload of a revisit is elsewhere.
-    let digest = match kind == Kind::Revisit {
-        true => None,
-        false => header.text_of("WARC-Payload-Digest").map(Cow::into_owned),
-    };
-    let chunked = head.as_ref().is_some_and(Head::is_chunked);
-    let mut check = PayloadCheck::new(digest.as_deref(), chunked);
-    let before = head.as_ref().map_or(0, |head| head.raw().len() as u64);
-    let length = record.announced().filter(|_| !chunked);
-    let length = length.map(|length| length.saturating_sub(before));
-    if let Some(head) = &head {
-        check.add_stored(head.unread());
-    }
-    let mut stored = check.stored(&mut record);
-    let mut body = entity(head.as_ref(), &mut stored);
+    let digest = header.text_of("WARC-Payload-Digest");
+    let digest = digest.filter(|_| kind != Kind::Revisit);
+    let digest = digest.and_then(|text| text.trim().parse::<Digest>().ok());
+    let length = record.announced().and_then(|length| message.entity_length(length));
+    let mut body = AuditedBody::new(&message, &mut record, digest);
     let mut prefix = Vec::new();
     let fault = match fill(&mut body, &mut prefix, WHOLE + 1) {
         Ok(fault) => fault,
@@ -190,20 +176,18 @@ fn body<R: Read>(
             return Ok(());
         }
     };
-    check.add_entity(&prefix);
     let mut at = prefix.len() as u64;
     let answer = |rest| Opening {
         kind,
         header,
-        head,
+        message,
         prefix: prefix.into(),
         rest,
     };
     if at <= WHOLE as u64 {
-        drop(body);
-        let ended = drain(&mut stored).and_then(|()| finish(record));
-        let verdict = check.verdict();
-        let opening = ended.map(|()| answer(Rest::Nothing { verdict, fault }));
+        let audit = body.finish().map_err(failure);
+        let ended = audit.and_then(|audit| finish(record).map(|()| verdict(&audit)));
+        let opening = ended.map(|verdict| answer(Rest::Nothing { verdict, fault }));
         drop(opened.send(opening));
         return Ok(());
     }
@@ -217,8 +201,7 @@ fn body<R: Read>(
     while at < range.end {
         let mut piece = Vec::with_capacity(PIECE);
         let fault = fill(&mut body, &mut piece, PIECE)?;
-        let ended = piece.is_empty();
-        check.add_entity(&piece);
+        let is_end = piece.is_empty();
         let piece = Bytes::from(piece);
         let wanted = within(&piece, at, &range);
         at += piece.len() as u64;
@@ -228,24 +211,23 @@ fn body<R: Read>(
         if let Some(fault) = fault {
             return Err(RecordError::Broken(fault));
         }
-        if ended {
+        if is_end {
             break;
         }
     }
-    drop(body);
-    if range.start > 0 || range.end <= at {
+    if range.start > 0 || length.is_some_and(|length| range.end < length) {
         return outlet.send(Piece::End(PayloadVerdict::Unchecked));
     }
-    drain(&mut stored)?;
+    let audit = body.finish().map_err(failure)?;
     finish(record)?;
-    outlet.send(Piece::End(check.verdict()))
+    outlet.send(Piece::End(verdict(&audit)))
 }
 
-/// The body behind a head, without the framing of chunks; without a head, the whole block.
-fn entity<'a>(head: Option<&Head>, stored: impl BufRead + 'a) -> Box<dyn Read + 'a> {
-    match head {
-        Some(head) => Box::new(Body::entity(head, stored)),
-        None => Box::new(stored),
+fn verdict(audit: &PayloadAudit) -> PayloadVerdict {
+    match &audit.verdict {
+        Some(Verdict::Matches(_)) => PayloadVerdict::Matches,
+        Some(Verdict::Differs { .. }) => PayloadVerdict::Differs,
+        Some(Verdict::CannotCheck(_)) | None => PayloadVerdict::Unchecked,
     }
 }
 
@@ -268,11 +250,6 @@ fn within(piece: &Bytes, at: u64, range: &Range<u64>) -> Bytes {
     };
     let (start, end) = (place(range.start), place(range.end));
     piece.slice(start..end.max(start))
-}
-
-/// Reads the stored bytes behind a body: the end of its chunks.
-fn drain(stored: &mut impl Read) -> Result<(), RecordError> {
-    io::copy(stored, &mut io::sink()).map(drop).map_err(failure)
 }
 
 /// Refuses a record that is shorter than it says, or damaged.

@@ -1,0 +1,170 @@
+//! Payloads held against their digest while they are sent, in both readings that the field has.
+//!
+//! Owns one pass over the bytes: what is sent is the entity, and both the entity and the bytes as they are stored are hashed.
+//! The verdict is that of [`check_payload`](archive_formats::http::check_payload), which reads a block a second time.
+
+use std::io::{self, BufRead, Chain, Cursor, Read};
+
+use archive_formats::digest::{Digest, Hashers, Value};
+use archive_formats::http::{BodyError, Chunked, Head, Reading, Unchecked, Verdict};
+
+use super::StoredMessage;
+
+/// The result of an audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadAudit {
+    /// What the digest is worth; `None` if the record has none.
+    pub verdict: Option<Verdict>,
+    /// Why the entity ends before its end, if it does.
+    pub damage: Option<BodyError>,
+}
+
+/// An entity as it is sent, which is hashed on its way.
+#[derive(Debug)]
+pub struct AuditedBody<R> {
+    entity: Entity<R>,
+    hashers: Option<Hashers>,
+    digest: Option<Digest>,
+    damage: Option<BodyError>,
+}
+
+/// The stored bytes behind the head: those that were read with it, then the rest.
+type Stored<R> = Hashed<Chain<Cursor<Vec<u8>>, R>>;
+
+#[derive(Debug)]
+enum Entity<R> {
+    Plain(Stored<R>),
+    Chunked(Box<Chunked<Stored<R>>>),
+}
+
+impl<R: BufRead> AuditedBody<R> {
+    /// The entity behind the head of a message, to be held against a digest.
+    pub fn new(message: &StoredMessage, block: R, digest: Option<Digest>) -> Self {
+        let hashers = || {
+            let algorithm = digest.as_ref()?.algorithm()?;
+            Some(Hashers::new([algorithm]))
+        };
+        let head = message.framing();
+        let unread = head.map(Head::unread).unwrap_or_default().to_vec();
+        let stored = Hashed {
+            input: Cursor::new(unread).chain(block),
+            hashers: hashers(),
+        };
+        let is_chunked = head.is_some_and(Head::is_chunked);
+        Self {
+            hashers: if is_chunked { hashers() } else { None },
+            entity: if is_chunked {
+                Entity::Chunked(Box::new(Chunked::new(stored)))
+            } else {
+                Entity::Plain(stored)
+            },
+            digest,
+            damage: None,
+        }
+    }
+
+    /// Reads what nobody has read yet, and says what the digest is worth.
+    ///
+    /// # Errors
+    /// Fails if the input fails.
+    pub fn finish(mut self) -> io::Result<PayloadAudit> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match self.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if BodyError::of(&error).is_some() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let stored = match self.entity {
+            Entity::Plain(stored) => stored,
+            Entity::Chunked(chunked) => {
+                let mut stored = chunked.into_inner();
+                io::copy(&mut stored, &mut io::sink())?;
+                stored
+            }
+        };
+        let damage = self.damage;
+        let entity = self.hashers.and_then(only).filter(|_| damage.is_none());
+        let verdict =
+            self.digest.map(
+                |digest| match (digest.value(), stored.hashers.and_then(only)) {
+                    (Some(expected), Some(stored)) => verdict(expected, stored, entity),
+                    _ => Verdict::CannotCheck(Unchecked::Algorithm),
+                },
+            );
+        Ok(PayloadAudit { verdict, damage })
+    }
+}
+
+fn only(hashers: Hashers) -> Option<Value> {
+    hashers.finish().pop()
+}
+
+fn verdict(expected: &Value, stored: Value, entity: Option<Value>) -> Verdict {
+    let is_stored = stored == *expected;
+    let is_entity = entity.as_ref() == Some(expected);
+    match (is_stored, is_entity) {
+        (true, true) => Verdict::Matches(Reading::Only),
+        (true, false) if entity.is_none() => Verdict::Matches(Reading::Only),
+        (true, false) => Verdict::Matches(Reading::Stored),
+        (false, true) => Verdict::Matches(Reading::Entity),
+        (false, false) => Verdict::Differs { stored, entity },
+    }
+}
+
+impl<R: BufRead> Read for AuditedBody<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let Some(damage) = self.damage {
+            return Err(damage.into());
+        }
+        let read = match &mut self.entity {
+            Entity::Plain(stored) => stored.read(out),
+            Entity::Chunked(chunked) => chunked.read(out),
+        };
+        match &read {
+            Ok(count) => {
+                if let Some(hashers) = &mut self.hashers {
+                    hashers.update(out.get(..*count).unwrap_or_default());
+                }
+            }
+            Err(error) => self.damage = BodyError::of(error),
+        }
+        read
+    }
+}
+
+/// Hashes what is taken from the input.
+#[derive(Debug)]
+struct Hashed<R> {
+    input: R,
+    hashers: Option<Hashers>,
+}
+
+impl<R: BufRead> Read for Hashed<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(out)?;
+        if let Some(hashers) = &mut self.hashers {
+            hashers.update(out.get(..count).unwrap_or_default());
+        }
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Hashed<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        if let Some(hashers) = &mut self.hashers
+            // The bytes were in the buffer, which another look does not change.
+            && let Ok(buffer) = self.input.fill_buf()
+        {
+            hashers.update(buffer.get(..amount).unwrap_or_default());
+        }
+        self.input.consume(amount);
+    }
+}

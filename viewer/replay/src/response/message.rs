@@ -1,0 +1,126 @@
+//! The block of a record as a message: its head, if it has one, and the bytes behind it.
+
+use std::io::{self, BufRead, Read};
+
+use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Start};
+use archive_formats::warc::{Header, Kind};
+
+/// The head of a record's block.
+///
+/// Read from the beginning of the block; the input then stands behind it, and [`entity`](Self::entity) or
+/// [`decoded`](Self::decoded) read on.
+#[derive(Clone, Debug)]
+pub struct StoredMessage {
+    /// The head, also one that only says that there is none: it has the bytes that were read to see that.
+    head: Option<Head>,
+    media: Option<Vec<u8>>,
+}
+
+impl StoredMessage {
+    /// Reads the head of a block, if the record is one that has a head: a response or revisit whose type is HTTP or not told.
+    ///
+    /// # Errors
+    /// Fails if the input fails, or if the head is longer than `limit`.
+    pub fn read(
+        kind: Kind,
+        header: &Header,
+        block: &mut impl BufRead,
+        limit: usize,
+    ) -> Result<Self, HeadError> {
+        let media = header.get("Content-Type").map(|value| value.into_owned());
+        let essence = media.as_deref().and_then(MediaType::read);
+        let is_http = essence.is_none_or(|media| media.essence == "application/http");
+        let has_head = is_http && matches!(kind, Kind::Response | Kind::Revisit);
+        Ok(Self {
+            head: if has_head {
+                Some(Head::read(block, limit)?)
+            } else {
+                None
+            },
+            media: media.filter(|_| !has_head),
+        })
+    }
+
+    /// The head; `None` of a record that has none, and of a block that begins with no status line.
+    pub fn head(&self) -> Option<&Head> {
+        self.head
+            .as_ref()
+            .filter(|head| matches!(head.start(), Start::Status { .. }))
+    }
+
+    /// The media type of a record that is not HTTP, such as a `resource`.
+    pub fn media(&self) -> Option<&[u8]> {
+        self.media.as_deref()
+    }
+
+    /// The bytes behind the head without the framing of chunks, and with content encodings kept.
+    pub fn entity<'a>(&self, block: impl BufRead + 'a) -> Box<dyn Read + 'a> {
+        match &self.head {
+            Some(head) => Box::new(Body::entity(head, block)),
+            None => Box::new(block),
+        }
+    }
+
+    /// The bytes behind the head with all encodings undone, within limits.
+    pub fn decoded<'a>(&self, block: impl BufRead + 'a, limits: Limits) -> Box<dyn Read + 'a> {
+        match &self.head {
+            Some(head) => Box::new(Body::decoded(head, block, limits)),
+            None => Box::new(block),
+        }
+    }
+
+    /// The length of the entity, from that of the block. `None` if it has to be [measured](measure), because it is chunked.
+    pub fn entity_length(&self, block_length: u64) -> Option<u64> {
+        match &self.head {
+            Some(head) if head.is_chunked() => None,
+            Some(head) => {
+                let stored = u64::try_from(head.raw().len()).ok()?;
+                block_length.checked_sub(stored)
+            }
+            None => Some(block_length),
+        }
+    }
+
+    pub(super) fn framing(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+}
+
+/// The length of an entity that was read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityMeasure {
+    /// The number of bytes that can be read.
+    pub length: u64,
+    /// Why they end before their end, if they do.
+    pub damage: Option<BodyError>,
+}
+
+/// Reads an entity to its end, to learn its length.
+///
+/// # Errors
+/// Fails if the input fails; damage of the entity is no error.
+pub fn measure(entity: &mut impl Read) -> io::Result<EntityMeasure> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut length = 0_u64;
+    loop {
+        match entity.read(&mut buffer) {
+            Ok(0) => {
+                return Ok(EntityMeasure {
+                    length,
+                    damage: None,
+                });
+            }
+            Ok(read) => length = length.saturating_add(u64::try_from(read).unwrap_or(u64::MAX)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => match BodyError::of(&error) {
+                Some(damage) => {
+                    return Ok(EntityMeasure {
+                        length,
+                        damage: Some(damage),
+                    });
+                }
+                None => return Err(error),
+            },
+        }
+    }
+}
