@@ -3,6 +3,8 @@
 //! A target must not panic, whatever it is given; most also assert what the thing promises. A new parser of something that
 //! comes from outside gets a line here and a file in `fuzz_targets/`; a test compares the two.
 
+#[path = "inputs/cdx_request.rs"]
+mod cdx_request;
 #[path = "inputs/files.rs"]
 pub(crate) mod files;
 #[path = "inputs/index.rs"]
@@ -48,6 +50,7 @@ pub const LIGHT: &[Target] = &[
     target("admission", proof::admission_seeds, proof::admission),
     target("arc", records::arc_seeds, records::arc),
     target("cdx", index::cdx_seeds, index::cdx),
+    target("cdx_request", cdx_request::seeds, cdx_request::cdx_request),
     target("certificate", words::certificate_seeds, words::certificate),
     target("client_file", files::client_file_seeds, files::client_file),
     target("date", index::date_seeds, index::date),

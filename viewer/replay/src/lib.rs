@@ -6,10 +6,10 @@
 //! | Module | Decides |
 //! |---|---|
 //! | [`access`] | whether this visitor may see this capture, or a whole file |
+//! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
 //! | [`request`] | what a path asks for, and the addresses that lead back |
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 //! | [`resolve`] | which capture is shown, and where its payload lies |
-//! | [`cdx_server`] | the question that a CDX client asks, and the answer in its dialect |
 //! | [`response`] | the head and the bytes of a raw answer, and what its digest is worth |
 
 pub mod access;

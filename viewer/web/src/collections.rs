@@ -154,6 +154,17 @@ impl Collection {
         if !self.has_file(capture.file.as_deref().unwrap_or_default()) {
             return outside();
         }
+        self.decide_anywhere(visitor, capture, now)
+    }
+
+    /// Whether a visitor sees a capture, whatever file it lies in: the original of a revisit may lie in a file of an earlier
+    /// harvest.
+    pub(crate) fn decide_anywhere(
+        &self,
+        visitor: &Visitor,
+        capture: &Capture,
+        now: Timestamp,
+    ) -> Decision {
         let subject = Subject::Capture {
             key: &capture.key,
             time: capture.timestamp,

@@ -31,7 +31,9 @@ use index_client::{Captures, IndexError};
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use viewer_replay::access::{Decision, PeerFacts, Visitor, VisitorSettings};
+use viewer_replay::cdx_server::Dialect;
 use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
+use viewer_replay::response::Method as ReplyMethod;
 
 use crate::answer::Notice;
 use crate::collections::{Collection, Collections};
@@ -72,11 +74,16 @@ struct Visit {
     visitor: Visitor,
     now: Timestamp,
     addresses: Addresses,
+    method: ReplyMethod,
 }
 
 impl Visit {
     fn decide(&self, capture: &Capture) -> Decision {
         self.collection.decide(&self.visitor, capture, self.now)
+    }
+
+    fn decide_anywhere(&self, capture: &Capture) -> Decision {
+        self.collection.decide_anywhere(&self.visitor, capture, self.now)
     }
 }
 
@@ -157,7 +164,7 @@ impl Server {
             return Err(not_allowed("GET, HEAD"));
         }
         let headers = &head.headers;
-        let visit = |collection: &str| self.visit(peer, headers, collection);
+        let visit = |collection: &str| self.visit(peer, head, collection);
         match request {
             Request::Home => Ok(self.home(headers)),
             Request::Collection { collection } => self.collection_page(&visit(&collection)?, headers),
@@ -172,9 +179,9 @@ impl Server {
                 };
                 let form = self.form(head, body).await?;
                 let dialect = match dialect {
-                    LookupDialect::Pywb => viewer_replay::cdx_server::Dialect::Pywb,
-                    LookupDialect::InternetArchive => viewer_replay::cdx_server::Dialect::Wayback,
-                    LookupDialect::Outback => viewer_replay::cdx_server::Dialect::OutbackCdx,
+                    LookupDialect::Pywb => Dialect::Pywb,
+                    LookupDialect::InternetArchive => Dialect::Wayback,
+                    LookupDialect::Outback => Dialect::OutbackCdx,
                 };
                 self.look_up(&visit(name)?, dialect, &query, form.as_deref()).await
             }
@@ -221,7 +228,13 @@ impl Server {
         })
     }
 
-    fn visit(&self, peer: SocketAddr, headers: &HeaderMap, name: &str) -> Result<Visit, Refused> {
+    fn visit(
+        &self,
+        peer: SocketAddr,
+        head: &axum::http::request::Parts,
+        name: &str,
+    ) -> Result<Visit, Refused> {
+        let headers = &head.headers;
         let Some(collection) = self.parts.collections.find(name) else {
             let known: Vec<&str> = self.parts.collections.names().collect();
             let words = format!("There is no collection `{name}`; there are: {}.", known.join(", "));
@@ -241,6 +254,10 @@ impl Server {
             collection: Arc::clone(collection),
             visitor,
             now: self.parts.clock.now(),
+            method: match head.method == Method::HEAD {
+                true => ReplyMethod::Head,
+                false => ReplyMethod::Get,
+            },
         })
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, CollapsedRun};
 
-use super::{Dialect, RequestError};
+use super::{Dialect, Extra, Extras, RequestError};
 
 /// The name of the column that counts captures with one digest. Such a capture has it as an extra field.
 pub(super) const DUPE_COUNT: &str = "dupecount";
@@ -143,10 +143,7 @@ pub(super) struct ColumnChoice<'a> {
     pub(super) parameter: &'static str,
     pub(super) names: Option<&'a str>,
     pub(super) own_fields: bool,
-    pub(super) original: bool,
-    pub(super) dupe_count: bool,
-    pub(super) skip_count: bool,
-    pub(super) end_timestamp: bool,
+    pub(super) extras: Extras,
 }
 
 impl ColumnChoice<'_> {
@@ -165,17 +162,17 @@ impl ColumnChoice<'_> {
             (None, Dialect::Wayback) => Column::known(&WAYBACK),
             (None, Dialect::OutbackCdx) => Column::known(&OUTBACK),
         };
-        if self.original && self.names.is_none() {
+        if self.extras.contains(Extra::ResolveRevisits) && self.names.is_none() {
             columns.extend(Column::known(&ORIGINAL));
         }
-        if self.dupe_count {
+        if self.extras.contains(Extra::DupeCount) {
             let field = CaptureField::Extra(DUPE_COUNT.to_owned());
             columns.push(Column::computed(DUPE_COUNT, ColumnValue::Field(field)));
         }
-        if self.skip_count {
+        if self.extras.contains(Extra::SkipCount) {
             columns.push(Column::computed("skipcount", ColumnValue::SkipCount));
         }
-        if self.end_timestamp {
+        if self.extras.contains(Extra::LastSkipTimestamp) {
             columns.push(Column::computed("endtimestamp", ColumnValue::EndTimestamp));
         }
         Ok(Some(columns))

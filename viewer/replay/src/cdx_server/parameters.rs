@@ -46,7 +46,7 @@ impl Parameters {
     }
 
     /// All values of a parameter.
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    pub(super) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let wanted = move |(n, _): &&(Vec<u8>, Vec<u8>)| n == name.as_bytes();
         self.pairs
             .iter()

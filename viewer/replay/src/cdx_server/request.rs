@@ -204,10 +204,7 @@ fn read(
         parameter,
         names,
         own_fields: matches!(form, AnswerForm::Cdxj | AnswerForm::JsonLines),
-        original: extras.contains(Extra::ResolveRevisits),
-        dupe_count: extras.contains(Extra::DupeCount),
-        skip_count: extras.contains(Extra::SkipCount),
-        end_timestamp: extras.contains(Extra::LastSkipTimestamp),
+        extras,
     };
     let pages = PageRequest::read(dialect, parameters, sizes)?;
     if pages != PageRequest::Whole && matches!(query.order, Order::Closest(_)) {

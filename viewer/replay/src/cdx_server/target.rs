@@ -64,7 +64,7 @@ fn match_kind(
         return Ok(None);
     };
     let wanted = "exact, prefix, host or domain";
-    let kind = match dialect {
+    let kind: Result<MatchKind, _> = match dialect {
         Dialect::OutbackCdx if text.eq_ignore_ascii_case("default") => return Ok(None),
         Dialect::OutbackCdx => text.to_ascii_lowercase().parse(),
         Dialect::Pywb | Dialect::Wayback => text.parse(),

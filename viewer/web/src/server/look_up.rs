@@ -7,7 +7,7 @@ use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MAX_FILTERS, Order};
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use index_client::IndexError;
-use viewer_replay::access::Verdict;
+use viewer_replay::access::{Decision, Verdict};
 use viewer_replay::memento::{Neighbours, nearest};
 
 use super::{Server, Visit};
@@ -42,10 +42,30 @@ impl Server {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = Order::Closest(time);
         let query = Self::in_collection(visit, query);
-        let mut stream = self.parts.index.query(&query).await?;
+        self.collect(&query, |capture| visit.decide(capture)).await
+    }
+
+    /// The same in all files, for the originals of revisits.
+    pub(super) async fn near_anywhere(
+        &self,
+        visit: &Visit,
+        key: &UrlKey,
+        time: Stamp,
+    ) -> Result<Near, IndexError> {
+        let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
+        query.order = Order::Closest(time);
+        self.collect(&query, |capture| visit.decide_anywhere(capture)).await
+    }
+
+    async fn collect(
+        &self,
+        query: &CaptureQuery,
+        decide: impl Fn(&Capture) -> Decision,
+    ) -> Result<Near, IndexError> {
+        let mut stream = self.parts.index.query(query).await?;
         let mut captures = Vec::new();
         while let Some(capture) = stream.next().await? {
-            if visit.decide(&capture).verdict == Verdict::Exclude {
+            if decide(&capture).verdict == Verdict::Exclude {
                 continue;
             }
             if captures.len() == MOST_NEAR {
