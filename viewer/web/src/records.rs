@@ -142,6 +142,17 @@ impl Records {
         permit.map_err(|_closed| RecordError::Stopped)
     }
 
+    /// Begins to read a record byte for byte as it is archived.
+    pub(crate) async fn stored(&self, place: &RecordPlace) -> Result<StoredRecord, RecordError> {
+        let permit = self.turn().await?;
+        let (to, from) = mpsc::channel(QUEUED);
+        Ok(StoredRecord {
+            feed: Some(Box::pin(feed(Arc::clone(&self.archive), place.clone(), to))),
+            from,
+            _permit: permit,
+        })
+    }
+
     /// Opens a record, and reads its head and the beginning of its body.
     pub(crate) async fn open(&self, place: &RecordPlace) -> Result<OpenRecord, RecordError> {
         let permit = self.turn().await?;
@@ -192,6 +203,29 @@ impl Records {
             message,
             body,
         })
+    }
+}
+
+/// A record as it is archived, on its way to a client.
+pub(crate) struct StoredRecord {
+    feed: Option<Feed>,
+    from: mpsc::Receiver<Result<Bytes, ClientError>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Stream for StoredRecord {
+    type Item = Result<Bytes, ClientError>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, ClientError>>> {
+        if let Some(feed) = &mut self.feed
+            && feed.as_mut().poll(cx).is_ready()
+        {
+            self.feed = None;
+        }
+        self.from.poll_recv(cx)
     }
 }
 
