@@ -19,7 +19,7 @@ use viewer_replay::access::{
     Access, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject, Verdict, Visitor,
 };
 
-use crate::settings::{CollectionSettings, InvalidSettings};
+use crate::settings::CollectionSettings;
 
 /// The largest file of rules that is read, in bytes.
 const LARGEST_RULES: u64 = 64 << 20;

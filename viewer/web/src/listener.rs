@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,7 +162,7 @@ impl Connection {
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = self.stop.cancelled() => {
-                Pin::as_mut(&mut connection).graceful_shutdown();
+                connection.as_mut().graceful_shutdown();
                 connection.as_mut().await
             }
         };
