@@ -36,7 +36,11 @@ impl Notice {
 
     /// The request makes no sense.
     pub(crate) fn bad_request(words: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "This request cannot be understood", words)
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "This request cannot be understood",
+            words,
+        )
     }
 
     /// There is no such thing.
@@ -104,7 +108,9 @@ impl Notice {
         headers.insert(VARY, HeaderValue::from_static("accept"));
         headers.insert(
             CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; form-action 'none'"),
+            HeaderValue::from_static(
+                "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'",
+            ),
         );
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -157,9 +163,15 @@ pub(crate) fn put(headers: &mut HeaderMap, name: &str, value: &str) {
 
 /// Whether a client says that it shows HTML.
 fn wants_html(asked: &HeaderMap) -> bool {
-    let members = asked.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
+    let members = asked
+        .get_all(ACCEPT)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|b| *b == b','));
     members.into_iter().any(|member| {
-        let essence = member.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = member
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or_default();
         essence.trim_ascii().eq_ignore_ascii_case(b"text/html")
     })
 }
@@ -199,8 +211,14 @@ mod tests {
     fn notice_has_the_form_that_the_client_accepts() {
         let notice = Notice::not_found("No captures of http://example.org/.");
         for (accept, expected) in [
-            ("text/html,application/xhtml+xml;q=0.9", "text/html; charset=utf-8"),
-            ("application/json, TEXT/HTML;q=0.1", "text/html; charset=utf-8"),
+            (
+                "text/html,application/xhtml+xml;q=0.9",
+                "text/html; charset=utf-8",
+            ),
+            (
+                "application/json, TEXT/HTML;q=0.1",
+                "text/html; charset=utf-8",
+            ),
             ("*/*", "text/plain; charset=utf-8"),
             ("", "text/plain; charset=utf-8"),
         ] {
@@ -215,7 +233,10 @@ mod tests {
     fn words_from_outside_are_escaped() {
         let notice = Notice::bad_request("<script>alert('1')</script>\u{1b}[2J & \"x\"");
         let html = notice.html();
-        assert!(!html.contains("<script>") && !html.contains('\u{1b}'), "{html}");
+        assert!(
+            !html.contains("<script>") && !html.contains('\u{1b}'),
+            "{html}"
+        );
         assert!(html.contains("&lt;script&gt;alert(&#39;1&#39;)"), "{html}");
         assert!(!notice.text().contains('\u{1b}'));
     }

@@ -90,7 +90,9 @@ impl Collections {
             1 => self.all.values().next(),
             _ => None,
         };
-        self.all.get(crate::settings::DEFAULT_COLLECTION).or_else(only)
+        self.all
+            .get(crate::settings::DEFAULT_COLLECTION)
+            .or_else(only)
     }
 
     /// Their names, sorted.
@@ -100,7 +102,10 @@ impl Collections {
 
     /// The job that reads changed rules.
     pub(crate) fn reloading(&self) -> Reloading {
-        let states = self.all.values().map(|own| (Arc::clone(own), fingerprints(&own.rules)));
+        let states = self
+            .all
+            .values()
+            .map(|own| (Arc::clone(own), fingerprints(&own.rules)));
         Reloading {
             states: states.collect(),
             thread: OwnThread::new("rules"),
@@ -135,7 +140,10 @@ impl Collection {
         if self.files.is_none() && self.jobs.is_empty() {
             return true;
         }
-        let is_named = self.files.as_ref().is_some_and(|files| files.is_match(file));
+        let is_named = self
+            .files
+            .as_ref()
+            .is_some_and(|files| files.is_match(file));
         is_named || job_of(file).is_some_and(|job| self.jobs.contains(&job))
     }
 

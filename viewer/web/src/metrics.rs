@@ -30,15 +30,32 @@ impl Instruments {
     pub(crate) fn new(metrics: &Metrics) -> Result<Self, MetricError> {
         let requests = |class| {
             let name = "viewer_requests_total";
-            metrics.counter(name, "Requests, by the class of their status", &[("class", class)])
+            metrics.counter(
+                name,
+                "Requests, by the class of their status",
+                &[("class", class)],
+            )
         };
         let digests = |outcome| {
             let name = "viewer_payload_digests_total";
-            metrics.counter(name, "Payloads that were held against their digest", &[("outcome", outcome)])
+            metrics.counter(
+                name,
+                "Payloads that were held against their digest",
+                &[("outcome", outcome)],
+            )
         };
         Ok(Self {
-            classes: [requests("2xx")?, requests("3xx")?, requests("4xx")?, requests("5xx")?],
-            under_way: metrics.gauge("viewer_requests_under_way", "Requests that are being answered", &[])?,
+            classes: [
+                requests("2xx")?,
+                requests("3xx")?,
+                requests("4xx")?,
+                requests("5xx")?,
+            ],
+            under_way: metrics.gauge(
+                "viewer_requests_under_way",
+                "Requests that are being answered",
+                &[],
+            )?,
             turned_away: metrics.counter(
                 "viewer_requests_turned_away_total",
                 "Requests that were told to come again, because too many were under way",

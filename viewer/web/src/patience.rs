@@ -30,7 +30,11 @@ impl<S> PatientWriter<S> {
     }
 
     /// The outcome of a write, unless it has waited for too long.
-    fn bounded<T>(&mut self, outcome: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn bounded<T>(
+        &mut self,
+        outcome: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.is_waiting = false;
             return outcome;

@@ -288,7 +288,11 @@ impl RecordBody {
 
 /// The part of the first bytes of a body that lies in a range.
 fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
-    let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(bytes.len());
+    let at = |place: u64| {
+        usize::try_from(place)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len())
+    };
     let (start, end) = (at(range.start), at(range.end));
     bytes.slice(start..end.max(start))
 }

@@ -83,7 +83,8 @@ impl Visit {
     }
 
     fn decide_anywhere(&self, capture: &Capture) -> Decision {
-        self.collection.decide_anywhere(&self.visitor, capture, self.now)
+        self.collection
+            .decide_anywhere(&self.visitor, capture, self.now)
     }
 }
 
@@ -107,7 +108,11 @@ impl Server {
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(&self, peer: SocketAddr, request: HttpRequest<Body>) -> Response<Body> {
+    pub(crate) async fn answer(
+        &self,
+        peer: SocketAddr,
+        request: HttpRequest<Body>,
+    ) -> Response<Body> {
         let instruments = &self.parts.instruments;
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             instruments.turned_away.inc();
@@ -123,7 +128,10 @@ impl Server {
         let (head, body) = request.into_parts();
         let begun = self.parts.clock.instant();
         let limit = self.settings.answer_time.duration();
-        let answered = self.parts.clock.timeout(limit, self.route(peer, &head, body));
+        let answered = self
+            .parts
+            .clock
+            .timeout(limit, self.route(peer, &head, body));
         let response = match answered.await {
             Ok(Ok(response)) => response,
             Ok(Err(notice)) => notice.response(&head.headers),
@@ -140,7 +148,13 @@ impl Server {
         instruments.answered(parts.status.as_u16());
         let taken = self.parts.clock.instant().saturating_duration_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
-        Response::from_parts(parts, Body::new(GuardedBody { body, _guard: guard }))
+        Response::from_parts(
+            parts,
+            Body::new(GuardedBody {
+                body,
+                _guard: guard,
+            }),
+        )
     }
 
     async fn route(
@@ -149,11 +163,18 @@ impl Server {
         head: &axum::http::request::Parts,
         body: Body,
     ) -> Result<Response<Body>, Refused> {
-        let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+        let target = head
+            .uri
+            .path_and_query()
+            .map_or("", |target| target.as_str());
         let longest = usize::try_from(self.settings.longest_url.bytes()).unwrap_or(usize::MAX);
         if target.len() > longest {
             let words = format!("The address has more than {longest} characters.");
-            return Err(Box::new(Notice::new(StatusCode::URI_TOO_LONG, "Too long", words)));
+            return Err(Box::new(Notice::new(
+                StatusCode::URI_TOO_LONG,
+                "Too long",
+                words,
+            )));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
             return Err(not_allowed("GET, HEAD"));
@@ -167,7 +188,9 @@ impl Server {
         let visit = |collection: &str| self.visit(peer, head, collection);
         match request {
             Request::Home => Ok(self.home(headers)),
-            Request::Collection { collection } => self.collection_page(&visit(&collection)?, headers),
+            Request::Collection { collection } => {
+                self.collection_page(&visit(&collection)?, headers)
+            }
             Request::Lookup {
                 collection,
                 dialect,
@@ -183,25 +206,35 @@ impl Server {
                     LookupDialect::InternetArchive => Dialect::Wayback,
                     LookupDialect::Outback => Dialect::OutbackCdx,
                 };
-                self.look_up(&visit(name)?, dialect, &query, form.as_deref()).await
+                self.look_up(&visit(name)?, dialect, &query, form.as_deref())
+                    .await
             }
             Request::TimeMap {
                 collection,
                 format,
                 page,
                 target,
-            } => self.time_map(&visit(&collection)?, format, page, &target).await,
+            } => {
+                self.time_map(&visit(&collection)?, format, page, &target)
+                    .await
+            }
             Request::TimeGate {
                 collection,
                 modifier,
                 target,
-            } => self.time_gate(&visit(&collection)?, modifier, &target, headers).await,
+            } => {
+                self.time_gate(&visit(&collection)?, modifier, &target, headers)
+                    .await
+            }
             Request::Memento {
                 collection,
                 time,
                 modifier,
                 target,
-            } => self.memento(&visit(&collection)?, &time, modifier, &target, headers).await,
+            } => {
+                self.memento(&visit(&collection)?, &time, modifier, &target, headers)
+                    .await
+            }
             Request::Calendar { collection, .. } | Request::Page { collection, .. } => {
                 visit(&collection)?;
                 Err(Box::new(pages::not_served_here()))
@@ -213,7 +246,10 @@ impl Server {
                 collection,
                 file,
                 offset,
-            } => self.stored_record(&visit(&collection)?, &file, offset).await,
+            } => {
+                self.stored_record(&visit(&collection)?, &file, offset)
+                    .await
+            }
             Request::Metadata { collection, job } => {
                 self.job_metadata(&visit(&collection)?, &job).await
             }
@@ -237,11 +273,22 @@ impl Server {
         let headers = &head.headers;
         let Some(collection) = self.parts.collections.find(name) else {
             let known: Vec<&str> = self.parts.collections.names().collect();
-            let words = format!("There is no collection `{name}`; there are: {}.", known.join(", "));
-            return Err(Box::new(Notice::new(StatusCode::NOT_FOUND, "No such collection", words)));
+            let words = format!(
+                "There is no collection `{name}`; there are: {}.",
+                known.join(", ")
+            );
+            return Err(Box::new(Notice::new(
+                StatusCode::NOT_FOUND,
+                "No such collection",
+                words,
+            )));
         };
         let all = |name: &str| -> Vec<&[u8]> {
-            headers.get_all(name).iter().map(HeaderValue::as_bytes).collect()
+            headers
+                .get_all(name)
+                .iter()
+                .map(HeaderValue::as_bytes)
+                .collect()
         };
         let (acl_user, forwarded_for) = (all("x-pywb-acl-user"), all("x-forwarded-for"));
         let visitor = self.parts.visitors.visitor(&PeerFacts {
@@ -270,11 +317,15 @@ impl Server {
             Some(_) => "https",
             None => "http",
         };
-        let named = headers.get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        let named = headers
+            .get(HOST)
+            .and_then(|host| Authority::try_from(host.as_bytes()).ok());
         // A name and a port, and nothing that a link could be bent with.
         let is_plain = |host: &Authority| {
             let mut bytes = host.as_str().bytes();
-            bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']'))
+            bytes.all(|b| {
+                b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']')
+            })
         };
         match named.filter(is_plain) {
             Some(host) => format!("{scheme}://{host}"),
@@ -284,7 +335,9 @@ impl Server {
 }
 
 fn not_allowed(methods: &str) -> Refused {
-    let words = format!("Only {methods} can be used here; queries of /<collection>/cdx may also come by POST.");
+    let words = format!(
+        "Only {methods} can be used here; queries of /<collection>/cdx may also come by POST."
+    );
     let notice = Notice::new(StatusCode::METHOD_NOT_ALLOWED, "Not allowed", words);
     Box::new(notice.with_fields([("allow", methods.to_owned())]))
 }
@@ -305,7 +358,8 @@ fn index_failed(error: &IndexError) -> Refused {
     let notice = match error.kind {
         Kind::Invalid => Notice::bad_request(error.message.clone()),
         Kind::Internal | Kind::Damaged | Kind::Storage => {
-            Notice::unavailable("The index of captures has failed; its operator has to look at it.").again_after(60)
+            Notice::unavailable("The index of captures has failed; its operator has to look at it.")
+                .again_after(60)
         }
         Kind::NotFound
         | Kind::Exists
@@ -334,9 +388,11 @@ fn record_failed(error: &RecordError) -> Refused {
                 ClientError::Invalid(_) => Notice::not_found(
                     "The index names a place in the archive where no such record is; tell the people who run the archive.",
                 ),
-                ClientError::Damaged(_) | ClientError::Untrusted(_) | ClientError::Mismatch(_) => Notice::damaged(
-                    "The archive has this record, and no replica can give it intact now. Its operators have been told.",
-                ),
+                ClientError::Damaged(_) | ClientError::Untrusted(_) | ClientError::Mismatch(_) => {
+                    Notice::damaged(
+                        "The archive has this record, and no replica can give it intact now. Its operators have been told.",
+                    )
+                }
                 ClientError::Storage(_) | ClientError::Bug(_) => Notice::unavailable(
                     "The archive has failed to read this record; its operators have been told.",
                 )
@@ -357,7 +413,9 @@ fn record_failed(error: &RecordError) -> Refused {
         }
         RecordError::Broken(words) => {
             tracing::warn!(%words, "a record is broken as it was archived");
-            Notice::damaged(format!("The record is damaged as it was archived: {words}."))
+            Notice::damaged(format!(
+                "The record is damaged as it was archived: {words}."
+            ))
         }
         RecordError::Unread(_) | RecordError::Stopped => {
             Notice::unavailable(format!("The server stops; {again}."))

@@ -255,7 +255,9 @@ impl Settings {
         let proxies = access.trusted_proxies.iter();
         Ok(VisitorSettings {
             networks: networks.collect::<Result<_, InvalidSettings>>()?,
-            trusted_proxies: proxies.map(|proxy| proxy.parse()).collect::<Result<_, _>>()?,
+            trusted_proxies: proxies
+                .map(|proxy| proxy.parse())
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -280,7 +282,11 @@ impl Settings {
         if self.access.is_none() || self.collections.is_empty() {
             return Err(InvalidSettings::NoAccess(listen));
         }
-        match self.collections.iter().find(|own| own.default_access.is_none()) {
+        match self
+            .collections
+            .iter()
+            .find(|own| own.default_access.is_none())
+        {
             Some(own) => Err(InvalidSettings::NoDefault {
                 listen,
                 collection: own.name.clone(),

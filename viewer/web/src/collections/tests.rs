@@ -57,7 +57,10 @@ fn files_and_jobs_make_a_collection() {
     let foreign = capture("org,example)/", "other.warc");
     let decision = collection.decide(&visitor, &foreign, Timestamp::UNIX_EPOCH);
     assert_eq!(decision.verdict, Verdict::Exclude);
-    assert!(collection.index_filter().is_none(), "it would hide the files of jobs");
+    assert!(
+        collection.index_filter().is_none(),
+        "it would hide the files of jobs"
+    );
 }
 
 /// Fails if faulty rules let a viewer start: everything would be open.
@@ -66,10 +69,14 @@ fn faulty_rules_refuse_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.aclj");
     write(&path, "org,example)/ - {\"acess\": \"block\"}\n");
-    let error = Collections::open(&[with_rules(&path)]).unwrap_err().to_string();
+    let error = Collections::open(&[with_rules(&path)])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("a.aclj:1"), "{error}");
     let absent = directory.path().join("absent.aclj");
-    let error = Collections::open(&[with_rules(&absent)]).unwrap_err().to_string();
+    let error = Collections::open(&[with_rules(&absent)])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("absent.aclj"), "{error}");
 }
 

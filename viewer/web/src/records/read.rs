@@ -98,10 +98,12 @@ impl Outlet {
     /// Sends a piece, and waits for the client as long as the limit says.
     fn send(&self, piece: Piece) -> Result<(), RecordError> {
         let sending = self.to.send_timeout(Ok(piece), self.unread);
-        Handle::current().block_on(sending).map_err(|error| match error {
-            SendTimeoutError::Timeout(_) => RecordError::Unread(self.unread),
-            SendTimeoutError::Closed(_) => RecordError::Stopped,
-        })
+        Handle::current()
+            .block_on(sending)
+            .map_err(|error| match error {
+                SendTimeoutError::Timeout(_) => RecordError::Unread(self.unread),
+                SendTimeoutError::Closed(_) => RecordError::Stopped,
+            })
     }
 
     /// Says why nothing more comes. A client that is gone, or does not read, is not told.
@@ -166,7 +168,9 @@ fn body<R: Read>(
     let digest = header.text_of("WARC-Payload-Digest");
     let digest = digest.filter(|_| kind != Kind::Revisit);
     let digest = digest.and_then(|text| text.trim().parse::<Digest>().ok());
-    let length = record.announced().and_then(|length| message.entity_length(length));
+    let length = record
+        .announced()
+        .and_then(|length| message.entity_length(length));
     let mut body = AuditedBody::new(&message, &mut record, digest);
     let mut prefix = Vec::new();
     let fault = match fill(&mut body, &mut prefix, WHOLE + 1) {
@@ -232,7 +236,11 @@ fn verdict(audit: &PayloadAudit) -> PayloadVerdict {
 }
 
 /// Reads up to so many bytes; fewer come only at the end of the body, or before a fault in its chunks, which is returned.
-fn fill(body: &mut impl Read, out: &mut Vec<u8>, most: usize) -> Result<Option<String>, RecordError> {
+fn fill(
+    body: &mut impl Read,
+    out: &mut Vec<u8>,
+    most: usize,
+) -> Result<Option<String>, RecordError> {
     match body.take(most as u64).read_to_end(out) {
         Ok(_) => Ok(None),
         Err(error) => match BodyError::of(&error) {
@@ -246,7 +254,9 @@ fn fill(body: &mut impl Read, out: &mut Vec<u8>, most: usize) -> Result<Option<S
 fn within(piece: &Bytes, at: u64, range: &Range<u64>) -> Bytes {
     let place = |wanted: u64| {
         let inside = wanted.saturating_sub(at);
-        usize::try_from(inside).unwrap_or(usize::MAX).min(piece.len())
+        usize::try_from(inside)
+            .unwrap_or(usize::MAX)
+            .min(piece.len())
     };
     let (start, end) = (place(range.start), place(range.end));
     piece.slice(start..end.max(start))
@@ -259,8 +269,11 @@ fn finish<R: Read>(record: Record<'_, R>) -> Result<(), RecordError> {
         return Ok(());
     }
     let defect = end.defects.first().map(ToString::to_string);
-    let words = defect.unwrap_or_else(|| "its block does not have the length that it says".to_owned());
-    Err(RecordError::Broken(format!("the record is not whole: {words}")))
+    let words =
+        defect.unwrap_or_else(|| "its block does not have the length that it says".to_owned());
+    Err(RecordError::Broken(format!(
+        "the record is not whole: {words}"
+    )))
 }
 
 /// What an error of reading means: the archive's own words, where they are.

@@ -57,7 +57,11 @@ impl Server {
             Ok(form) => Ok(Some(form.into())),
             Err(_too_large) => {
                 let words = format!("The query is cut, or larger than {largest} bytes.");
-                Err(Box::new(Notice::new(StatusCode::PAYLOAD_TOO_LARGE, "Too large", words)))
+                Err(Box::new(Notice::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "Too large",
+                    words,
+                )))
             }
         }
     }
@@ -83,7 +87,9 @@ impl Server {
             }
             PageRequest::Page { number, size } => {
                 let end = number.saturating_add(1).saturating_mul(size);
-                let captures = end.saturating_mul(DEFAULT_PAGE_SIZES.block).saturating_add(1);
+                let captures = end
+                    .saturating_mul(DEFAULT_PAGE_SIZES.block)
+                    .saturating_add(1);
                 let marks = self.walk(visit, &request, captures).await?;
                 match marks.place(number, size) {
                     PagePlace::Beyond { pages } => Ok(match request.page_beyond(pages) {
@@ -97,7 +103,9 @@ impl Server {
                         };
                         Ok(refused(&error.refusal(dialect)))
                     }
-                    place @ PagePlace::Known { .. } => self.rows(visit, &request, Some(place)).await,
+                    place @ PagePlace::Known { .. } => {
+                        self.rows(visit, &request, Some(place)).await
+                    }
                 }
             }
         }
@@ -117,12 +125,20 @@ impl Server {
         let mut writer = AnswerWriter::new(request, &context, Vec::new());
         if let Some(place) = &place {
             writer = writer.within(request, place);
-            if let PagePlace::Known { after: Some(after), .. } = place {
+            if let PagePlace::Known {
+                after: Some(after), ..
+            } = place
+            {
                 query.cursor = Some(after.clone());
             }
         }
         let query = Self::in_collection(visit, query);
-        let captures = self.parts.index.query(&query).await.map_err(|error| index_failed(&error))?;
+        let captures = self
+            .parts
+            .index
+            .query(&query)
+            .await
+            .map_err(|error| index_failed(&error))?;
         let mut rows = Rows {
             captures,
             writer: Some(writer),
@@ -135,7 +151,8 @@ impl Server {
             Err(RowsError::Index(error)) => return Err(index_failed(&error)),
             Err(RowsError::Answer(words)) => return Err(Box::new(Notice::bad_request(words))),
         };
-        if rows.writer.is_none() && rows.count == 0
+        if rows.writer.is_none()
+            && rows.count == 0
             && let Some(refusal) = request.empty_refusal()
         {
             return Ok(refused(&refusal));
@@ -166,7 +183,11 @@ impl Server {
             with_type(&request.form, Body::from_stream(pieces))
         };
         if request.dialect == Dialect::OutbackCdx {
-            put(response.headers_mut(), "outbackcdx-urlkey", request.url_key());
+            put(
+                response.headers_mut(),
+                "outbackcdx-urlkey",
+                request.url_key(),
+            );
         }
         Ok(response)
     }
@@ -190,7 +211,8 @@ impl RowsError {
 impl Rows {
     /// The next piece; `None` after the last one.
     async fn next(&mut self) -> Result<Option<Bytes>, RowsError> {
-        let failed = |error: viewer_replay::cdx_server::AnswerError| RowsError::Answer(error.to_string());
+        let failed =
+            |error: viewer_replay::cdx_server::AnswerError| RowsError::Answer(error.to_string());
         let Some(writer) = &mut self.writer else {
             return Ok(None);
         };
@@ -219,7 +241,8 @@ impl Rows {
 /// A short answer that is no rows: a refusal, or a number of pages.
 fn refused(refusal: &Refusal) -> Response<Body> {
     let mut response = Response::new(Body::from(refusal.body.clone()));
-    *response.status_mut() = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
+    *response.status_mut() =
+        StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(refusal.content_type));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(refusal.body.len()));

@@ -37,7 +37,11 @@ impl Server {
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Refused> {
         let name = file_name(file)?;
-        refuse(&visit.collection.decide_file(&visit.visitor, file, visit.now))?;
+        refuse(
+            &visit
+                .collection
+                .decide_file(&visit.visitor, file, visit.now),
+        )?;
         let turn = self.turn().await?;
         let archive = self.parts.records.archive();
         let whole = Wanted::whole(name.clone());
@@ -49,7 +53,11 @@ impl Server {
         };
         reply.add("Content-Type", media(file));
         reply.add("Content-Disposition", attachment(file));
-        let ranges: Vec<&[u8]> = headers.get_all(RANGE).iter().map(HeaderValue::as_bytes).collect();
+        let ranges: Vec<&[u8]> = headers
+            .get_all(RANGE)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
         let (reply, extent) = reply.with_extent(visit.method, &ranges, Some(length));
         let body = match extent.take {
             Some(0) => Body::empty(),
@@ -86,7 +94,9 @@ impl Server {
         let header = opened.map_err(|error| record_failed(&error))?.header;
         refuse(&match capture(&header, file) {
             Some(capture) => visit.decide(&capture),
-            None => visit.collection.decide_file(&visit.visitor, file, visit.now),
+            None => visit
+                .collection
+                .decide_file(&visit.visitor, file, visit.now),
         })?;
         let stored = self.parts.records.stored(&place).await;
         let stored = stored.map_err(|error| record_failed(&error))?;
@@ -95,7 +105,10 @@ impl Server {
             fields: Vec::new(),
         };
         reply.add("Content-Type", "application/octet-stream");
-        reply.add("Content-Disposition", attachment(&format!("{offset}-{file}")));
+        reply.add(
+            "Content-Disposition",
+            attachment(&format!("{offset}-{file}")),
+        );
         Ok(response(&reply, Body::from_stream(stored)))
     }
 
@@ -113,7 +126,9 @@ impl Server {
         let mut names = VecDeque::new();
         let mut refusal = None;
         for name in self.metadata_files(job).await? {
-            let decision = visit.collection.decide_file(&visit.visitor, name.as_str(), visit.now);
+            let decision = visit
+                .collection
+                .decide_file(&visit.visitor, name.as_str(), visit.now);
             if decision.is_allowed() {
                 names.push_back(name);
             } else {
@@ -124,9 +139,14 @@ impl Server {
             let words = format!("The archive has no metadata files of job {job}.");
             Box::new(Notice::not_found(words))
         };
-        let first = names.pop_front().ok_or_else(|| refusal.unwrap_or_else(nothing))?;
+        let first = names
+            .pop_front()
+            .ok_or_else(|| refusal.unwrap_or_else(nothing))?;
         let archive = Arc::clone(self.parts.records.archive());
-        let begun = archive.get(&Wanted::whole(first.clone())).await.map_err(file_failed)?;
+        let begun = archive
+            .get(&Wanted::whole(first.clone()))
+            .await
+            .map_err(file_failed)?;
         let files = FilesInTurn {
             archive,
             current: Some(begun),
@@ -146,7 +166,10 @@ impl Server {
             fields: Vec::new(),
         };
         reply.add("Content-Type", media(first.as_str()));
-        reply.add("Content-Disposition", attachment(&format!("{job}-metadata")));
+        reply.add(
+            "Content-Disposition",
+            attachment(&format!("{job}-metadata")),
+        );
         Ok(response(&reply, Body::from_stream(pieces)))
     }
 
@@ -207,7 +230,10 @@ impl FilesInTurn {
 }
 
 /// A reading that holds its turn.
-struct Held(Reading, #[expect(dead_code, reason = "held until the reading ends")] OwnedSemaphorePermit);
+struct Held(
+    Reading,
+    #[expect(dead_code, reason = "held until the reading ends")] OwnedSemaphorePermit,
+);
 
 impl Stream for Held {
     type Item = Result<Bytes, ClientError>;
@@ -222,7 +248,9 @@ impl Stream for Held {
 
 /// The capture that a record is, as far as rules look: a URL at a time.
 fn capture(header: &Header, file: &str) -> Option<Capture> {
-    let url = header.uri("WARC-Target-URI").filter(|url| !url.is_empty())?;
+    let url = header
+        .uri("WARC-Target-URI")
+        .filter(|url| !url.is_empty())?;
     let date = header.text_of("WARC-Date")?;
     let date = WarcDate::read(date.trim(), DateReading::Lenient).ok()?;
     let mut capture = Capture::new(UrlKey::of(url.as_bytes()).as_str(), date.stamp());
@@ -231,7 +259,8 @@ fn capture(header: &Header, file: &str) -> Option<Capture> {
 }
 
 fn file_name(file: &str) -> Result<FileName, Refused> {
-    FileName::new(file).map_err(|error| Box::new(Notice::bad_request(format!("`arcFile`: {error}."))))
+    FileName::new(file)
+        .map_err(|error| Box::new(Notice::bad_request(format!("`arcFile`: {error}."))))
 }
 
 fn refuse(decision: &Decision) -> Result<(), Refused> {

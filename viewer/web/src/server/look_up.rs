@@ -54,7 +54,8 @@ impl Server {
     ) -> Result<Near, IndexError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = Order::Closest(time);
-        self.collect(&query, |capture| visit.decide_anywhere(capture)).await
+        self.collect(&query, |capture| visit.decide_anywhere(capture))
+            .await
     }
 
     async fn collect(
@@ -89,7 +90,11 @@ impl Server {
         shown: &Capture,
         near: &Near,
     ) -> Result<Neighbours, IndexError> {
-        let mut times: Vec<Stamp> = near.captures.iter().map(|capture| capture.timestamp).collect();
+        let mut times: Vec<Stamp> = near
+            .captures
+            .iter()
+            .map(|capture| capture.timestamp)
+            .collect();
         times.sort_unstable();
         let this = shown.timestamp;
         let found = nearest(&times, Some(this)).map(|found| found.neighbours);

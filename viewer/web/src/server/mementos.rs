@@ -41,7 +41,11 @@ impl Server {
         let capture = &shown.capture.capture;
         let neighbours = self.neighbours(visit, capture, &near).await;
         let neighbours = neighbours.map_err(|error| index_failed(&error))?;
-        let url = capture.original.as_deref().unwrap_or(target.url()).to_owned();
+        let url = capture
+            .original
+            .as_deref()
+            .unwrap_or(target.url())
+            .to_owned();
         let style = match self.settings.timegate {
             TimeGateAnswer::Content => TimeGateStyle::Direct,
             TimeGateAnswer::Redirect => TimeGateStyle::Redirect,
@@ -75,7 +79,11 @@ impl Server {
         let capture = &shown.capture.capture;
         let neighbours = self.neighbours(visit, capture, &near).await;
         let neighbours = neighbours.map_err(|error| index_failed(&error))?;
-        let url = capture.original.as_deref().unwrap_or(target.url()).to_owned();
+        let url = capture
+            .original
+            .as_deref()
+            .unwrap_or(target.url())
+            .to_owned();
         let mut fields = memento::memento(&visit.addresses, &url, &neighbours);
         if capture.timestamp != time.stamp() || url != target.url() {
             let address = visit.addresses.memento(capture.timestamp, modifier, &url);
@@ -91,7 +99,10 @@ impl Server {
 }
 
 /// The modifier of the path, or else the one that is preferred, with the preference that is met by it.
-fn preferred(modifier: Option<Modifier>, headers: &HeaderMap) -> (Option<Modifier>, Option<Preference>) {
+fn preferred(
+    modifier: Option<Modifier>,
+    headers: &HeaderMap,
+) -> (Option<Modifier>, Option<Preference>) {
     if modifier.is_some() {
         return (modifier, None);
     }

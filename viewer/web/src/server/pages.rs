@@ -49,7 +49,10 @@ impl Server {
         let collection = visit.collection.name();
         let question = format!("{collection} {groups:?} {}", request.page_key());
         // An end that was reached may have moved: what follows the archive grows.
-        let known = self.page_cache.take(&question).filter(|marks| !marks.is_whole());
+        let known = self
+            .page_cache
+            .take(&question)
+            .filter(|marks| !marks.is_whole());
         let mut marks = known.unwrap_or_else(|| PageMarks::new(&DEFAULT_PAGE_SIZES));
         let mut query = request.index_query();
         query.order = request.query.order;
@@ -58,7 +61,12 @@ impl Server {
         }
         let query = Self::in_collection(visit, query);
         let limit = WalkLimit::default().captures;
-        let mut stream = self.parts.index.query(&query).await.map_err(|error| index_failed(&error))?;
+        let mut stream = self
+            .parts
+            .index
+            .query(&query)
+            .await
+            .map_err(|error| index_failed(&error))?;
         let mut walked = 0;
         while marks.walked() < captures && walked < limit && !marks.is_full() {
             match stream.next().await.map_err(|error| index_failed(&error))? {
@@ -82,9 +90,13 @@ impl Server {
     pub(super) fn home(&self, headers: &HeaderMap) -> Response<Body> {
         let names: Vec<&str> = self.parts.collections.names().collect();
         let words = format!("Collections: {}.", names.join(", "));
-        Notice::new(StatusCode::OK, "The replay server of a Holdfast archive", words)
-            .and(SERVED)
-            .response(headers)
+        Notice::new(
+            StatusCode::OK,
+            "The replay server of a Holdfast archive",
+            words,
+        )
+        .and(SERVED)
+        .response(headers)
     }
 
     /// A collection, in words.
@@ -106,6 +118,10 @@ const SERVED: &str = "Captures are at /<collection>/<time>id_/<url> as they were
 
 /// The answer to what only the pages serve.
 pub(super) fn not_served_here() -> Notice {
-    Notice::new(StatusCode::NOT_IMPLEMENTED, "Not served here", "This server hands out captures and their indexes, and has no pages for people.")
-        .and(SERVED)
+    Notice::new(
+        StatusCode::NOT_IMPLEMENTED,
+        "Not served here",
+        "This server hands out captures and their indexes, and has no pages for people.",
+    )
+    .and(SERVED)
 }

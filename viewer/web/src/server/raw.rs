@@ -23,7 +23,8 @@ use crate::records::{BodySlice, PayloadVerdict, RecordBody, RecordError};
 const MISMATCH: (&str, &str) = ("X-Archive-Payload-Digest", "mismatch");
 
 /// What a browser may do with archived bytes that it opens as a page of its own: nothing that leaves the frame.
-const OPENED_ALONE: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; media-src data:";
+const OPENED_ALONE: &str =
+    "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; media-src data:";
 
 /// How a client asks for raw bytes.
 #[derive(Debug)]
@@ -87,7 +88,10 @@ impl Server {
             message,
             payload,
         } = shown;
-        let media = message.media().or(payload.message.media()).map(<[u8]>::to_vec);
+        let media = message
+            .media()
+            .or(payload.message.media())
+            .map(<[u8]>::to_vec);
         let options = ReplyOptions {
             url,
             time: capture.capture.timestamp,
@@ -107,13 +111,20 @@ impl Server {
         for (name, value) in fields {
             reply.add(name, value);
         }
-        let ranges: Vec<&[u8]> = asked.headers.get_all(RANGE).iter().map(HeaderValue::as_bytes).collect();
+        let ranges: Vec<&[u8]> = asked
+            .headers
+            .get_all(RANGE)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
         let (reply, extent) = reply.with_extent(asked.method, &ranges, payload.body.length());
         let body = self.body(payload.body, extent, url);
         let mut response = response(&reply, body);
         if asked.is_navigation() && !asked.is_of_worker() {
             let policy = HeaderValue::from_static(OPENED_ALONE);
-            response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+            response
+                .headers_mut()
+                .insert(CONTENT_SECURITY_POLICY, policy);
         }
         response
     }
@@ -126,7 +137,9 @@ impl Server {
         let slice = if is_whole {
             body.all()
         } else {
-            let end = extent.take.map_or(u64::MAX, |take| extent.skip.saturating_add(take));
+            let end = extent
+                .take
+                .map_or(u64::MAX, |take| extent.skip.saturating_add(take));
             body.slice(extent.skip..end)
         };
         Body::from_stream(CountedSlice {
@@ -184,7 +197,10 @@ impl Stream for CountedSlice {
                 }
                 Some(PayloadVerdict::Differs) => {
                     self.wrong.inc();
-                    tracing::warn!(url = self.url, "the payload does not have the digest of its record");
+                    tracing::warn!(
+                        url = self.url,
+                        "the payload does not have the digest of its record"
+                    );
                 }
                 Some(PayloadVerdict::Unchecked) | None => {}
             },

@@ -58,8 +58,12 @@ impl Server {
                         }
                         Err(error) => {
                             let answer = match &error {
-                                RecordError::Archive(error) if error.is_passing() => Answer::Unavailable,
-                                RecordError::Stopped | RecordError::Unread(_) => Answer::Unavailable,
+                                RecordError::Archive(error) if error.is_passing() => {
+                                    Answer::Unavailable
+                                }
+                                RecordError::Stopped | RecordError::Unread(_) => {
+                                    Answer::Unavailable
+                                }
                                 RecordError::Archive(_) | RecordError::Broken(_) => Answer::Missing,
                             };
                             failure = Some(error);
@@ -85,7 +89,10 @@ impl Server {
             let words = "the index names no file and no place in it".to_owned();
             RecordError::Archive(ClientError::NotFound(words))
         };
-        let file = capture.file.as_deref().and_then(|file| FileName::new(file).ok());
+        let file = capture
+            .file
+            .as_deref()
+            .and_then(|file| FileName::new(file).ok());
         let place = RecordPlace {
             file: file.ok_or_else(nowhere)?,
             offset: capture.offset.ok_or_else(nowhere)?,
@@ -96,7 +103,10 @@ impl Server {
     /// Captures of the same host with a digest. The index has no order of digests, so that the search has a limit of time;
     /// what was not found within it counts as not there.
     async fn by_digest(&self, near: &Near, digest: &str) -> Result<Vec<Capture>, Refused> {
-        let url = near.captures.first().and_then(|capture| capture.original.as_deref());
+        let url = near
+            .captures
+            .first()
+            .and_then(|capture| capture.original.as_deref());
         let Some(keys) = url.and_then(|url| KeyMatch::of(MatchKind::Host, url).ok()) else {
             return Ok(Vec::new());
         };
@@ -150,7 +160,11 @@ fn finish(
         Outcome::NotFound(reason) => return Err(not_found(reason, failure)),
         Outcome::Unavailable => {
             return Err(failure.map_or_else(
-                || Box::new(Notice::unavailable("The archive does not answer now; try again in a moment.")),
+                || {
+                    Box::new(Notice::unavailable(
+                        "The archive does not answer now; try again in a moment.",
+                    ))
+                },
                 record_failed,
             ));
         }
@@ -158,7 +172,9 @@ fn finish(
     let Some(payload) = last else {
         return Err(Box::new(gone()));
     };
-    let own = heads.into_iter().find(|(capture, _)| *capture == shown.capture);
+    let own = heads
+        .into_iter()
+        .find(|(capture, _)| *capture == shown.capture);
     let message = match (shown.head, own) {
         (HeadSource::Capture, Some((_, message))) => message,
         (HeadSource::Capture, None) | (HeadSource::Original, _) => payload.message.clone(),
@@ -171,7 +187,8 @@ fn finish(
 }
 
 fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Refused {
-    if let (Some(error), NotFoundReason::NoRecord | NotFoundReason::NoOriginal) = (failure, reason) {
+    if let (Some(error), NotFoundReason::NoRecord | NotFoundReason::NoOriginal) = (failure, reason)
+    {
         return record_failed(error);
     }
     Box::new(match reason {

@@ -102,7 +102,9 @@ impl Server {
         let body = if is_list {
             Body::from(list(writer, &all))
         } else if page.is_none() && all.len() > 1 {
-            self.long(visit, target, format, scope).await.map_err(failed)?
+            self.long(visit, target, format, scope)
+                .await
+                .map_err(failed)?
         } else {
             Body::from(write(writer, &captures))
         };
@@ -112,7 +114,11 @@ impl Server {
         Ok(response)
     }
 
-    async fn visible<'a>(&self, visit: &'a Visit, target: &Target) -> Result<Visible<'a>, IndexError> {
+    async fn visible<'a>(
+        &self,
+        visit: &'a Visit,
+        target: &Target,
+    ) -> Result<Visible<'a>, IndexError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(target.key().clone()));
         query.order = Order::Ascending;
         let query = Self::in_collection(visit, query);

@@ -129,7 +129,10 @@ impl CollectionSettings {
     ///
     /// Fails when it is none.
     pub fn pattern(&self) -> Result<Option<Pattern>, InvalidSettings> {
-        let pattern = self.files.as_deref().map(|files| Pattern::new(files, Anchoring::Whole));
+        let pattern = self
+            .files
+            .as_deref()
+            .map(|files| Pattern::new(files, Anchoring::Whole));
         pattern.transpose().map_err(|why| InvalidSettings::Files {
             collection: self.name.clone(),
             why: why.to_string(),

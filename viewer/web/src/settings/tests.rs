@@ -55,9 +55,13 @@ fn beyond_loopback_needs_tls_and_explicit_access() {
     assert!(refusal(&[open, tls[0], tls[1]]).contains("[access]"));
     assert!(refusal(&[open, tls[0], tls[1], access]).contains("[access]"));
     assert!(refusal(&[open, tls[0], tls[1], access, named]).contains("default_access"));
-    settings(&[open, tls[0], tls[1], access, decided]).check().unwrap();
+    settings(&[open, tls[0], tls[1], access, decided])
+        .check()
+        .unwrap();
     settings(&["replay.listen=[::1]:80"]).check().unwrap();
-    settings(&["replay.listen=[::ffff:127.0.0.1]:80"]).check().unwrap();
+    settings(&["replay.listen=[::ffff:127.0.0.1]:80"])
+        .check()
+        .unwrap();
 }
 
 /// Fails if a setting that cannot work is found out by a visitor.
@@ -72,19 +76,39 @@ fn unusable_settings_are_refused_with_their_name() {
         ("replay.url=https://u:p@example.org", "u:p@"),
         ("collection=[{ name = \"cdx\" }]", "\"cdx\""),
         ("collection=[{ name = \"a/b\" }]", "\"a/b\""),
-        ("collection=[{ name = \"a\" }, { name = \"a\" }]", "two collections"),
+        (
+            "collection=[{ name = \"a\" }, { name = \"a\" }]",
+            "two collections",
+        ),
         ("collection=[{ name = \"a\", files = \"(\" }]", "files"),
-        ("collection=[{ name = \"a\", embargo = {} }]", "no condition"),
-        ("collection=[{ name = \"a\", embargo = { newer = {} } }]", "embargo"),
-        ("collection=[{ name = \"a\", embargo = { before = \"20261399\" } }]", "embargo"),
-        ("collection=[{ name = \"a\", file_groups = [\"\"] }]", "file_groups"),
+        (
+            "collection=[{ name = \"a\", embargo = {} }]",
+            "no condition",
+        ),
+        (
+            "collection=[{ name = \"a\", embargo = { newer = {} } }]",
+            "embargo",
+        ),
+        (
+            "collection=[{ name = \"a\", embargo = { before = \"20261399\" } }]",
+            "embargo",
+        ),
+        (
+            "collection=[{ name = \"a\", file_groups = [\"\"] }]",
+            "file_groups",
+        ),
         ("access.trusted_proxies=[\"10.0.0.1/8\"]", "access"),
-        ("access.network=[{ network = \"x\", group = \"g\" }]", "access"),
+        (
+            "access.network=[{ network = \"x\", group = \"g\" }]",
+            "access",
+        ),
     ] {
         let error = refusal(&[set]);
         assert!(error.contains(says), "{set}: {error}");
     }
-    settings(&["replay.url=https://replay.example.org:8443"]).check().unwrap();
+    settings(&["replay.url=https://replay.example.org:8443"])
+        .check()
+        .unwrap();
 }
 
 /// Fails if an embargo or a pattern does not become what it says.
