@@ -21,6 +21,8 @@ mod names;
 pub(crate) mod proof;
 #[path = "inputs/records.rs"]
 mod records;
+#[path = "inputs/replay.rs"]
+mod replay;
 #[path = "inputs/response.rs"]
 mod response;
 #[path = "inputs/words.rs"]
@@ -47,8 +49,18 @@ pub(crate) const fn target(
 
 /// All that need no RocksDB.
 pub const LIGHT: &[Target] = &[
+    target(
+        "access_rules",
+        replay::access_rules_seeds,
+        replay::access_rules,
+    ),
     target("admission", proof::admission_seeds, proof::admission),
     target("arc", records::arc_seeds, records::arc),
+    target(
+        "archived_page",
+        replay::archived_page_seeds,
+        replay::archived_page,
+    ),
     target("cdx", index::cdx_seeds, index::cdx),
     target("cdx_request", cdx_request::seeds, cdx_request::cdx_request),
     target("certificate", words::certificate_seeds, words::certificate),
@@ -72,6 +84,11 @@ pub const LIGHT: &[Target] = &[
         "record_proof",
         proof::record_proof_seeds,
         proof::record_proof,
+    ),
+    target(
+        "replay_request",
+        replay::replay_request_seeds,
+        replay::replay_request,
     ),
     target("response", response::response_seeds, response::response),
     target("settings", files::settings_seeds, files::settings),

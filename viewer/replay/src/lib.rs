@@ -11,6 +11,7 @@
 //! | [`memento`] | what RFC 7089 asks for: dates, TimeGates, TimeMaps, preferences |
 //! | [`resolve`] | which capture is shown, and where its payload lies |
 //! | [`response`] | the head and the bytes of a raw answer, and what its digest is worth |
+//! | [`rewrite`] | pages and style sheets whose references stay in the archive |
 
 pub mod access;
 pub mod cdx_server;
@@ -18,3 +19,4 @@ pub mod memento;
 pub mod request;
 pub mod resolve;
 pub mod response;
+pub mod rewrite;

@@ -153,9 +153,8 @@ fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     for (stamp, relations) in neighbours.relations() {
         let address = addresses.memento(stamp, None, url);
         let date = http_date(stamp);
-        link.push_str(&format!(
-            ", <{address}>; rel=\"{relations}\"; datetime=\"{date}\""
-        ));
+        let text = format!(", <{address}>; rel=\"{relations}\"; datetime=\"{date}\"");
+        link.push_str(&text);
     }
     link
 }

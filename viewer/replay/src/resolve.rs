@@ -241,7 +241,7 @@ fn read(
             is_self_redirect,
         }))),
         Some(revisit) => {
-            let mut search = OriginalSearch::new(chosen, &facts, revisit, is_self_redirect);
+            let mut search = OriginalSearch::new(&chosen, &facts, revisit, is_self_redirect);
             let step = search.next(access);
             (State::Searching(Box::new(search)), step)
         }

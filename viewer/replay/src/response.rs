@@ -254,7 +254,8 @@ fn escape_bytes(bytes: &[u8]) -> String {
         if byte.is_ascii() {
             text.push(char::from(*byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            let escaped = format!("%{byte:02X}");
+            text.push_str(&escaped);
         }
     }
     text

@@ -177,6 +177,9 @@ fn read_line(
     }
     let (key, rest) = line.split_once(' ').ok_or(RuleFault::Shape)?;
     let (dash, json) = rest.split_once(' ').ok_or(RuleFault::Shape)?;
+    if dash.starts_with('{') {
+        return Err(RuleFault::Shape);
+    }
     let (reach, key) = read_key(key)?;
     if dash != "-" {
         return Err(RuleFault::Dash(dash.to_owned()));

@@ -111,12 +111,14 @@ impl<'a> TimeMapWriter<'a> {
             Some(page) => (Some(page.number), page.from, page.until),
             None => (None, self.scope.first, self.scope.last),
         };
-        out.push_str(&format!("<{}>; rel=\"original\",\n", header_safe(self.url)));
+        let text = format!("<{}>; rel=\"original\",\n", header_safe(self.url));
+        out.push_str(&text);
         self.link_map(out, "self", number, from, until);
-        out.push_str(&format!(
+        let text = format!(
             ",\n<{}>; rel=\"timegate\"",
             self.addresses.time_gate(self.url)
-        ));
+        );
+        out.push_str(&text);
     }
 
     /// Writes a capture.
@@ -171,11 +173,12 @@ impl<'a> TimeMapWriter<'a> {
         } else {
             ""
         };
-        out.push_str(&format!(
+        let text = format!(
             ",\n<{address}>; rel=\"{first}{last}memento\"; datetime=\"{}\"; collection=\"{}\"",
             http_date(stamp),
             self.collection
-        ));
+        );
+        out.push_str(&text);
     }
 
     fn link_map(
@@ -186,12 +189,13 @@ impl<'a> TimeMapWriter<'a> {
         from: Stamp,
         until: Stamp,
     ) {
-        out.push_str(&format!(
+        let text = format!(
             "<{}>; rel=\"{relation}\"; type=\"application/link-format\"; from=\"{}\"; until=\"{}\"",
             self.addresses.time_map(TimeMapFormat::Link, page, self.url),
             http_date(from),
             http_date(until),
-        ));
+        );
+        out.push_str(&text);
     }
 }
 
@@ -221,7 +225,8 @@ fn json(capture: &Capture, collection: &str) -> String {
     for (name, value) in known.into_iter().flatten().chain(capture.extra.clone()) {
         let separator = if json.len() == 1 { "" } else { "," };
         let (name, value) = (Value::String(name), Value::String(value));
-        json.push_str(&format!("{separator}{name}:{value}"));
+        let text = format!("{separator}{name}:{value}");
+        json.push_str(&text);
     }
     json.push('}');
     json

@@ -107,15 +107,12 @@ fn unescape_ascii(raw: &str) -> String {
             .get(..2)
             .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
         let byte = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match byte.filter(u8::is_ascii_graphic) {
-            Some(byte) => {
-                url.push(char::from(byte));
-                rest = behind.get(2..).unwrap_or_default();
-            }
-            None => {
-                url.push('%');
-                rest = behind;
-            }
+        if let Some(byte) = byte.filter(u8::is_ascii_graphic) {
+            url.push(char::from(byte));
+            rest = behind.get(2..).unwrap_or_default();
+        } else {
+            url.push('%');
+            rest = behind;
         }
     }
     url.push_str(rest);

@@ -258,7 +258,7 @@ fn urls_are_mended_and_otherwise_kept() {
         (
             "http%3A%2F%2Fexample.org%2Fa%2520b%3Fc%3D%C3%A6%0d%0a",
             "http://example.org/a%20b?c=%C3%A6%0d%0a",
-            "org,example)/a%20b?c=%c3%a6",
+            "org,example)/a%20b?c=%c3%a6%0d%0a",
         ),
         (
             "http://blåbær.dk/æ",

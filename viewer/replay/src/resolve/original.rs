@@ -90,7 +90,7 @@ enum Waiting {
 
 impl OriginalSearch {
     pub(super) fn new(
-        shown: Capture,
+        shown: &Capture,
         facts: &RecordFacts,
         revisit: RevisitFacts,
         is_self_redirect: bool,
@@ -101,14 +101,14 @@ impl OriginalSearch {
             lookups: VecDeque::new(),
             candidates: VecDeque::new(),
             waiting: None,
-            visited: HashSet::from([place(&shown)]),
+            visited: HashSet::from([place(shown)]),
             reads: 0,
             refusal: None,
             is_unavailable: false,
             failure: NotFoundReason::NoOriginal,
             shown: shown.clone(),
         };
-        search.follow(&shown, facts, revisit, 1);
+        search.follow(shown, facts, revisit, 1);
         search
     }
 
@@ -161,7 +161,7 @@ impl OriginalSearch {
                 self.take_captures(captures, &wanted);
             }
             (Some(Waiting::Record(candidate)), Answer::Record(facts)) => {
-                if let Some(outcome) = self.take_record(*candidate, facts) {
+                if let Some(outcome) = self.take_record(*candidate, &facts) {
                     return Step::Finished(outcome);
                 }
             }
@@ -189,7 +189,10 @@ impl OriginalSearch {
                 continue;
             }
             if !self.visited.insert(place(&candidate.capture)) {
-                self.failure = NotFoundReason::Circle;
+                // It is a circle where a revisit names it, and not where it merely has the same digest.
+                if candidate.wanted.date == Some(second(candidate.capture.timestamp)) {
+                    self.failure = NotFoundReason::Circle;
+                }
                 continue;
             }
             self.reads += 1;
@@ -235,13 +238,13 @@ impl OriginalSearch {
     }
 
     /// Takes the record of a candidate: the search ends there if it has the payload.
-    fn take_record(&mut self, candidate: Candidate, facts: RecordFacts) -> Option<Outcome> {
+    fn take_record(&mut self, candidate: Candidate, facts: &RecordFacts) -> Option<Outcome> {
         let Candidate { capture, wanted } = candidate;
         if let Some(revisit) = facts.revisit.clone() {
             if wanted.links >= MOST_LINKS {
                 self.failure = NotFoundReason::ChainTooLong;
             } else {
-                self.follow(&capture, &facts, revisit, wanted.links + 1);
+                self.follow(&capture, facts, revisit, wanted.links + 1);
             }
             return None;
         }

@@ -33,7 +33,7 @@ type Stored<R> = Hashed<Chain<Cursor<Vec<u8>>, R>>;
 
 #[derive(Debug)]
 enum Entity<R> {
-    Plain(Stored<R>),
+    Plain(Box<Stored<R>>),
     Chunked(Box<Chunked<Stored<R>>>),
 }
 
@@ -56,7 +56,7 @@ impl<R: BufRead> AuditedBody<R> {
             entity: if is_chunked {
                 Entity::Chunked(Box::new(Chunked::new(stored)))
             } else {
-                Entity::Plain(stored)
+                Entity::Plain(Box::new(stored))
             },
             digest,
             damage: None,
@@ -79,7 +79,7 @@ impl<R: BufRead> AuditedBody<R> {
             }
         }
         let stored = match self.entity {
-            Entity::Plain(stored) => stored,
+            Entity::Plain(stored) => *stored,
             Entity::Chunked(chunked) => {
                 let mut stored = chunked.into_inner();
                 io::copy(&mut stored, &mut io::sink())?;

@@ -1,5 +1,6 @@
 //! The block of a record as a message: its head, if it has one, and the bytes behind it.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
 use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Start};
@@ -27,7 +28,7 @@ impl StoredMessage {
         block: &mut impl BufRead,
         limit: usize,
     ) -> Result<Self, HeadError> {
-        let media = header.get("Content-Type").map(|value| value.into_owned());
+        let media = header.get("Content-Type").map(Cow::into_owned);
         let essence = media.as_deref().and_then(MediaType::read);
         let is_http = essence.is_none_or(|media| media.essence == "application/http");
         let has_head = is_http && matches!(kind, Kind::Response | Kind::Revisit);

@@ -93,7 +93,6 @@ impl Reply {
 fn wanted(range: &[u8], length: u64) -> Wanted {
     let parsed = parse(range);
     match parsed {
-        None => Wanted::Everything,
         Some((Some(first), _)) if first >= length => Wanted::Unsatisfiable,
         Some((Some(first), last)) => Wanted::Part {
             first,
@@ -105,7 +104,7 @@ fn wanted(range: &[u8], length: u64) -> Wanted {
             first: length.saturating_sub(suffix),
             last: length - 1,
         },
-        Some((None, None)) => Wanted::Everything,
+        None | Some((None, None)) => Wanted::Everything,
     }
 }
 

@@ -49,7 +49,7 @@ impl PlainRule {
             user: *numbers.pick(&[None, None, Some("staff"), Some("guest")]),
             before: year(numbers),
             after: year(numbers),
-            access: numbers.pick(&ACCESS),
+            access: *numbers.pick(&ACCESS),
         }
     }
 
@@ -142,7 +142,7 @@ fn search_agrees_with_naive_model() {
             let key = numbers.key(8);
             let year = 1999 + u32::try_from(numbers.below(23)).unwrap();
             let groups: &[&str] =
-                numbers.pick(&[&[][..], &["staff"], &["guest"], &["guest", "staff"]]);
+                *numbers.pick(&[&[][..], &["staff"], &["guest"], &["guest", "staff"]]);
             let visitor = Visitor::of_groups(groups.iter().map(|group| group.parse().unwrap()));
             let time = stamp(&year.to_string()).time();
             let expected = naive(&rules, groups, &key, year);

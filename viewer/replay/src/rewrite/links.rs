@@ -1,0 +1,144 @@
+//! References: where one leads, and what it is replaced with.
+
+use std::borrow::Cow;
+
+use archive_formats::date::Stamp;
+use encoding_rs::{Encoding, UTF_8};
+use url::Url;
+
+use crate::request::{Addresses, Modifier};
+
+/// The use that a page makes of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is followed by a person, or by a form or a refresh.
+    Link,
+    /// It is shown in a frame.
+    Frame,
+    /// It is an image.
+    Image,
+    /// It is a video, a sound, an object.
+    Media,
+    /// It is a style sheet.
+    Style,
+    /// It is loaded by a style sheet: an image, a font.
+    StyleResource,
+}
+
+/// A reference after rewriting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rewritten {
+    /// It stays as it is: it leads to no host.
+    Same,
+    /// It is replaced with this address.
+    Address(String),
+    /// It is taken away: it is a script, leads to a programme, or nobody knows where.
+    Dropped,
+}
+
+/// References relative to a base.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    addresses: Addresses,
+    time: Stamp,
+    url: Url,
+    base: Url,
+    encoding: &'static Encoding,
+    /// The modifier of pages, where they have one.
+    page_modifier: Option<Modifier>,
+}
+
+impl Links {
+    pub(super) fn new(
+        addresses: Addresses,
+        time: Stamp,
+        url: Url,
+        encoding: &'static Encoding,
+        page_modifier: Option<Modifier>,
+    ) -> Self {
+        Self {
+            addresses,
+            time,
+            base: url.clone(),
+            url,
+            encoding,
+            page_modifier,
+        }
+    }
+
+    /// Takes the base that a page names, which is relative to the page, and says what it is replaced with.
+    pub(super) fn set_base(&mut self, reference: &str) -> Rewritten {
+        self.base = self.url.clone();
+        if let Some(base) = self.resolve(reference).filter(is_of_the_web) {
+            self.base = base;
+        }
+        self.address(&self.base, self.page_modifier)
+    }
+
+    /// Rewrites a reference.
+    pub(super) fn rewrite(&self, reference: &str, purpose: Purpose) -> Rewritten {
+        let reference = reference.trim_matches(|c: char| c <= ' ');
+        if reference.is_empty() || reference.starts_with('#') {
+            return Rewritten::Same;
+        }
+        let Some(url) = self.resolve(reference) else {
+            return Rewritten::Dropped;
+        };
+        if is_of_the_web(&url) {
+            return self.address(&url, self.modifier(purpose));
+        }
+        let is_image = matches!(
+            purpose,
+            Purpose::Image | Purpose::StyleResource | Purpose::Media
+        );
+        match url.scheme() {
+            "about" => Rewritten::Same,
+            "mailto" | "tel" | "sms" if purpose == Purpose::Link => Rewritten::Same,
+            // A page or style sheet in a URL would have references that nobody rewrites.
+            "data" | "blob" | "cid" if is_image => Rewritten::Same,
+            _ => Rewritten::Dropped,
+        }
+    }
+
+    fn modifier(&self, purpose: Purpose) -> Option<Modifier> {
+        match purpose {
+            Purpose::Link | Purpose::Frame => self.page_modifier,
+            Purpose::Image => Some(Modifier::Image),
+            Purpose::Media | Purpose::StyleResource => Some(Modifier::Object),
+            Purpose::Style => Some(Modifier::Style),
+        }
+    }
+
+    fn resolve(&self, reference: &str) -> Option<Url> {
+        let encode = encoder(self.encoding);
+        let options = Url::options().base_url(Some(&self.base));
+        if self.encoding == UTF_8 {
+            options.parse(reference).ok()
+        } else {
+            options
+                .encoding_override(Some(&encode))
+                .parse(reference)
+                .ok()
+        }
+    }
+
+    fn address(&self, url: &Url, modifier: Option<Modifier>) -> Rewritten {
+        let mut plain = url.clone();
+        plain.set_fragment(None);
+        let mut address = self.addresses.memento(self.time, modifier, plain.as_str());
+        if let Some(fragment) = url.fragment() {
+            address.push('#');
+            address.push_str(fragment);
+        }
+        Rewritten::Address(address)
+    }
+}
+
+/// Escapes queries in the charset of the page, as browsers do.
+fn encoder(encoding: &'static Encoding) -> impl Fn(&str) -> Cow<'_, [u8]> {
+    move |text| Cow::Owned(encoding.encode(text).0.into_owned())
+}
+
+fn is_of_the_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https" | "ftp")
+}
